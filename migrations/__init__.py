@@ -1,0 +1,3 @@
+"""Alembic migrations of the oarpy schema."""
+
+from __future__ import annotations

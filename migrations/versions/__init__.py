@@ -1,0 +1,3 @@
+"""The migrations, in order: NNNN_what_it_does.py."""
+
+from __future__ import annotations

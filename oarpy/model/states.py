@@ -1,0 +1,114 @@
+"""Job and resource states, and the one table of allowed moves.
+
+The migration writes the same rows into ``job_transitions``; the database enforces them for every SQL client, and the
+diagram in ``docs/states.md`` is generated from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """States of a job, spelled as OAR users know them."""
+
+    HOLD = "Hold"
+    WAITING = "Waiting"
+    TO_ACK_RESERVATION = "toAckReservation"
+    TO_LAUNCH = "toLaunch"
+    LAUNCHING = "Launching"
+    RUNNING = "Running"
+    SUSPENDED = "Suspended"
+    RESUMING = "Resuming"
+    FINISHING = "Finishing"
+    TERMINATED = "Terminated"
+    TO_ERROR = "toError"
+    ERROR = "Error"
+
+    @property
+    def letter(self) -> str:
+        """The one-letter form of ``oarstat``."""
+        return _LETTERS[self]
+
+
+_LETTERS = {
+    JobState.HOLD: "H",
+    JobState.WAITING: "W",
+    JobState.TO_ACK_RESERVATION: "W",
+    JobState.TO_LAUNCH: "L",
+    JobState.LAUNCHING: "L",
+    JobState.RUNNING: "R",
+    JobState.SUSPENDED: "S",
+    JobState.RESUMING: "S",
+    JobState.FINISHING: "F",
+    JobState.TERMINATED: "T",
+    JobState.TO_ERROR: "E",
+    JobState.ERROR: "E",
+}
+
+FINAL_STATES = frozenset({JobState.TERMINATED, JobState.ERROR})
+LIVE_STATES = frozenset(JobState) - FINAL_STATES
+HOLDING_STATES = frozenset(
+    {
+        JobState.TO_LAUNCH,
+        JobState.LAUNCHING,
+        JobState.RUNNING,
+        JobState.SUSPENDED,
+        JobState.RESUMING,
+        JobState.FINISHING,
+    }
+)
+"""States in which a job holds its assigned resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Who may move a job where, and on what event."""
+
+    source: JobState
+    target: JobState
+    event: str
+    who: str
+
+
+TRANSITIONS: tuple[Transition, ...] = tuple(
+    Transition(JobState(source), JobState(target), event, who)
+    for source, target, event, who in (
+        ("Hold", "Waiting", "released", "oarresume"),
+        ("Waiting", "Hold", "held", "oarhold"),
+        ("Hold", "Error", "deleted while held", "canceller"),
+        ("Waiting", "Error", "deleted while waiting", "canceller"),
+        ("Waiting", "toAckReservation", "reservation fits", "metascheduler"),
+        ("toAckReservation", "Waiting", "reservation accepted", "metascheduler"),
+        ("toAckReservation", "toError", "reservation refused or deleted", "metascheduler"),
+        ("Waiting", "toError", "can never start", "metascheduler"),
+        ("Waiting", "toLaunch", "resources assigned", "metascheduler"),
+        ("toLaunch", "Launching", "claimed", "launcher"),
+        ("toLaunch", "toError", "deleted before launch", "canceller"),
+        ("Launching", "Running", "agent started it", "launcher"),
+        ("Launching", "Finishing", "ended before it ran, or killed", "launcher"),
+        ("Launching", "toError", "could not be started", "launcher"),
+        ("Running", "Finishing", "ended, or killed", "launcher"),
+        ("Running", "Suspended", "suspended", "launcher"),
+        ("Suspended", "Resuming", "resume asked", "oarresume"),
+        ("Suspended", "Finishing", "killed", "launcher"),
+        ("Resuming", "Running", "resumed", "launcher"),
+        ("Resuming", "Suspended", "held again", "oarhold"),
+        ("Resuming", "Finishing", "killed", "launcher"),
+        ("Finishing", "Terminated", "its program ended by itself", "launcher"),
+        ("Finishing", "Error", "killed, or lost", "launcher"),
+        ("toError", "Error", "cleaned up", "canceller"),
+    )
+)
+
+ALLOWED: frozenset[tuple[JobState, JobState]] = frozenset((move.source, move.target) for move in TRANSITIONS)
+
+
+class ResourceState(StrEnum):
+    """States of a resource."""
+
+    ALIVE = "Alive"
+    ABSENT = "Absent"
+    SUSPECTED = "Suspected"
+    DEAD = "Dead"
