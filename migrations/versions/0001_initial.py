@@ -1,0 +1,42 @@
+"""The first schema: states, queues, rules, nodes, resources, jobs, assignments, predictions, accounting.
+
+Revision ID: 0001
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from alembic import op
+from sqlalchemy import text
+
+from oarpy.model.states import FINAL_STATES, HOLDING_STATES, TRANSITIONS, JobState
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Create everything, with the states and moves of ``oarpy.model.states`` as rows."""
+    schema = resources.files(__package__).joinpath("0001_initial.sql").read_text(encoding="utf-8")
+    connection = op.get_bind()
+    connection.exec_driver_sql(schema)
+    connection.execute(
+        text("INSERT INTO job_states VALUES (:state, :letter, :final, :holding)"),
+        [
+            {
+                "state": state.value,
+                "letter": state.letter,
+                "final": state in FINAL_STATES,
+                "holding": state in HOLDING_STATES,
+            }
+            for state in JobState
+        ],
+    )
+    connection.execute(
+        text("INSERT INTO job_transitions VALUES (:source, :target, :event, :who)"),
+        [
+            {"source": move.source.value, "target": move.target.value, "event": move.event, "who": move.who}
+            for move in TRANSITIONS
+        ],
+    )

@@ -1,0 +1,206 @@
+"""One configuration file (TOML), environment over it; every value knows where it came from.
+
+The file is ``$OARPY_CONFIG``, else ``~/.config/oarpy/config.toml`` if it exists, else ``/etc/oarpy/config.toml``.
+``OARPY_<SECTION>_<KEY>`` in the environment wins over the file (``OARPY_DATABASE_URL``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from oarpy.model.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where PostgreSQL is. An empty ``url`` means the embedded server in ``directory``."""
+
+    url: str = ""
+    directory: str = "~/.oarpy/postgresql"
+    connect_timeout: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What ``oarsub`` assumes when the user says nothing. Durations in seconds."""
+
+    default_queue: str = "default"
+    default_resources: str = "/resource_id=1"
+    default_walltime: int = 7200
+    interactive_walltime_limit: int = 43200
+    refused_users: tuple[str, ...] = ("root", "oar")
+    admins: tuple[str, ...] = ("root", "oar")
+    rule_time_limit: float = 2.0
+    maximum_array_size: int = 100_000
+    waiting_reservations_per_user: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """The meta-scheduler. Durations in seconds."""
+
+    security_time: int = 60
+    policy: str = "conservative"
+    resource_order: tuple[str, ...] = ("network_address", "resource_id")
+    hierarchy: tuple[str, ...] = ("network_address", "host", "cpu", "core", "resource_id")
+    besteffort_kill_grace: int = 0
+    reservation_wait: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How nodes are reached over SSH, and when one that does not answer is suspected. Durations in seconds."""
+
+    user: str = ""
+    key_file: str = ""
+    known_hosts: str = "~/.ssh/known_hosts"
+    port: int = 22
+    python: str = "python3"
+    state_directory: str = "/var/lib/oarpy/node"
+    connect_timeout: float = 10.0
+    ping_interval: float = 5.0
+    lost_timeout: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The life of a job on its nodes. Durations in seconds."""
+
+    kill_grace: float = 20.0
+    login_shell: bool = False
+    resubmission_limit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """The slow period on which every module runs even if no notification arrives, in seconds."""
+
+    metascheduler: float = 60.0
+    launcher: float = 10.0
+    canceller: float = 10.0
+    monitor: float = 10.0
+    accounting: float = 300.0
+    accounting_window: int = 86400
+    restart_delay: float = 0.2
+    restart_delay_limit: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What the processes write on standard error: ``text`` or ``json``, from ``level`` on."""
+
+    level: str = "info"
+    format: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Every setting; ``origins`` maps ``section.key`` to ``default``, the file or the environment variable."""
+
+    database: Database = field(default_factory=Database)
+    submission: Submission = field(default_factory=Submission)
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    nodes: Nodes = field(default_factory=Nodes)
+    jobs: Jobs = field(default_factory=Jobs)
+    modules: Modules = field(default_factory=Modules)
+    log: Log = field(default_factory=Log)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+
+Section = TypeVar("Section")
+
+
+def load(environ: Mapping[str, str] | None = None) -> Configuration:
+    """Read the configuration file and the environment. Raises :class:`UsageError` naming the wrong key."""
+    environ = os.environ if environ is None else environ
+    path = _path(environ)
+    tree = _read(path)
+    sections = {f.name: f for f in dataclasses.fields(Configuration) if f.name not in ("origins", "path")}
+    for name in tree:
+        if name not in sections:
+            raise UsageError(f"{path}: unknown section [{name}]", hint="one of " + ", ".join(sections))
+    origins: dict[str, str] = {}
+    values = {
+        name: _section(name, section.default_factory(), tree.get(name, {}), path, environ, origins)  # type: ignore[misc]
+        for name, section in sections.items()
+    }
+    return Configuration(**values, origins=origins, path=str(path or ""))
+
+
+def _path(environ: Mapping[str, str]) -> Path | None:
+    if named := environ.get("OARPY_CONFIG"):
+        if not Path(named).is_file():
+            raise UsageError(f"configuration file '{named}' does not exist", hint="OARPY_CONFIG names it")
+        return Path(named)
+    for candidate in (Path("~/.config/oarpy/config.toml").expanduser(), Path("/etc/oarpy/config.toml")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"configuration file {path} cannot be read: {error}") from error
+
+
+def _section(
+    name: str,
+    default: Section,
+    given: Any,
+    path: Path | None,
+    environ: Mapping[str, str],
+    origins: dict[str, str],
+) -> Section:
+    if not isinstance(given, dict):
+        raise UsageError(f"{path}: [{name}] must be a table")
+    kinds = get_type_hints(type(default))
+    for key in given:
+        if key not in kinds:
+            raise UsageError(f"{path}: unknown key {name}.{key}", hint="one of " + ", ".join(kinds))
+    changes: dict[str, Any] = {}
+    for key, kind in kinds.items():
+        variable = f"OARPY_{name}_{key}".upper()
+        origins[f"{name}.{key}"] = "default"
+        if variable in environ:
+            changes[key] = _from_text(environ[variable], kind, variable)
+            origins[f"{name}.{key}"] = variable
+        elif key in given:
+            changes[key] = _from_toml(given[key], kind, f"{path}: {name}.{key}")
+            origins[f"{name}.{key}"] = str(path)
+    return dataclasses.replace(default, **changes)  # type: ignore[type-var]
+
+
+def _from_toml(value: Any, kind: Any, where: str) -> Any:
+    if kind == tuple[str, ...]:
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise UsageError(f"{where} must be a list of strings")
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise UsageError(f"{where} must be of type {kind.__name__}, not {value!r}")
+    return value
+
+
+def _from_text(value: str, kind: Any, where: str) -> Any:
+    if kind == tuple[str, ...]:
+        return tuple(word for word in value.split(",") if word)
+    if kind is bool:
+        if value.lower() not in ("true", "false"):
+            raise UsageError(f"{where} must be true or false, not '{value}'")
+        return value.lower() == "true"
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise UsageError(f"{where} must be of type {kind.__name__}, not '{value}'") from error
