@@ -1,0 +1,94 @@
+"""``oarpy simulate``: read a trace, replay it with each policy, show the outcome."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from oarpy.model.errors import OarpyError, UsageError
+from oarpy.simulation.engine import replay
+from oarpy.simulation.gantt_svg import write_svg
+from oarpy.simulation.metrics import measure
+from oarpy.simulation.policies import check_policy, make_scheduler
+from oarpy.simulation.progress import ProgressBar
+from oarpy.simulation.queue_order import ranks
+from oarpy.simulation.report import PolicyResult, summary_json, summary_table, write_csv
+from oarpy.simulation.swf import read_swf
+from oarpy.simulation.trace import Trace
+
+
+def run_simulate(
+    trace: Path,
+    procs: int,
+    policies: Sequence[str],
+    *,
+    order: str = "fifo",
+    jobs: int | None = None,
+    as_json: bool = False,
+    output: Path | None = None,
+    plot: Path | None = None,
+    stdout: TextIO | None = None,
+    stderr: TextIO | None = None,
+) -> int:
+    """Replay the SWF file ``trace`` on ``procs`` flat processors with each of ``policies`` and print the summary.
+
+    ``jobs`` keeps only the first jobs that can be replayed. ``output`` is the CSV file and ``plot`` the SVG file; with
+    several policies each gets its own file, the policy's name before the suffix. Returns the exit status, 0; raises
+    :class:`UsageError` for anything wrong in the arguments or the trace.
+    """
+    out, err = stdout or sys.stdout, stderr or sys.stderr
+    _check(procs, policies, order, jobs)
+    workload = read_swf(trace, procs, jobs)
+    results: list[PolicyResult] = []
+    for policy in policies:
+        result, starts = _replay(workload, procs, policy, order, err)
+        results.append(result)
+        if output is not None:
+            _write(_own_file(output, policy, policies), lambda file, s=starts: write_csv(workload.jobs, s, file))
+        if plot is not None:
+            title = f"{workload.name}, {procs} processors, {policy}, {order}"
+            _write(
+                _own_file(plot, policy, policies),
+                lambda file, s=starts, t=title: write_svg(workload.jobs, s, procs, t, file),
+            )
+    render = summary_json if as_json else summary_table
+    out.write(render(workload, procs, results) + "\n")
+    return 0
+
+
+def _check(procs: int, policies: Sequence[str], order: str, jobs: int | None) -> None:
+    if procs < 1:
+        raise UsageError(f"{procs} processors is not a machine", hint="--procs is a number above 0")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"{jobs} jobs is not a workload", hint="--jobs is a number above 0")
+    if not policies:
+        raise UsageError("no policy given", hint="--policy POLICY[,POLICY...]")
+    for policy in policies:
+        check_policy(policy)
+    if len(set(policies)) < len(policies):
+        raise UsageError(f"a policy is given twice in '{','.join(policies)}'", hint="name each policy once")
+    ranks(order, ())
+
+
+def _replay(workload: Trace, procs: int, policy: str, order: str, err: TextIO) -> tuple[PolicyResult, list[float]]:
+    began = time.perf_counter()
+    scheduler = make_scheduler(policy, order, workload.jobs, procs)
+    with ProgressBar(policy, len(workload.jobs), err) as bar:
+        starts = replay(workload.jobs, scheduler, bar)
+    took = time.perf_counter() - began
+    return PolicyResult(policy, order, measure(workload.jobs, starts, procs), took), starts
+
+
+def _own_file(path: Path, policy: str, policies: Sequence[str]) -> Path:
+    return path if len(policies) == 1 else path.with_name(f"{path.stem}-{policy}{path.suffix}")
+
+
+def _write(path: Path, write: Callable[[TextIO], None]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            write(file)
+    except OSError as error:
+        raise OarpyError(f"cannot write '{path}': {error.strerror or error}") from error
