@@ -114,6 +114,11 @@ class Configuration:
     path: str = ""
 
 
+SECTIONS: dict[str, Any] = {
+    section.name: getattr(Configuration(), section.name)
+    for section in dataclasses.fields(Configuration)
+    if section.name not in ("origins", "path")
+}
 Section = TypeVar("Section")
 
 
@@ -122,14 +127,12 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     environ = os.environ if environ is None else environ
     path = _path(environ)
     tree = _read(path)
-    sections = {f.name: f for f in dataclasses.fields(Configuration) if f.name not in ("origins", "path")}
     for name in tree:
-        if name not in sections:
-            raise UsageError(f"{path}: unknown section [{name}]", hint="one of " + ", ".join(sections))
+        if name not in SECTIONS:
+            raise UsageError(f"{path}: unknown section [{name}]", hint="one of " + ", ".join(SECTIONS))
     origins: dict[str, str] = {}
-    values = {
-        name: _section(name, section.default_factory(), tree.get(name, {}), path, environ, origins)  # type: ignore[misc]
-        for name, section in sections.items()
+    values: dict[str, Any] = {
+        name: _section(name, default, tree.get(name, {}), path, environ, origins) for name, default in SECTIONS.items()
     }
     return Configuration(**values, origins=origins, path=str(path or ""))
 

@@ -188,6 +188,8 @@ CREATE TABLE jobs (
     moldable_id bigint REFERENCES moldable_descriptions,
     walltime interval CHECK (walltime > interval '0'),
     exit_status integer,
+    -- what a job that is Finishing will become once every node is clean
+    final_state text CHECK (final_state IN ('Terminated', 'Error')),
     submitted_at timestamptz NOT NULL DEFAULT now(),
     started_at timestamptz,
     ended_at timestamptz,
@@ -200,6 +202,7 @@ CREATE TABLE jobs (
     CONSTRAINT alternative_when_holding CHECK (
         state NOT IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'Terminated')
         OR (moldable_id IS NOT NULL AND walltime IS NOT NULL)),
+    CONSTRAINT final_state_when_finishing CHECK (state <> 'Finishing' OR final_state IS NOT NULL),
     CONSTRAINT accounted_when_final CHECK (NOT accounted OR ended_at IS NOT NULL)
 );
 -- Everything the hot path reads goes through these: they hold live jobs alone, however long the history is.
@@ -280,7 +283,8 @@ CREATE TABLE kill_requests (
     requested_at timestamptz NOT NULL DEFAULT now(),
     requested_by text NOT NULL DEFAULT session_user,
     reason text NOT NULL DEFAULT 'oardel' CHECK (reason <> ''),
-    state text NOT NULL DEFAULT 'asked' CHECK (state IN ('asked', 'sent', 'done'))
+    -- asked by somebody; decided by the canceller, so carried out on the nodes by the launcher; done
+    state text NOT NULL DEFAULT 'asked' CHECK (state IN ('asked', 'decided', 'done'))
 );
 CREATE INDEX kill_requests_open ON kill_requests (job_id) WHERE state <> 'done';
 
@@ -453,6 +457,15 @@ CREATE TRIGGER announced AFTER INSERT OR UPDATE OR DELETE ON quotas
     FOR EACH STATEMENT EXECUTE FUNCTION announced('quotas changed');
 CREATE TRIGGER announced AFTER INSERT ON kill_requests
     FOR EACH STATEMENT EXECUTE FUNCTION announced('kill requested');
+CREATE FUNCTION kills_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM new_kills WHERE state = 'decided') THEN
+        PERFORM announce(ARRAY['kill decided']);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER kills_moved AFTER UPDATE ON kill_requests
+    REFERENCING NEW TABLE AS new_kills FOR EACH STATEMENT EXECUTE FUNCTION kills_moved();
 CREATE TRIGGER announced AFTER INSERT ON signal_requests
     FOR EACH STATEMENT EXECUTE FUNCTION announced('signal requested');
 CREATE TRIGGER announced AFTER INSERT OR UPDATE OF transport, host, port, channel OR DELETE ON nodes
