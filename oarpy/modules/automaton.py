@@ -1,0 +1,156 @@
+"""The central automaton: hears events, merges repeats, and alone decides when a module runs.
+
+It keeps no truth. Per module it is in one of three states; :data:`TABLE` is the whole machine and
+``docs/automaton.md`` is generated from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from oarpy.configuration import Modules
+from oarpy.modules.module import Outcome
+from oarpy.store import notifications
+from oarpy.store.database import Connection
+
+
+class Activity(StrEnum):
+    """What the automaton believes of a module."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    AGAIN = "running, wanted again"
+
+
+class Stimulus(StrEnum):
+    """What can happen to a module, seen from the automaton."""
+
+    WANTED = "wanted"
+    DONE = "done"
+    OVERDUE = "overdue"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a stimulus leads, and whether the module is told to run."""
+
+    target: Activity
+    tell: bool
+
+
+TABLE: dict[tuple[Activity, Stimulus], Step] = {
+    (Activity.IDLE, Stimulus.WANTED): Step(Activity.RUNNING, tell=True),
+    (Activity.IDLE, Stimulus.DONE): Step(Activity.IDLE, tell=False),
+    (Activity.IDLE, Stimulus.OVERDUE): Step(Activity.RUNNING, tell=True),
+    (Activity.RUNNING, Stimulus.WANTED): Step(Activity.AGAIN, tell=False),
+    (Activity.RUNNING, Stimulus.DONE): Step(Activity.IDLE, tell=False),
+    (Activity.RUNNING, Stimulus.OVERDUE): Step(Activity.RUNNING, tell=True),
+    (Activity.AGAIN, Stimulus.WANTED): Step(Activity.AGAIN, tell=False),
+    (Activity.AGAIN, Stimulus.DONE): Step(Activity.RUNNING, tell=True),
+    (Activity.AGAIN, Stimulus.OVERDUE): Step(Activity.RUNNING, tell=True),
+}
+
+REACTIONS: dict[str, tuple[str, ...]] = {
+    "job Waiting": ("metascheduler", "canceller"),
+    "job Hold": ("metascheduler", "canceller"),
+    "job changed": ("metascheduler",),
+    "job toLaunch": ("launcher",),
+    "job Launching": (),
+    "job Running": (),
+    "job toAckReservation": ("metascheduler",),
+    "job Suspended": ("metascheduler",),
+    "job Resuming": ("launcher",),
+    "job Finishing": ("launcher",),
+    "job toError": ("canceller",),
+    "job Terminated": ("metascheduler", "accounting"),
+    "job Error": ("metascheduler", "accounting"),
+    "kill requested": ("canceller",),
+    "kill decided": ("launcher",),
+    "signal requested": ("launcher",),
+    "platform changed": ("metascheduler",),
+    "queues changed": ("metascheduler",),
+    "quotas changed": ("metascheduler",),
+    "nodes changed": ("launcher", "monitor"),
+}
+"""Which modules an event of the database concerns. Unknown events are for nobody."""
+
+PATIENT = frozenset({"accounting"})
+"""Modules whose work can wait: run at most once every :data:`PATIENCE` seconds."""
+PATIENCE = 2.0
+
+
+@dataclass(slots=True)
+class _Charge:
+    activity: Activity
+    since: float
+    period: float
+    wanted_later: bool = False
+
+
+class Automaton:
+    """The automaton as a module: leads by its lock, listens to events, tells modules to run."""
+
+    name = "automaton"
+    period = 0.5
+
+    def __init__(self, periods: Modules) -> None:
+        self._charges = {
+            name: _Charge(Activity.IDLE, 0.0, getattr(periods, name))
+            for name in ("metascheduler", "launcher", "canceller", "monitor", "accounting")
+        }
+        self._ear: notifications.Ear | None = None
+        self._listening_on: Connection | None = None
+
+    def files(self) -> Sequence[int]:
+        """The connection that hears events."""
+        return [self._ear.fileno()] if self._ear else []
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Hear what happened, and tell whom it concerns."""
+        if self._listening_on is not connection:
+            self._ear = notifications.Ear(connection, notifications.EVENTS)
+            self._listening_on = connection
+            self.stimulate(connection, [(name, Stimulus.WANTED) for name in self._charges])
+        assert self._ear is not None
+        self._ear.listen()
+        moment = time.monotonic()
+        self.stimulate(connection, list(_stimuli(self._ear.drain())))
+        self.stimulate(connection, list(self._overdue(moment)))
+        return Outcome(word="")
+
+    def stimulate(self, connection: Connection, stimuli: Iterable[tuple[str, Stimulus]]) -> None:
+        """Advance the machine, telling each concerned module once."""
+        told: set[str] = set()
+        for name, stimulus in dict.fromkeys(stimuli):
+            charge = self._charges.get(name)
+            if charge is None:
+                continue
+            if stimulus is Stimulus.WANTED and name in PATIENT and time.monotonic() - charge.since < PATIENCE:
+                charge.wanted_later = True
+                continue
+            step = TABLE[charge.activity, stimulus]
+            charge.activity = step.target
+            if step.tell:
+                charge.since = time.monotonic()
+                charge.wanted_later = False
+                told.add(name)
+        for name in sorted(told):
+            notifications.tell(connection, name)
+
+    def _overdue(self, moment: float) -> Iterable[tuple[str, Stimulus]]:
+        for name, charge in self._charges.items():
+            age = moment - charge.since
+            if age >= charge.period or (charge.wanted_later and age >= PATIENCE):
+                yield name, Stimulus.OVERDUE
+
+
+def _stimuli(heard: Iterable[str]) -> Iterable[tuple[str, Stimulus]]:
+    for payload in heard:
+        if payload.startswith("done "):
+            yield payload.removeprefix("done "), Stimulus.DONE
+        for name in REACTIONS.get(payload, ()):
+            yield name, Stimulus.WANTED
