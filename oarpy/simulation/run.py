@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -47,13 +48,11 @@ def run_simulate(
         result, starts = _replay(workload, procs, policy, order, err)
         results.append(result)
         if output is not None:
-            _write(_own_file(output, policy, policies), lambda file, s=starts: write_csv(workload.jobs, s, file))
+            _write(_own_file(output, policy, policies), partial(write_csv, workload.jobs, starts))
         if plot is not None:
             title = f"{workload.name}, {procs} processors, {policy}, {order}"
-            _write(
-                _own_file(plot, policy, policies),
-                lambda file, s=starts, t=title: write_svg(workload.jobs, s, procs, t, file),
-            )
+            draw = partial(write_svg, workload.jobs, starts, procs, title)
+            _write(_own_file(plot, policy, policies), draw)
     render = summary_json if as_json else summary_table
     out.write(render(workload, procs, results) + "\n")
     return 0
