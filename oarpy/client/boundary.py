@@ -1,0 +1,107 @@
+"""The one place where what goes wrong in a command becomes one line on standard error and an exit status.
+
+0 done, 1 failed, 2 usage, 3 refused by admission, 4 no such object, 5 not allowed, 6 unreachable, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+import typer
+from typer._click.exceptions import NoArgsIsHelpError
+
+from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
+
+_LONGEST_LINE = 500
+"""Characters of an error shown: an argument of a megabyte must not fill the terminal."""
+
+INTERRUPTED = 130
+
+
+def run(app: typer.Typer, name: str) -> NoReturn:
+    """Run the command ``name`` on the arguments of the process and end the process with its exit status."""
+    sys.exit(execute(app, name, sys.argv[1:]))
+
+
+def execute(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
+    """Run ``app`` on ``arguments`` and return the exit status, after one line on standard error if it failed."""
+    command = typer.main.get_command(app)
+    try:
+        # without standalone_mode typer hands back the status of typer.Exit, and errors as they are
+        status = command.main(args=list(arguments), prog_name=name, standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except (BrokenPipeError, SystemExit) as stop:
+        return _reader_left() if isinstance(stop, BrokenPipeError) or _broken(stop) else _status(stop)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except NoArgsIsHelpError as help_page:
+        print(help_page.format_message(), file=sys.stderr)  # noqa: T201
+        return 2
+    except typer.TyperException as error:
+        return _report(name, f"{error.format_message().rstrip('.')} (see {name} --help)", error.exit_code)
+    except OarpyError as error:
+        return _report(name, str(error), error.exit_status)
+    except Exception as error:
+        if os.environ.get("OARPY_DEBUG") == "1":
+            raise
+        message, status = _unexpected(error)
+        return _report(name, message, status)
+
+
+def _report(name: str, message: str, status: int) -> int:
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split()))
+    if len(line) > _LONGEST_LINE:
+        line = line[: _LONGEST_LINE - 4] + " ..."
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    print(f"{name}: {line}", file=sys.stderr)  # noqa: T201
+    return status
+
+
+def _unexpected(error: Exception) -> tuple[str, int]:
+    if "psycopg" in sys.modules:
+        import psycopg
+
+        if isinstance(error, psycopg.Error):
+            return _database_failure(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", 1
+    if isinstance(error, MemoryError | RecursionError):
+        return f"the input is too large ({type(error).__name__})", 1
+    return f"unexpected {type(error).__name__}: {error} (OARPY_DEBUG=1 shows where)", 1
+
+
+def _database_failure(error: Exception) -> tuple[str, int]:
+    import psycopg
+
+    assert isinstance(error, psycopg.Error)
+    message = error.diag.message_primary or str(error)
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return f"the database cannot be reached: {message}", Unreachable.exit_status
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return f"the database does not allow it: {message}", NotAllowed.exit_status
+    if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+        return f"the database has no schema of oarpy: {message} (run oarpy db upgrade)", 1
+    hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
+    return f"the database refused: {message}{hint}", 1
+
+
+def _broken(stop: BaseException) -> bool:
+    """Say whether typer ended the process because the reader of the output went away."""
+    return isinstance(stop.__context__, BrokenPipeError)
+
+
+def _status(stop: BrokenPipeError | SystemExit) -> int:
+    code = stop.code if isinstance(stop, SystemExit) else 1
+    return code if isinstance(code, int) else int(code is not None)
+
+
+def _reader_left() -> int:
+    # what is still buffered goes nowhere, or the interpreter would complain when it flushes at exit
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1

@@ -1,0 +1,79 @@
+"""Who runs this command and what it talks to: one connection, the configuration, the identity the kernel gives."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from oarpy.configuration import Configuration, load
+from oarpy.model.errors import NotAllowed
+from oarpy.store.database import Connection, connect, reachable
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open connection on behalf of ``user``; an admin may act on what is not theirs."""
+
+    connection: Connection
+    configuration: Configuration
+    user: str
+    uid: int
+    is_admin: bool
+
+    def require_admin(self, action: str) -> None:
+        """Raise :class:`NotAllowed` unless the caller is an admin; ``action`` completes "only an admin may ..."."""
+        if not self.is_admin:
+            raise NotAllowed(
+                f"only an admin may {action}, and '{self.user}' is none", hint="submission.admins lists the admins"
+            )
+
+    def require_owner(self, owner: str, what: str) -> None:
+        """Raise :class:`NotAllowed` unless ``what`` (such as ``job 12``) of ``owner`` is the caller's, or admin."""
+        if owner != self.user and not self.is_admin:
+            raise NotAllowed(f"{what} belongs to '{owner}', not to '{self.user}'", hint="its owner or an admin may")
+
+
+@contextmanager
+def open_session(command_name: str) -> Iterator[Session]:
+    """Connect as the configuration says; ``command_name`` is what the database server shows for the connection.
+
+    Raises :class:`oarpy.model.errors.Unreachable` when nothing answers, also when the connection breaks inside.
+    """
+    configuration = load()
+    uid = os.getuid()
+    user = user_name(uid)
+    with reachable(), connect(_dsn(configuration), command_name, timeout=configuration.database.connect_timeout) as it:
+        yield Session(it, configuration, user, uid, _is_admin(configuration, user, uid))
+
+
+def user_name(uid: int) -> str:
+    """Return the account name of ``uid``; raise :class:`NotAllowed` when the system knows none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        raise NotAllowed(f"user id {uid} has no account on this machine", hint="ask an admin to add it") from None
+
+
+def _dsn(configuration: Configuration) -> str:
+    if configuration.database.url:
+        return configuration.database.url
+    from oarpy.store.embedded import dsn
+
+    return dsn(Path(configuration.database.directory).expanduser())
+
+
+def _is_admin(configuration: Configuration, user: str, uid: int) -> bool:
+    return uid == 0 or user in configuration.submission.admins or _owns_embedded_server(configuration, uid)
+
+
+def _owns_embedded_server(configuration: Configuration, uid: int) -> bool:
+    if configuration.database.url:
+        return False
+    try:
+        return Path(configuration.database.directory).expanduser().stat().st_uid == uid
+    except OSError:
+        return False
