@@ -1,0 +1,49 @@
+"""``plan(snapshot) -> Plan``: one scheduling pass as a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What the pass decided about one waiting job.
+
+    ``alternative`` (an index), ``start`` and ``end`` are None, and ``bits`` is 0, when there is no prediction. ``end``
+    is start + walltime; the job keeps its resources for the security time after that.
+    """
+
+    job: int
+    verdict: Verdict
+    reason: str
+    platform: Platform
+    alternative: int | None = None
+    start: float | None = None
+    end: float | None = None
+    bits: int = 0
+
+    @cached_property
+    def resources(self) -> list[int]:
+        """Ids of the resources, ascending."""
+        return self.platform.ids_of(self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The result of a pass: one placement per waiting job in the snapshot's order, and the best-effort jobs to cancel.
+
+    ``slots`` counts the periods of the timeline between which the set of free resources changes.
+    """
+
+    placements: tuple[Placement, ...]
+    kill: tuple[int, ...]
+    slots: int
+
+    def by_job(self) -> Mapping[int, Placement]:
+        """Return the placements keyed by job id."""
+        return {placement.job: placement for placement in self.placements}

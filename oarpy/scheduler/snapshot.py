@@ -1,0 +1,159 @@
+"""What a scheduling pass knows: frozen values, read by :func:`oarpy.scheduler.plan.plan` and never changed.
+
+Instants and durations are seconds on one axis; any number will do (whole numbers stay exact). Sets of resources are
+Python integers used as bit sets: bit *i* is the *i*-th resource of the :class:`~oarpy.scheduler.platform.Platform`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from oarpy.model.request import Group
+from oarpy.scheduler.platform import Platform
+
+Outcome = Literal["any", "ok", "notok"]
+Policy = Literal["conservative", "easy", "fcfs"]
+
+BESTEFFORT = "besteffort"
+"""The queue, or the job type, of what may be cancelled at any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way of serving a job: groups of resources together, for ``walltime`` seconds."""
+
+    groups: tuple[Group, ...]
+    walltime: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Not before job ``job`` has ended, with the outcome that is asked for."""
+
+    job: int
+    outcome: Outcome = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties."""
+
+    id: int
+    user: str
+    project: str = "default"
+    queue: str = "default"
+    name: str = ""
+    types: tuple[str, ...] = ()
+    submitted: float = 0
+    alternatives: tuple[Alternative, ...] = ()
+    filter: str = ""
+    depends_on: tuple[Dependency, ...] = ()
+    reservation: float | None = None
+    held: bool = False
+
+    @property
+    def besteffort(self) -> bool:
+        """True for a job that others do not see and may cancel."""
+        return self.queue == BESTEFFORT or BESTEFFORT in self.types
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingJob:
+    """A running job, an accepted reservation or an earlier placement that stays.
+
+    ``resources`` are ids; ``bits``, when given, is the same set for the snapshot's platform and saves the conversion.
+    """
+
+    id: int
+    user: str
+    start: float
+    walltime: float
+    resources: tuple[int, ...] = ()
+    project: str = "default"
+    queue: str = "default"
+    name: str = ""
+    types: tuple[str, ...] = ()
+    bits: int | None = None
+
+    @property
+    def besteffort(self) -> bool:
+        """True for a job that others do not see and may cancel."""
+        return self.queue == BESTEFFORT or BESTEFFORT in self.types
+
+    @property
+    def end(self) -> float:
+        """When the job is expected to end, security time not counted."""
+        return self.start + self.walltime
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue: higher ``priority`` first; ``policy`` names the order of its jobs (see ``policies``)."""
+
+    name: str
+    priority: float
+    policy: str = "fifo"
+
+
+DEFAULT_QUEUES = (Queue("default", 3), Queue(BESTEFFORT, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRule:
+    """Limits for the jobs that the key matches; each pattern is a name, ``*`` (all together) or ``/`` (each one).
+
+    ``resources`` and ``jobs`` are what may be held at one instant, ``resource_hours`` the sum of resources x walltime
+    (in hours) of the jobs that hold then. -1 means no limit.
+    """
+
+    queue: str = "*"
+    project: str = "*"
+    type: str = "*"
+    user: str = "*"
+    resources: float = -1
+    jobs: float = -1
+    resource_hours: float = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything one pass looks at.
+
+    ``filters`` maps the text of a condition, as :func:`condition` writes it, to the set of resources that it admits:
+    whoever feeds the snapshot evaluates SQL, the core never sees it. Resources of another type than ``default`` belong
+    in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``,
+    with the text of ``filter_errors`` when there is one.
+
+    ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well.
+    """
+
+    now: float
+    platform: Platform
+    queues: tuple[Queue, ...] = DEFAULT_QUEUES
+    quotas: tuple[QuotaRule, ...] = ()
+    holding: tuple[HoldingJob, ...] = ()
+    waiting: tuple[WaitingJob, ...] = ()
+    security_time: float = 0
+    policy: Policy = "conservative"
+    filters: Mapping[str, int] = field(default_factory=dict)
+    filter_errors: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
+
+
+def condition(job_filter: str, group_filter: str) -> str:
+    """Return the one condition that a group's resources must meet (``""`` = none): the key of ``Snapshot.filters``.
+
+    >>> condition("mem > 4", "gpu = 1")
+    '(mem > 4) AND (gpu = 1)'
+    """
+    if job_filter and group_filter:
+        return f"({job_filter}) AND ({group_filter})"
+    return job_filter or group_filter
+
+
+def conditions(jobs: Iterable[WaitingJob]) -> set[str]:
+    """Return every condition that placing ``jobs`` will look up in ``Snapshot.filters``."""
+    found = {condition(job.filter, group.filter) for job in jobs for way in job.alternatives for group in way.groups}
+    return found - {""}
