@@ -75,16 +75,17 @@ def report(connection: Connection, module: str, outcome: str, pid: int, host: st
     )
 
 
-def _key(module: str) -> tuple[int, int]:
+def leadership_key(module: str) -> tuple[int, int]:
+    """The advisory lock that the one active instance of ``module`` holds."""
     return 0x0A8, zlib.crc32(module.encode()) & 0x7FFFFFFF
 
 
 def try_lead(connection: Connection, module: str) -> bool:
     """Take the cluster-wide lock of ``module`` if nobody has it; it goes with the connection."""
-    row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", _key(module)).fetchone()
+    row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", leadership_key(module)).fetchone()
     return bool(row and row[0])
 
 
 def wait_for_lead(connection: Connection, module: str) -> None:
     """Take the cluster-wide lock of ``module``, waiting for whoever has it."""
-    connection.execute("SELECT pg_advisory_lock(%s, %s)", _key(module))
+    connection.execute("SELECT pg_advisory_lock(%s, %s)", leadership_key(module))

@@ -1,0 +1,30 @@
+"""The canceller: turns kill requests into ends. What waits ends here; what runs is decided for the launcher."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from oarpy.configuration import Configuration
+from oarpy.modules.module import Outcome
+from oarpy.store import execution
+from oarpy.store.database import Connection
+
+
+class Canceller:
+    """Carries out ``kill_requests`` and buries jobs in toError."""
+
+    name = "canceller"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.period = configuration.modules.canceller
+
+    def files(self) -> Sequence[int]:
+        """Nothing besides notifications."""
+        return ()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Handle every open request, in one transaction."""
+        with connection.transaction():
+            moved = execution.cancel(connection)
+        return Outcome(f"cancelled {moved}") if moved else Outcome()

@@ -1,0 +1,187 @@
+"""The meta-scheduler: reads a snapshot, asks the pure core for a plan, writes the plan. One transaction a pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import psycopg
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.modules.module import Outcome
+from oarpy.modules.reservations import Due, due_reservations, is_exclusive
+from oarpy.modules.snapshot_reader import Reading, SnapshotReader
+from oarpy.scheduler.plan import Placement, Plan, plan
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store import decisions
+from oarpy.store.database import Connection
+from oarpy.store.scheduling import ReservedRow
+
+log = structlog.get_logger()
+
+_PREDICTION_TOLERANCE = 2
+"""Seconds by which a predicted start may move before it is written again."""
+_REWRITE_PERIOD = 60
+"""Seconds after which all predictions are written again, whatever was done to the table by hand."""
+
+
+class Metascheduler:
+    """The module around ``plan()``. Remembers what it wrote last, to write only what changed."""
+
+    name = "metascheduler"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.period = configuration.modules.metascheduler
+        self._settings = configuration.scheduler
+        self._reader = SnapshotReader(configuration)
+        self._written: dict[int, decisions.Prediction] = {}
+        self._connection: Connection | None = None
+        self._rewritten = 0.0
+
+    def files(self) -> Sequence[int]:
+        """Nothing besides notifications."""
+        return ()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Run one pass."""
+        if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
+            self._connection, self._written, self._rewritten = connection, {}, time.monotonic()
+        try:
+            return self._pass(connection, int(now.timestamp()))
+        except psycopg.errors.ExclusionViolation as error:
+            # Somebody else gave a resource away since the snapshot was read: look again.
+            self._written = {}
+            log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
+            return Outcome("resource already held", wake_at=time.time() + 0.2)
+
+    def _pass(self, connection: Connection, now: int) -> Outcome:
+        began = time.monotonic()
+        with connection.transaction():
+            reading = self._reader.read(connection, now)
+            result = plan(reading.snapshot)
+            due = due_reservations(reading, now, self._settings)
+            started = self._write(connection, reading, result, due)
+            decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
+        word = f"started {started}" if started else "nothing"
+        if result.kill or due.kill:
+            word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
+        return Outcome(word, wake_at=_next_instant(result, due, now))
+
+    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> int:
+        starts = [
+            _start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS
+        ]
+        started = decisions.start(connection, starts + due.starts)
+        decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
+        decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED")
+        decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
+        decisions.kill(connection, sorted({*result.kill, *due.kill}))
+        self._predict(connection, reading, result, due, set(started))
+        return len(started)
+
+    def _predict(self, connection: Connection, reading: Reading, result: Plan, due: Due, gone: set[int]) -> None:
+        predictions = {
+            placement.job: _prediction(placement, reading)
+            for placement in result.placements
+            if placement.job not in gone and placement.verdict is not Verdict.STARTS
+        }
+        reasons = dict(due.waiting)
+        for row in reading.reserved:
+            if row.id not in gone:
+                predictions[row.id] = _reserved(row, reasons.get(row.id, "accepted reservation"))
+        changed = [one for one in predictions.values() if _differs(one, self._written.get(one.job))]
+        decisions.predict(connection, changed)
+        kept = {job: self._written[job] for job in predictions if job in self._written}
+        self._written = kept | {one.job: one for one in changed}
+
+
+def _start(placement: Placement, reading: Reading) -> decisions.Start:
+    assert placement.alternative is not None
+    request = reading.requests[placement.job]
+    return decisions.Start(
+        placement.job,
+        request.moldables[placement.alternative],
+        request.alternatives[placement.alternative].walltime,
+        placement.resources,
+        is_exclusive(reading.waiting[placement.job].types),
+    )
+
+
+def _accepted(reading: Reading, result: Plan) -> list[decisions.Reservation]:
+    accepted = []
+    for placement in result.placements:
+        if placement.verdict is Verdict.RESERVED and placement.start is not None and placement.alternative is not None:
+            request = reading.requests[placement.job]
+            accepted.append(
+                decisions.Reservation(
+                    placement.job,
+                    request.moldables[placement.alternative],
+                    placement.start,
+                    request.alternatives[placement.alternative].walltime,
+                    placement.resources,
+                    is_exclusive(reading.waiting[placement.job].types),
+                )
+            )
+    return accepted
+
+
+def _refused(reading: Reading, result: Plan) -> list[tuple[int, str]]:
+    """New reservations get a yes or a no in their first pass; a no, for whatever reason, is final."""
+    answered = (Verdict.RESERVED, Verdict.STARTS, Verdict.HELD)
+    return [
+        (placement.job, f"reservation refused: {placement.reason or placement.verdict}")
+        for placement in result.placements
+        if reading.waiting[placement.job].reservation is not None and placement.verdict not in answered
+    ]
+
+
+def _prediction(placement: Placement, reading: Reading) -> decisions.Prediction:
+    if placement.start is None or placement.end is None or placement.alternative is None:
+        return decisions.Prediction(placement.job, placement.verdict, placement.reason, None, None, None, "{}")
+    moldable = reading.requests[placement.job].moldables[placement.alternative]
+    ranges = _ranges(placement.resources)
+    return decisions.Prediction(
+        placement.job, placement.verdict, placement.reason, moldable, placement.start, placement.end, ranges
+    )
+
+
+def _reserved(row: ReservedRow, reason: str) -> decisions.Prediction:
+    end = row.start + row.walltime
+    return decisions.Prediction(row.id, Verdict.RESERVED, reason, row.moldable, row.start, end, _ranges(row.resources))
+
+
+def _ranges(ids: Sequence[int]) -> str:
+    """Write ids as an ``int4multirange``.
+
+    >>> _ranges([1, 2, 3, 7])
+    '{[1,3],[7,7]}'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(ids):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return "{" + ",".join(f"[{first},{last}]" for first, last in runs) + "}"
+
+
+def _differs(new: decisions.Prediction, old: decisions.Prediction | None) -> bool:
+    if old is None or (new.verdict, new.reason, new.moldable, new.resources) != (
+        old.verdict,
+        old.reason,
+        old.moldable,
+        old.resources,
+    ):
+        return True
+    if new.start is None or old.start is None:
+        return new.start is not old.start
+    return abs(new.start - old.start) >= _PREDICTION_TOLERANCE
+
+
+def _next_instant(result: Plan, due: Due, now: int) -> float | None:
+    """When something starts that no event announces: a reservation's date, a prediction."""
+    starts = [one.start for one in result.placements if one.start is not None and one.start > now]
+    instants = [*starts, *due.wake_at]
+    return max(min(instants), now + 1) if instants else None

@@ -1,0 +1,52 @@
+"""The monitor: suspects nodes that do not answer, takes them back when they do, ends the jobs that are lost with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from oarpy.configuration import Configuration
+from oarpy.modules.module import Outcome
+from oarpy.store import execution, nodes, notifications
+from oarpy.store.database import Connection
+
+
+class Monitor:
+    """Judges what the launcher notes about channels; a node is silent only while a launcher listens to it."""
+
+    name = "monitor"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._timeout = configuration.nodes.lost_timeout
+        self.period = min(configuration.modules.monitor, max(self._timeout / 4, 0.5))
+
+    def files(self) -> Sequence[int]:
+        """Nothing besides notifications."""
+        return ()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Suspect, recover, and end what was lost, in one transaction."""
+        with connection.transaction():
+            back = nodes.recover(connection)
+            suspected: list[str] = []
+            lost = 0
+            if nodes.is_led(connection, notifications.leadership_key("launcher")):
+                suspected = nodes.suspect(connection, self._timeout)
+                lost = self._end_stranded(connection, now)
+        if back or suspected or lost:
+            return Outcome(f"suspected {len(suspected)}, back {len(back)}, jobs lost {lost}")
+        return Outcome()
+
+    def _end_stranded(self, connection: Connection, now: datetime) -> int:
+        """A job without its first node is over; one that lost another node is killed where it can be reached."""
+        ends: dict[int, execution.End] = {}
+        kills: dict[int, str] = {}
+        for job, node, is_head in nodes.stranded(connection, self._timeout):
+            if is_head:
+                message = f"node {node} was lost while the job was there"
+                ends[job] = execution.End(job, "Error", None, None, now.timestamp(), "NODE_LOST", message)
+            else:
+                kills[job] = f"node {node} was lost"
+        moved = execution.finish(connection, list(ends.values()))
+        nodes.ask_kills(connection, [(job, reason) for job, reason in kills.items() if job not in ends])
+        return len(moved)

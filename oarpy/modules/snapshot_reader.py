@@ -1,0 +1,200 @@
+"""Reads the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`.
+
+It caches what cannot change unseen: the platform (guarded by its version counter), the requests of a submission
+(never changed once stored) and the resources that a condition admits (per platform).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import psycopg
+
+from oarpy.admission.filters import compile_filter
+from oarpy.configuration import Configuration
+from oarpy.model.errors import OarpyError
+from oarpy.model.request import Group, Level
+from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.snapshot import (
+    Alternative,
+    Dependency,
+    HoldingJob,
+    Outcome,
+    Policy,
+    Queue,
+    QuotaRule,
+    Snapshot,
+    WaitingJob,
+    conditions,
+)
+from oarpy.store import scheduling
+from oarpy.store.database import Connection
+
+OVERRUN = 30
+"""Seconds for which a job that should be over is still expected to hold its resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The alternatives of a submission and their ids in the database, in order."""
+
+    alternatives: tuple[Alternative, ...]
+    moldables: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One snapshot, and what else applying its plan takes."""
+
+    snapshot: Snapshot
+    requests: dict[int, Request]
+    """Alternatives by job."""
+    waiting: dict[int, scheduling.WaitingRow]
+    reserved: tuple[scheduling.ReservedRow, ...]
+    """Accepted reservations which have not started."""
+
+
+class SnapshotReader:
+    """Feeds scheduling passes; one instance lives as long as its process."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._version = -1
+        self._platform = Platform.build([], [])
+        self._kinds: dict[str, str] = {}
+        self._filters: dict[str, int] = {}
+        self._errors: dict[str, str] = {}
+        self._requests: dict[int, Request] = {}
+
+    def read(self, connection: Connection, now: int) -> Reading:
+        """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction."""
+        self._refresh_platform(connection)
+        rows = [row for row in scheduling.waiting(connection) if not row.dying]
+        reserved = scheduling.reserved(connection)
+        accepted = {row.id: row for row in reserved}
+        waiting = [row for row in rows if row.id not in accepted]
+        self._fetch_requests(connection, {row.submission for row in rows})
+        depends_on, outcomes = self._dependencies(connection, [row.id for row in waiting])
+        jobs = tuple(self._waiting_job(row, depends_on.get(row.id, ())) for row in waiting)
+        self._resolve(connection, conditions(jobs))
+        names = {row.id: row for row in rows}
+        holding = [_holding_job(row, now) for row in scheduling.holding(connection)]
+        holding += [_reserved_job(row, names[row.id], now) for row in reserved if row.id in names]
+        snapshot = Snapshot(
+            now=now,
+            platform=self._platform,
+            queues=tuple(Queue(*queue) for queue in scheduling.queues(connection)),
+            quotas=tuple(QuotaRule(*rule) for rule in scheduling.quotas(connection)),
+            holding=tuple(holding),
+            waiting=jobs,
+            security_time=self._configuration.scheduler.security_time,
+            policy=cast(Policy, self._configuration.scheduler.policy),
+            filters=self._filters,
+            filter_errors=self._errors,
+            outcomes=outcomes,
+        )
+        requests = {row.id: self._requests[row.submission] for row in rows}
+        due = tuple(row for row in reserved if row.id in names)
+        return Reading(snapshot, requests, {row.id: row for row in rows}, due)
+
+    def _refresh_platform(self, connection: Connection) -> None:
+        version = scheduling.platform_version(connection)
+        if version == self._version:
+            return
+        settings = self._configuration.scheduler
+        self._kinds = scheduling.property_kinds(connection)
+        self._platform = Platform.build(
+            (Resource(*row) for row in scheduling.platform(connection)),
+            hierarchy=[name for name in self._kinds if name != "resource_id"],
+            order=settings.resource_order,
+        )
+        self._filters, self._errors = {}, {}
+        self._version = version
+
+    def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
+        for gone in self._requests.keys() - submissions:
+            del self._requests[gone]
+        missing = submissions - self._requests.keys()
+        if not missing:
+            return
+        found: dict[int, dict[int, tuple[float, list[Group]]]] = {submission: {} for submission in missing}
+        for row in scheduling.requests(connection, missing):
+            _, groups = found[row.submission].setdefault(row.moldable, (row.walltime, []))
+            groups.append(Group(tuple(Level(*level) for level in row.levels), row.filter))
+        for submission, moldables in found.items():
+            ways = tuple(Alternative(tuple(groups), int(walltime)) for walltime, groups in moldables.values())
+            self._requests[submission] = Request(ways, tuple(moldables))
+
+    def _dependencies(
+        self, connection: Connection, jobs: Sequence[int]
+    ) -> tuple[dict[int, tuple[Dependency, ...]], dict[int, Literal["ok", "notok"]]]:
+        depends_on: dict[int, tuple[Dependency, ...]] = {}
+        outcomes: dict[int, Literal["ok", "notok"]] = {}
+        for row in scheduling.dependencies(connection, jobs):
+            dependency = Dependency(row.required, cast(Outcome, row.outcome))
+            depends_on[row.job] = (*depends_on.get(row.job, ()), dependency)
+            if row.ended is not None:
+                outcomes[row.required] = cast(Literal["ok", "notok"], row.ended)
+        return depends_on, outcomes
+
+    def _waiting_job(self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...]) -> WaitingJob:
+        return WaitingJob(
+            id=row.id,
+            user=row.user,
+            project=row.project,
+            queue=row.queue,
+            name=row.name,
+            types=row.types,
+            submitted=row.submitted,
+            alternatives=self._requests[row.submission].alternatives,
+            filter=row.properties,
+            depends_on=depends_on,
+            reservation=row.reservation,
+            held=row.held,
+        )
+
+    def _resolve(self, connection: Connection, texts: Iterable[str]) -> None:
+        """Find out which resources each condition admits; what cannot be evaluated is an error of its jobs alone."""
+        for text in texts:
+            if text in self._filters or text in self._errors:
+                continue
+            try:
+                condition = compile_filter(text, self._kinds)
+                with connection.transaction():
+                    found = self._platform.bits_of(scheduling.matching(connection, *condition.sql))
+            except (OarpyError, psycopg.DataError, psycopg.ProgrammingError) as error:
+                self._errors[text] = str(error).splitlines()[0]
+                continue
+            self._filters[text] = found if "type" in condition.columns else found & self._platform.default_type
+
+
+def _holding_job(row: scheduling.HoldingRow, now: int) -> HoldingJob:
+    start = int(row.start)
+    walltime = max(int(row.walltime), now + OVERRUN - start if start + row.walltime <= now else 0)
+    return HoldingJob(
+        id=row.id,
+        user=row.user,
+        start=min(start, now),
+        walltime=walltime + max(start - now, 0),
+        resources=row.resources,
+        project=row.project,
+        queue=row.queue,
+        name=row.name,
+        types=row.types,
+    )
+
+
+def _reserved_job(row: scheduling.ReservedRow, job: scheduling.WaitingRow, now: int) -> HoldingJob:
+    return HoldingJob(
+        id=row.id,
+        user=job.user,
+        start=max(int(row.start), 0),
+        walltime=max(int(row.walltime), now + OVERRUN - int(row.start) if row.start + row.walltime <= now else 0),
+        resources=row.resources,
+        project=job.project,
+        queue=job.queue,
+        name=job.name,
+        types=job.types,
+    )

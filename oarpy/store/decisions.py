@@ -1,0 +1,206 @@
+"""What a scheduling pass writes: starts, reservations, victims, predictions. Set-wise, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job to launch on ``resources`` (ids) for ``walltime`` seconds."""
+
+    job: int
+    moldable: int
+    walltime: float
+    resources: Sequence[int]
+    exclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A reservation that is accepted: from ``start`` (epoch seconds), for ``walltime`` seconds."""
+
+    job: int
+    moldable: int
+    start: float
+    walltime: float
+    resources: Sequence[int]
+    exclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The verdict on a waiting job and, unless ``start`` is None, when and where it will run (epoch seconds)."""
+
+    job: int
+    verdict: str
+    reason: str
+    moldable: int | None
+    start: float | None
+    end: float | None
+    resources: str
+    """An ``int4multirange`` as text, ``{[1,4],[7,7]}``."""
+
+
+# A job that was deleted or held since the pass read it does not move, so it gets no resources.
+_START = """
+    WITH started AS (
+        UPDATE jobs j
+        SET state = 'toLaunch', moldable_id = s.moldable_id, walltime = s.walltime * interval '1 second',
+            reservation_state = CASE WHEN j.reservation_start IS NOT NULL THEN 'Scheduled' END
+        FROM unnest(%(jobs)s::bigint[], %(moldables)s::bigint[], %(walltimes)s::float8[])
+            AS s(job_id, moldable_id, walltime)
+        WHERE j.job_id = s.job_id AND j.state = 'Waiting'
+          AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
+        RETURNING j.job_id
+    ), given AS (
+        INSERT INTO assigned_resources (job_id, resource_id, during, exclusive)
+        SELECT a.job_id, a.resource_id, tstzrange(now(), NULL), a.exclusive
+        FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+            AS a(job_id, resource_id, exclusive)
+        WHERE a.job_id IN (SELECT job_id FROM started)
+    )
+    SELECT job_id FROM started
+"""
+
+_RESERVE_MOVE = """
+    UPDATE jobs j SET state = 'toAckReservation'
+    WHERE j.job_id = ANY(%s) AND j.state = 'Waiting' AND j.reservation_state = 'toSchedule'
+    RETURNING j.job_id
+"""
+_RESERVE_ACCEPT = """
+    WITH accepted AS (
+        UPDATE jobs j
+        SET state = 'Waiting', reservation_state = 'Scheduled', moldable_id = s.moldable_id,
+            reservation_start = to_timestamp(s.start_time), walltime = s.walltime * interval '1 second'
+        FROM unnest(%(jobs)s::bigint[], %(moldables)s::bigint[], %(starts)s::float8[], %(walltimes)s::float8[])
+            AS s(job_id, moldable_id, start_time, walltime)
+        WHERE j.job_id = s.job_id AND j.state = 'toAckReservation'
+        RETURNING j.job_id, j.reservation_start AS begins, j.reservation_start + j.walltime AS ends
+    )
+    INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+    SELECT a.job_id, a.resource_id, tstzrange(begins, ends + %(security)s * interval '1 second'), a.exclusive
+    FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+        AS a(job_id, resource_id, exclusive) JOIN accepted USING (job_id)
+"""
+
+# A job that can never run, or a reservation that is refused: the reason is its message.
+_REFUSE = """
+    WITH refused AS (
+        UPDATE jobs j SET state = 'toError', message = r.reason
+        FROM unnest(%(jobs)s::bigint[], %(reasons)s::text[]) AS r(job_id, reason)
+        WHERE j.job_id = r.job_id AND j.state IN ('Waiting', 'toAckReservation')
+        RETURNING j.job_id, r.reason
+    )
+    INSERT INTO event_logs (type, job_id, description) SELECT %(event)s, job_id, reason FROM refused
+"""
+
+_KILL = """
+    WITH asked AS (
+        INSERT INTO kill_requests (job_id, requested_by, reason)
+        SELECT j.job_id, 'metascheduler', 'BESTEFFORT_KILL' FROM jobs j
+        WHERE j.job_id = ANY(%s) AND j.state NOT IN ('Terminated', 'Error')
+        ON CONFLICT (job_id) DO NOTHING
+        RETURNING job_id
+    )
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'BESTEFFORT_KILL', job_id, 'its resources are needed by a job that is not best-effort' FROM asked
+"""
+
+_PREDICT = """
+    INSERT INTO gantt_predictions (job_id, verdict, reason, moldable_id, start_time, end_time, resources)
+    SELECT p.job_id, p.verdict, p.reason, p.moldable_id, to_timestamp(p.start_time), to_timestamp(p.end_time),
+           p.resources::int4multirange
+    FROM unnest(%(jobs)s::bigint[], %(verdicts)s::text[], %(reasons)s::text[], %(moldables)s::bigint[],
+                %(starts)s::float8[], %(ends)s::float8[], %(resources)s::text[])
+        AS p(job_id, verdict, reason, moldable_id, start_time, end_time, resources)
+    JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
+    ON CONFLICT (job_id) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
+        moldable_id = excluded.moldable_id, start_time = excluded.start_time, end_time = excluded.end_time,
+        resources = excluded.resources
+"""
+
+_PASS = "UPDATE scheduling_passes SET pass = pass + 1, at = now(), seconds = %s, waiting = %s"
+
+
+def start(connection: Connection, starts: Sequence[Start]) -> list[int]:
+    """Move jobs to toLaunch with their resources; return the ids of those that really moved.
+
+    Raises ``psycopg.errors.ExclusionViolation`` when an exclusive resource is still held.
+    """
+    if not starts:
+        return []
+    rows = connection.execute(
+        _START,
+        {
+            "jobs": [one.job for one in starts],
+            "moldables": [one.moldable for one in starts],
+            "walltimes": [one.walltime for one in starts],
+            **_assignments(starts),
+        },
+    )
+    return [row[0] for row in rows]
+
+
+def accept(connection: Connection, reservations: Sequence[Reservation], security_time: float) -> None:
+    """Accept reservations: each goes to toAckReservation and back to Waiting, Scheduled, with what it will hold."""
+    if not reservations:
+        return
+    connection.execute(_RESERVE_MOVE, [[one.job for one in reservations]])
+    connection.execute(
+        _RESERVE_ACCEPT,
+        {
+            "jobs": [one.job for one in reservations],
+            "moldables": [one.moldable for one in reservations],
+            "starts": [one.start for one in reservations],
+            "walltimes": [one.walltime for one in reservations],
+            "security": security_time,
+            **_assignments(reservations),
+        },
+    )
+
+
+def refuse(connection: Connection, reasons: Sequence[tuple[int, str]], event: str) -> None:
+    """Move jobs to toError with a reason each, logged as ``event``."""
+    if reasons:
+        jobs, texts = [job for job, _ in reasons], [text for _, text in reasons]
+        connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "event": event})
+
+
+def kill(connection: Connection, jobs: Sequence[int]) -> None:
+    """Flag best-effort jobs to be cancelled; the canceller does it."""
+    if jobs:
+        connection.execute(_KILL, [list(jobs)])
+
+
+def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
+    """Store verdicts and predictions, replacing what was there for these jobs."""
+    if predictions:
+        connection.execute(
+            _PREDICT,
+            {
+                "jobs": [one.job for one in predictions],
+                "verdicts": [one.verdict for one in predictions],
+                "reasons": [one.reason for one in predictions],
+                "moldables": [one.moldable for one in predictions],
+                "starts": [one.start for one in predictions],
+                "ends": [one.end for one in predictions],
+                "resources": [one.resources for one in predictions],
+            },
+        )
+
+
+def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
+    """Note that a pass took ``seconds`` and looked at ``waiting`` jobs."""
+    connection.execute(_PASS, [seconds, waiting])
+
+
+def _assignments(given: Sequence[Start] | Sequence[Reservation]) -> dict[str, list[int] | list[bool]]:
+    return {
+        "owners": [one.job for one in given for _ in one.resources],
+        "resources": [resource for one in given for resource in one.resources],
+        "exclusive": [one.exclusive for one in given for _ in one.resources],
+    }

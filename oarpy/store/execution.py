@@ -1,0 +1,279 @@
+"""The life of a job from toLaunch to its end, as the launcher and the canceller write it. Set-wise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """Everything that starting a job takes. ``resources`` are (network address, properties) of its resources."""
+
+    id: int
+    attempt: int
+    state: str
+    array_id: int
+    array_index: int
+    user: str
+    name: str
+    project: str
+    command: str
+    directory: str
+    stdout: str
+    stderr: str
+    types: tuple[str, ...]
+    walltime: float
+    checkpoint: float
+    checkpoint_signal: int
+    submission: int
+    resources: tuple[dict[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRow:
+    """A job that is on nodes: its nodes (head first), how far it is, and whether it is to be killed."""
+
+    id: int
+    attempt: int
+    state: str
+    types: tuple[str, ...]
+    nodes: tuple[str, ...]
+    kill_reason: str | None
+    ends_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a job's program ended: raw wait status (None if unknown), instants in epoch seconds, what it becomes."""
+
+    job: int
+    final_state: str
+    exit_status: int | None
+    started: float | None
+    ended: float
+    event: str
+    message: str
+
+
+# Claim what is to be launched: from here on the launcher answers for it.
+_CLAIM = """
+    UPDATE jobs SET state = 'Launching', attempt = attempt + 1
+    WHERE job_id = ANY(%s) AND state = 'toLaunch' AND state NOT IN ('Terminated', 'Error')
+    RETURNING job_id
+"""
+
+_TO_LAUNCH = """
+    SELECT j.job_id, array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'), j.types,
+           extract(epoch FROM j.walltime)::float8
+    FROM jobs j
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+        LEFT JOIN resources r USING (resource_id)
+    WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
+    GROUP BY j.job_id
+    ORDER BY j.job_id
+"""
+
+_LAUNCH_ROWS = """
+    SELECT j.job_id, j.attempt, j.state, j.array_id, j.array_index, j.user_name, j.job_name, j.project, j.command,
+           j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
+           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id,
+           (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
+            FROM assigned_resources a JOIN resources r USING (resource_id)
+            WHERE a.job_id = j.job_id AND upper_inf(a.during))
+    FROM jobs j
+    WHERE j.job_id = ANY(%s) AND j.state = 'Launching'
+    ORDER BY j.job_id
+"""
+
+_ENVIRONMENTS = "SELECT submission_id, environment FROM submissions WHERE submission_id = ANY(%s)"
+
+_LIVE = """
+    SELECT j.job_id, j.attempt, j.state, j.types,
+           array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
+           (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id AND k.state = 'decided'),
+           extract(epoch FROM j.started_at + j.walltime)::float8
+    FROM jobs j
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+        LEFT JOIN resources r USING (resource_id)
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
+      AND j.state NOT IN ('Terminated', 'Error')
+    GROUP BY j.job_id
+"""
+
+_STARTED = """
+    UPDATE jobs j SET state = 'Running', started_at = to_timestamp(s.at)
+    FROM unnest(%s::bigint[], %s::float8[]) AS s(job_id, at)
+    WHERE j.job_id = s.job_id AND j.state = 'Launching'
+"""
+
+# What started and ended since the last look passes through Running too: no state is skipped.
+_FINISH = """
+    UPDATE jobs j
+    SET state = 'Finishing', final_state = e.final_state, exit_status = e.exit_status, message = CASE
+            WHEN e.message = '' THEN j.message ELSE e.message END,
+        started_at = coalesce(j.started_at, to_timestamp(e.started))
+    FROM unnest(%(jobs)s::bigint[], %(finals)s::text[], %(statuses)s::int[], %(started)s::float8[],
+                %(messages)s::text[]) AS e(job_id, final_state, exit_status, started, message)
+    WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
+    RETURNING j.job_id
+"""
+_FINISH_EVENTS = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT e.type, e.job_id, e.message
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS e(job_id, type, message)
+    WHERE e.type <> ''
+"""
+
+# A job that never started cannot be Terminated.
+_CLOSE = """
+    UPDATE jobs j
+    SET state = CASE WHEN j.started_at IS NULL THEN 'Error' ELSE j.final_state END,
+        ended_at = greatest(to_timestamp(e.ended), j.started_at)
+    FROM unnest(%s::bigint[], %s::float8[]) AS e(job_id, ended)
+    WHERE j.job_id = e.job_id AND j.state = 'Finishing'
+    RETURNING j.job_id
+"""
+
+# The canceller: what waits ends at once; what is on its way to a node is decided, for the launcher to carry out.
+_CANCEL_WAITING = """
+    UPDATE jobs j SET state = 'Error', ended_at = greatest(now(), submitted_at), message = 'killed: ' || k.reason
+    FROM kill_requests k
+    WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('Waiting', 'Hold')
+      AND j.state NOT IN ('Terminated', 'Error')
+    RETURNING j.job_id
+"""
+_CANCEL_UNLAUNCHED = """
+    UPDATE jobs j SET state = 'toError', message = 'killed: ' || k.reason
+    FROM kill_requests k
+    WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('toLaunch', 'toAckReservation')
+      AND j.state NOT IN ('Terminated', 'Error')
+    RETURNING j.job_id
+"""
+_BURY = """
+    UPDATE jobs SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at)
+    WHERE state = 'toError' AND state NOT IN ('Terminated', 'Error')
+    RETURNING job_id
+"""
+_DECIDE = """
+    UPDATE kill_requests k SET state = 'decided'
+    FROM jobs j
+    WHERE j.job_id = k.job_id AND k.state = 'asked'
+      AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
+    RETURNING k.job_id
+"""
+_SETTLE = """
+    UPDATE kill_requests k SET state = 'done'
+    FROM jobs j WHERE j.job_id = k.job_id AND k.state <> 'done' AND j.state IN ('Terminated', 'Error')
+"""
+
+_SIGNALS = """
+    SELECT s.request_id, s.job_id, j.attempt, s.signal
+    FROM signal_requests s JOIN jobs j USING (job_id)
+    WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming')
+    ORDER BY s.request_id
+"""
+_SIGNALS_DONE = """
+    WITH sent AS (UPDATE signal_requests SET done = true WHERE request_id = ANY(%s) RETURNING job_id, signal)
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'SIGNAL_' || signal, job_id, 'signal sent to the job' FROM sent
+"""
+_SIGNALS_STALE = """
+    UPDATE signal_requests s SET done = true FROM jobs j
+    WHERE j.job_id = s.job_id AND NOT s.done AND j.state IN ('Terminated', 'Error')
+"""
+
+
+def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[str, ...], float]]:
+    """Return (job, its nodes, its types, walltime in seconds) of every job in toLaunch."""
+    return [
+        (job, tuple(nodes or ()), tuple(types), walltime)
+        for job, nodes, types, walltime in connection.execute(_TO_LAUNCH, binary=True)
+    ]
+
+
+def claim(connection: Connection, jobs: Sequence[int]) -> list[int]:
+    """Move jobs from toLaunch to Launching; return those that moved."""
+    return [row[0] for row in connection.execute(_CLAIM, [list(jobs)])] if jobs else []
+
+
+def launch_rows(connection: Connection, jobs: Sequence[int]) -> list[LaunchRow]:
+    """Return what starting these jobs takes; jobs that are not Launching (any more) are left out."""
+    if not jobs:
+        return []
+    return [
+        LaunchRow(*row[:12], tuple(row[12]), *row[13:17], tuple(row[17] or ()))  # type: ignore[call-arg]
+        for row in connection.execute(_LAUNCH_ROWS, [list(jobs)])
+    ]
+
+
+def environments(connection: Connection, submissions: Iterable[int]) -> dict[int, dict[str, str]]:
+    """Return the environment that each submission was made in."""
+    return dict(connection.execute(_ENVIRONMENTS, [list(submissions)]).fetchall())
+
+
+def live(connection: Connection) -> list[LiveRow]:
+    """Return the jobs that the launcher answers for."""
+    return [
+        LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), reason, ends_at)
+        for job, attempt, state, types, nodes, reason, ends_at in connection.execute(_LIVE, binary=True)
+    ]
+
+
+def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None:
+    """Record that jobs run since these instants (epoch seconds)."""
+    if starts:
+        connection.execute(_STARTED, [[job for job, _ in starts], [at for _, at in starts]])
+
+
+def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
+    """Move jobs to Finishing with how they ended; return those that moved, so that each end counts once."""
+    if not ends:
+        return []
+    rows = connection.execute(
+        _FINISH,
+        {
+            "jobs": [end.job for end in ends],
+            "finals": [end.final_state for end in ends],
+            "statuses": [end.exit_status for end in ends],
+            "started": [end.started for end in ends],
+            "messages": [end.message for end in ends],
+        },
+    )
+    moved = {row[0] for row in rows}
+    told = [end for end in ends if end.job in moved and end.event]
+    if told:
+        connection.execute(
+            _FINISH_EVENTS, [[end.job for end in told], [end.event for end in told], [end.message for end in told]]
+        )
+    return sorted(moved)
+
+
+def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int]:
+    """Give Finishing jobs their final state as of these instants (epoch seconds); return those that moved."""
+    if not ends:
+        return []
+    return [row[0] for row in connection.execute(_CLOSE, [[job for job, _ in ends], [at for _, at in ends]])]
+
+
+def cancel(connection: Connection) -> int:
+    """Carry out what is asked to be killed, as far as no node is needed; return how many requests moved."""
+    moved = 0
+    for query in (_CANCEL_WAITING, _CANCEL_UNLAUNCHED, _BURY, _DECIDE):
+        moved += connection.execute(query).rowcount
+    connection.execute(_SETTLE)
+    return moved
+
+
+def signals(connection: Connection) -> list[tuple[int, int, int, int]]:
+    """Return (request, job, attempt, signal) of the signals to be sent."""
+    return [(request, job, attempt, number) for request, job, attempt, number in connection.execute(_SIGNALS)]
+
+
+def signals_done(connection: Connection, requests: Sequence[int]) -> None:
+    """Record that these signals were handed to the nodes."""
+    if requests:
+        connection.execute(_SIGNALS_DONE, [list(requests)])
+    connection.execute(_SIGNALS_STALE)

@@ -1,0 +1,45 @@
+"""Automatic resubmission of idempotent jobs: a copy that waits anew, a bounded number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oarpy.store.database import Connection
+
+# The chain of copies is counted, so a job that fails for its own reasons does not go round for ever.
+_RESUBMIT = """
+    WITH RECURSIVE chain AS (
+        SELECT j.job_id AS last, j.resubmit_of AS earlier, 0 AS copies FROM jobs j WHERE j.job_id = ANY(%(jobs)s)
+        UNION ALL
+        SELECT c.last, j.resubmit_of, c.copies + 1 FROM chain c JOIN jobs j ON j.job_id = c.earlier
+    ), eligible AS (
+        SELECT j.job_id FROM jobs j JOIN (SELECT last, max(copies) AS copies FROM chain GROUP BY last) c
+            ON c.last = j.job_id
+        WHERE 'idempotent' = ANY(j.types) AND j.kind = 'PASSIVE' AND j.reservation_start IS NULL
+          AND c.copies < %(limit)s AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
+    ), copied AS (
+        INSERT INTO jobs (submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind, types,
+                          properties, command, launching_directory, stdout_path, stderr_path, checkpoint,
+                          checkpoint_signal, notify, resubmit_of, message)
+        SELECT submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind, types, properties,
+               command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify, job_id,
+               'resubmission of ' || job_id
+        FROM jobs WHERE job_id IN (SELECT job_id FROM eligible)
+        RETURNING job_id, resubmit_of
+    ), moved AS (
+        UPDATE job_dependencies d SET required_job_id = c.job_id
+        FROM copied c, jobs w
+        WHERE d.required_job_id = c.resubmit_of AND w.job_id = d.job_id AND w.state IN ('Waiting', 'Hold')
+    ), logged AS (
+        INSERT INTO event_logs (type, job_id, description)
+        SELECT 'RESUBMIT_JOB_AUTOMATICALLY', resubmit_of, 'resubmitted as job ' || job_id FROM copied
+    )
+    SELECT resubmit_of, job_id FROM copied
+"""
+
+
+def resubmit(connection: Connection, jobs: Sequence[int], limit: int) -> list[tuple[int, int]]:
+    """Copy those of ``jobs`` which are idempotent and were copied fewer than ``limit`` times: (old id, new id)."""
+    if not jobs:
+        return []
+    return [(old, new) for old, new in connection.execute(_RESUBMIT, {"jobs": list(jobs), "limit": limit})]

@@ -1,0 +1,219 @@
+"""What a scheduling pass reads: live jobs, who holds what, requests, dependencies, queues, quotas, resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from oarpy.store.database import Connection
+
+PlatformRow = tuple[int, str, str, dict[str, object]]
+
+# The counter moves with every change of resources or properties, so a cached platform is known to be current.
+_PLATFORM_VERSION = "SELECT platform_version FROM site"
+
+_QUEUES = "SELECT queue_name, priority, policy FROM queues WHERE active"
+
+_QUOTAS = """
+    SELECT queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours::float8 FROM quotas
+"""
+
+# Jobs that wait, in order of submission; the partial index holds live jobs alone.
+_WAITING = """
+    SELECT job_id, submission_id, user_name, project, queue_name, job_name, types, properties,
+           extract(epoch FROM submitted_at)::float8, state = 'Hold',
+           extract(epoch FROM reservation_start)::float8, reservation_state,
+           EXISTS (SELECT FROM kill_requests k WHERE k.job_id = jobs.job_id AND k.state <> 'done')
+    FROM jobs
+    WHERE state NOT IN ('Terminated', 'Error') AND state IN ('Waiting', 'Hold')
+    ORDER BY job_id
+"""
+
+# Jobs that hold resources; one that is not started yet holds from now on.
+_HOLDING = """
+    SELECT j.job_id, j.user_name, j.project, j.queue_name, j.job_name, j.types,
+           extract(epoch FROM coalesce(j.started_at, now()))::float8, extract(epoch FROM j.walltime)::float8,
+           array_agg(a.resource_id)
+    FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+    WHERE j.state NOT IN ('Terminated', 'Error')
+    GROUP BY j.job_id
+    ORDER BY j.job_id
+"""
+
+_RESERVED = """
+    SELECT r.job_id, extract(epoch FROM j.reservation_start)::float8, extract(epoch FROM j.walltime)::float8,
+           j.moldable_id, array_agg(r.resource_id)
+    FROM reserved_resources r JOIN jobs j ON j.job_id = r.job_id
+    GROUP BY r.job_id, j.job_id
+"""
+
+_REQUESTS = """
+    SELECT m.submission_id, m.moldable_id, extract(epoch FROM m.walltime)::float8, g.filter,
+           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position)
+    FROM moldable_descriptions m
+        JOIN resource_groups g USING (moldable_id)
+        JOIN resource_descriptions d USING (group_id)
+    WHERE m.submission_id = ANY(%s)
+    GROUP BY m.moldable_id, g.group_id
+    ORDER BY m.submission_id, m.position, g.position
+"""
+
+_DEPENDENCIES = """
+    SELECT d.job_id, d.required_job_id, d.outcome,
+           CASE WHEN r.ended_at IS NULL THEN NULL
+                WHEN r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0 THEN 'ok' ELSE 'notok' END
+    FROM job_dependencies d JOIN jobs r ON r.job_id = d.required_job_id
+    WHERE d.job_id = ANY(%s)
+    ORDER BY d.job_id, d.required_job_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A job in Waiting or Hold. Instants are epoch seconds."""
+
+    id: int
+    submission: int
+    user: str
+    project: str
+    queue: str
+    name: str
+    types: tuple[str, ...]
+    properties: str
+    submitted: float
+    held: bool
+    reservation: float | None
+    reservation_state: str | None
+    dying: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingRow:
+    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds."""
+
+    id: int
+    user: str
+    project: str
+    queue: str
+    name: str
+    types: tuple[str, ...]
+    start: float
+    walltime: float
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedRow:
+    """What an accepted reservation will hold."""
+
+    id: int
+    start: float
+    walltime: float
+    moldable: int
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One resource group of one alternative of a submission; walltime in seconds."""
+
+    submission: int
+    moldable: int
+    walltime: float
+    filter: str
+    levels: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyRow:
+    """``job`` waits for ``required``; ``ended`` is how that one ended (``ok``, ``notok``), None while it is live."""
+
+    job: int
+    required: int
+    outcome: str
+    ended: str | None
+
+
+def platform_version(connection: Connection) -> int:
+    """Return the counter that changes with the platform."""
+    row = connection.execute(_PLATFORM_VERSION).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def platform(connection: Connection) -> list[PlatformRow]:
+    """Return (id, type, state, properties) of every resource; properties without a value are left out."""
+    cursor = connection.execute("SELECT * FROM resources ORDER BY resource_id")
+    names = [column.name for column in cursor.description or ()]
+    rows = []
+    for values in cursor:
+        properties = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        rows.append((properties["resource_id"], properties["type"], properties["state"], properties))
+    return rows
+
+
+def property_kinds(connection: Connection) -> dict[str, str]:
+    """Return the kind of every resource property by its name."""
+    return dict(connection.execute("SELECT name, kind FROM resource_properties").fetchall())
+
+
+def matching(connection: Connection, condition: str, values: Sequence[object]) -> list[int]:
+    """Return the ids of the resources which meet a checked condition (see ``oarpy.admission.filters``).
+
+    ``condition`` was written by the filter compiler from a parsed tree: columns quoted, values as ``%s``.
+    """
+    query = sql.SQL("SELECT resource_id FROM resources WHERE {}").format(sql.SQL(condition))
+    return [row[0] for row in connection.execute(query, list(values))]
+
+
+def queues(connection: Connection) -> list[tuple[str, int, str]]:
+    """Return (name, priority, policy) of the active queues."""
+    return [(name, priority, policy) for name, priority, policy in connection.execute(_QUEUES)]
+
+
+def quotas(connection: Connection) -> list[tuple[str, str, str, str, int, int, float]]:
+    """Return every quota rule: queue, project, type, user, resources, jobs, resource-hours."""
+    return [(q, p, t, u, r, j, h) for q, p, t, u, r, j, h in connection.execute(_QUOTAS)]
+
+
+def waiting(connection: Connection) -> list[WaitingRow]:
+    """Return the jobs that wait or are held."""
+    return [
+        WaitingRow(job, submission, user, project, queue, name, tuple(types), *rest)
+        for job, submission, user, project, queue, name, types, *rest in connection.execute(_WAITING, binary=True)
+    ]
+
+
+def holding(connection: Connection) -> list[HoldingRow]:
+    """Return the jobs that hold resources."""
+    return [
+        HoldingRow(job, user, project, queue, name, tuple(types), start, walltime, tuple(resources))
+        for job, user, project, queue, name, types, start, walltime, resources in connection.execute(
+            _HOLDING, binary=True
+        )
+    ]
+
+
+def reserved(connection: Connection) -> list[ReservedRow]:
+    """Return what the accepted reservations will hold."""
+    return [
+        ReservedRow(job, start, walltime, moldable, tuple(resources))
+        for job, start, walltime, moldable, resources in connection.execute(_RESERVED, binary=True)
+    ]
+
+
+def requests(connection: Connection, submissions: Iterable[int]) -> list[GroupRow]:
+    """Return the groups of the alternatives of these submissions, in order."""
+    return [
+        GroupRow(submission, moldable, walltime, condition, tuple(zip(levels, counts, strict=True)))
+        for submission, moldable, walltime, condition, levels, counts in connection.execute(
+            _REQUESTS, [list(submissions)], binary=True
+        )
+    ]
+
+
+def dependencies(connection: Connection, jobs: Iterable[int]) -> list[DependencyRow]:
+    """Return what these jobs wait for."""
+    return [DependencyRow(*row) for row in connection.execute(_DEPENDENCIES, [list(jobs)])]
