@@ -5,7 +5,7 @@ Revision ID: 0001
 
 from __future__ import annotations
 
-from importlib import resources
+from pathlib import Path
 
 from alembic import op
 from sqlalchemy import text
@@ -18,9 +18,10 @@ down_revision = None
 
 def upgrade() -> None:
     """Create everything, with the states and moves of ``oarpy.model.states`` as rows."""
-    schema = resources.files(__package__).joinpath("0001_initial.sql").read_text(encoding="utf-8")
+    schema = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
     connection = op.get_bind()
-    connection.exec_driver_sql(schema)
+    # many statements at once, whose % signs are PL/pgSQL's
+    connection.exec_driver_sql(schema, execution_options={"no_parameters": True})
     connection.execute(
         text("INSERT INTO job_states VALUES (:state, :letter, :final, :holding)"),
         [

@@ -1,0 +1,132 @@
+"""A real PostgreSQL server for the tests, and a fresh database for each of them.
+
+``OARPY_TEST_POSTGRES`` chooses the server's major version (default: the embedded one). All sessions and workers of one
+checkout share one server per version; the last one to leave stops it and removes its data.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from oarpy.store import embedded
+from oarpy.store.server_binaries import available_versions
+
+ROOT = Path(__file__).resolve().parent.parent
+# a test's database is thrown away: nothing is gained by forcing it to the disk
+TEST_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
+MEMORY_NEEDED = 2 * 2**30
+
+
+@pytest.fixture(scope="session")
+def postgres_version() -> str:
+    """The major version under test; skips when that server is not installed."""
+    found = available_versions()
+    wanted = os.environ.get("OARPY_TEST_POSTGRES") or (found[0] if found else "18")
+    if wanted not in found:
+        pytest.skip(f"PostgreSQL {wanted} is not installed here (found: {', '.join(found) or 'none'})")
+    return wanted
+
+
+@pytest.fixture(scope="session")
+def server(postgres_version: str) -> Iterator[str]:
+    """DSN of a running server; its databases belong to the tests."""
+    base = _fast_directory() / f"oarpy-tests-{os.geteuid()}"
+    base.mkdir(mode=0o711, exist_ok=True)
+    if base.stat().st_uid != os.geteuid():
+        pytest.fail(f"{base} belongs to another user")
+    name = f"{postgres_version}-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}"
+    with (base / f"{name}.users").open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        yield embedded.start(base / name, version=postgres_version, settings=TEST_SETTINGS)
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        embedded.remove(base / name)
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> str:
+    """Name of a database with the current schema, made once for each state of the migrations."""
+    # imported here: unit tests need neither SQLAlchemy nor Alembic
+    from oarpy.store import migrations
+
+    name = f"template_{_schema_digest()}"
+    with psycopg.connect(server, dbname="postgres", autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
+        if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchall():
+            draft = f"draft_{uuid.uuid4().hex}"
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(draft)))
+            migrations.upgrade(make_conninfo(server, dbname=draft))
+            rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+            connection.execute(rename.format(sql.Identifier(draft), sql.Identifier(name)))
+    return name
+
+
+@pytest.fixture
+def empty_dsn(server: str) -> Iterator[str]:
+    """DSN of a fresh database without any schema, dropped afterwards."""
+    yield from _database(server, "template0")
+
+
+@pytest.fixture
+def dsn(server: str, template: str) -> Iterator[str]:
+    """DSN of a fresh database with the current schema (no admission rules, no nodes), dropped afterwards."""
+    yield from _database(server, template)
+
+
+@pytest.fixture
+def connection(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection to the fresh database, in autocommit mode."""
+    with psycopg.connect(dsn, autocommit=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def cluster_environment(dsn: str, tmp_path: Path) -> dict[str, str]:
+    """Environment for real command processes: its configuration file names the fresh database."""
+    config = tmp_path / "config.toml"
+    config.write_text(f'[database]\nurl = "{dsn}"\n', encoding="utf-8")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OARPY_", "OAR_"))}
+    search = f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', os.defpath)}"
+    return {**inherited, "OARPY_CONFIG": str(config), "PATH": search}
+
+
+def _database(server: str, source: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server, dbname="postgres", autocommit=True) as maintenance:
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+        maintenance.execute(create.format(sql.Identifier(name), sql.Identifier(source)))
+        yield make_conninfo(server, dbname=name)
+        maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _fast_directory() -> Path:
+    """In memory where there is room: a database is hundreds of small files, copied for every test."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_NEEDED:
+        return memory
+    return Path(tempfile.gettempdir())
+
+
+def _schema_digest() -> str:
+    sources = sorted((ROOT / "migrations").rglob("*.py")) + sorted((ROOT / "migrations").rglob("*.sql"))
+    sources.append(ROOT / "oarpy" / "model" / "states.py")
+    digest = hashlib.sha256()
+    for path in sources:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
