@@ -70,9 +70,7 @@ class Metascheduler:
         return Outcome(word, wake_at=_next_instant(result, due, now))
 
     def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> int:
-        starts = [
-            _start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS
-        ]
+        starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         started = decisions.start(connection, starts + due.starts)
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
         decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED")

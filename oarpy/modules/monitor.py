@@ -1,4 +1,4 @@
-"""The monitor: suspects nodes that do not answer, takes them back when they do, ends the jobs that are lost with them."""
+"""The monitor: suspects nodes that do not answer, takes them back, ends the jobs that are lost with them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,35 @@
+"""Structured logs on standard error: one event a line, as text or JSON."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+from oarpy import configuration
+from oarpy.model.errors import UsageError
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def configure_logging(settings: configuration.Log) -> None:
+    """Set up structlog. Raises :class:`UsageError` for an unknown level or format."""
+    if settings.level not in _LEVELS:
+        raise UsageError(f"log.level '{settings.level}' is unknown", hint="one of " + ", ".join(_LEVELS))
+    if settings.format not in ("text", "json"):
+        raise UsageError(f"log.format '{settings.format}' is unknown", hint="text or json")
+    renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
+    if settings.format == "text":
+        renderer = structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=False),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )

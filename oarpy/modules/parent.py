@@ -1,0 +1,22 @@
+"""A module that a supervisor started ends with it, however the supervisor ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+PARENT_VARIABLE = "OARPY_SUPERVISOR"
+"""Set for the modules: the process id of their supervisor, with which they end."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_supervisor() -> None:
+    """Called by a module at its start: the kernel ends it when its supervisor dies, however that happens."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    if parent is None:
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(parent):
+        raise SystemExit(0)

@@ -1,0 +1,84 @@
+"""The modules by name, and how one is run: once by hand, or for ever as a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from oarpy.configuration import Configuration
+from oarpy.model.errors import NotFound
+from oarpy.modules.logging import configure_logging
+from oarpy.modules.module import Loop, Module
+from oarpy.modules.parent import die_with_supervisor
+
+
+def _automaton(configuration: Configuration) -> Module:
+    from oarpy.modules.automaton import Automaton
+
+    return Automaton(configuration.modules)
+
+
+def _metascheduler(configuration: Configuration) -> Module:
+    from oarpy.modules.metascheduler import Metascheduler
+
+    return Metascheduler(configuration)
+
+
+def _launcher(configuration: Configuration) -> Module:
+    from oarpy.modules.launcher import Launcher
+
+    return Launcher(configuration)
+
+
+def _canceller(configuration: Configuration) -> Module:
+    from oarpy.modules.canceller import Canceller
+
+    return Canceller(configuration)
+
+
+def _monitor(configuration: Configuration) -> Module:
+    from oarpy.modules.monitor import Monitor
+
+    return Monitor(configuration)
+
+
+def _accounting(configuration: Configuration) -> Module:
+    from oarpy.modules.accounting import Accounting
+
+    return Accounting(configuration)
+
+
+MODULES: dict[str, Callable[[Configuration], Module]] = {
+    "automaton": _automaton,
+    "metascheduler": _metascheduler,
+    "launcher": _launcher,
+    "canceller": _canceller,
+    "monitor": _monitor,
+    "accounting": _accounting,
+}
+"""Each module imports only what it needs, so that each process stays small."""
+
+
+def database_dsn(configuration: Configuration) -> str:
+    """Return where the database is: the configured URL, or the embedded server of the configured folder."""
+    if configuration.database.url:
+        return configuration.database.url
+    from oarpy.store import embedded
+
+    return embedded.dsn(Path(configuration.database.directory).expanduser())
+
+
+def run(name: str, configuration: Configuration, *, once: bool) -> int:
+    """Run a module: once, printing what it did, or until SIGTERM. Raises :class:`NotFound` for an unknown name."""
+    if name not in MODULES:
+        raise NotFound(f"no module '{name}'", hint="one of " + ", ".join(MODULES))
+    if not once:
+        die_with_supervisor()
+    configure_logging(configuration.log)
+    module = MODULES[name](configuration)
+    loop = Loop(module, database_dsn(configuration), configuration.database.connect_timeout)
+    if once:
+        loop.once()
+    else:
+        loop.forever()
+    return 0

@@ -1,0 +1,142 @@
+"""``oarpy server``: one process for each module, and the embedded database; whatever dies is started again."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.model.errors import OarpyError
+from oarpy.modules.logging import configure_logging
+from oarpy.modules.parent import PARENT_VARIABLE
+from oarpy.modules.registry import MODULES
+from oarpy.store import embedded
+
+log = structlog.get_logger()
+
+_HEALTHY_AFTER = 10.0
+_DATABASE_CHECK_PERIOD = 0.5
+_STOP_TIMEOUT = 10.0
+
+
+@dataclass(slots=True)
+class _Child:
+    name: str
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    delay: float = 0.0
+    not_before: float = 0.0
+
+
+class Supervisor:
+    """Keeps the modules (and the embedded database, if that is what is configured) running until it is stopped."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._children = [_Child(name) for name in MODULES]
+        self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()
+        self._stopping = False
+        self._database_checked = 0.0
+
+    def stop(self, *_: object) -> None:
+        """End everything (also the handler of SIGTERM and SIGINT)."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Supervise until stopped, then end the modules; the embedded database is left to whoever started it."""
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        try:
+            while not self._stopping:
+                self._keep_database()
+                wait = min([self._keep(child) for child in self._children], default=1.0)
+                select.select([reader], [], [], max(min(wait, _DATABASE_CHECK_PERIOD), 0.01))
+                _empty(reader)
+        finally:
+            signal.set_wakeup_fd(-1)
+            os.close(reader)
+            os.close(writer)
+            self._end_children()
+
+    def _keep_database(self) -> None:
+        if self._directory is None or time.monotonic() - self._database_checked < _DATABASE_CHECK_PERIOD:
+            return
+        self._database_checked = time.monotonic()
+        if embedded.is_running(self._directory):
+            return
+        try:
+            embedded.start(self._directory)
+            log.warning("embedded database started")
+        except OarpyError as error:
+            log.error("embedded database cannot be started", error=str(error))
+
+    def _keep(self, child: _Child) -> float:
+        """See to one module; return the seconds after which it wants to be looked at again."""
+        now = time.monotonic()
+        if child.process is not None:
+            status = child.process.poll()
+            if status is None:
+                return _DATABASE_CHECK_PERIOD
+            self._note_end(child, status, now)
+        if now < child.not_before:
+            return child.not_before - now
+        self._start(child, now)
+        return _DATABASE_CHECK_PERIOD
+
+    def _note_end(self, child: _Child, status: int, now: float) -> None:
+        settings = self._configuration.modules
+        if now - child.started > _HEALTHY_AFTER:
+            child.delay = 0.0
+        child.delay = min(max(child.delay * 2, settings.restart_delay), settings.restart_delay_limit)
+        child.not_before = now + child.delay
+        child.process = None
+        log.warning("module ended", module=child.name, status=status, restart_in=round(child.delay, 2))
+
+    def _start(self, child: _Child, now: float) -> None:
+        environment = dict(os.environ, **{PARENT_VARIABLE: str(os.getpid())})
+        child.process = subprocess.Popen(
+            [sys.executable, "-m", "oarpy.commands.oarpy", "run", child.name],
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        child.started = now
+        log.info("module started", module=child.name, pid=child.process.pid)
+
+    def _end_children(self) -> None:
+        running = [child.process for child in self._children if child.process is not None]
+        for process in running:
+            process.terminate()
+        until = time.monotonic() + _STOP_TIMEOUT
+        for process in running:
+            try:
+                process.wait(max(until - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def serve(configuration: Configuration) -> int:
+    """Run the whole server side of a cluster on this machine until SIGTERM or SIGINT."""
+    configure_logging(configuration.log)
+    Supervisor(configuration).run()
+    return 0
+
+
+def _empty(reader: int) -> None:
+    try:
+        while os.read(reader, 1024):
+            pass
+    except BlockingIOError:
+        return
