@@ -329,7 +329,7 @@ def _comparison(symbol: str, left: Term, right: Term) -> Term:
 
 
 def _arithmetic(symbol: str, left: Term, right: Term) -> Term:
-    """Whole-number arithmetic; SQL does it on numeric so that nothing overflows, and divisors are literals other than 0."""
+    """Whole-number arithmetic; SQL does it on numeric so that nothing overflows. Divisors are literals other than 0."""
     for term in (left, right):
         if term.kind not in (Kind.INTEGER, *_OPEN) and not isinstance(term.literal, Decimal):
             raise UsageError(f"{_described(term)} in arithmetic", hint="arithmetic is on whole numbers")

@@ -78,7 +78,7 @@ def read_boolean(text: str) -> bool | None:
 
 
 def literal_as(text: str, kind: Kind) -> Value:
-    """Return what the quoted literal ``text`` is worth for a column of ``kind``; raise :class:`UsageError` if nothing."""
+    """Return the value of the quoted literal ``text`` for a column of ``kind``; raise :class:`UsageError` if none."""
     value: Value = text
     if kind is Kind.INTEGER:
         value = int(text) if len(text) < 40 and _INTEGER.fullmatch(text) else None

@@ -8,6 +8,7 @@ names, literals. Anything else (functions, subselects, casts of columns, comment
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -62,7 +63,7 @@ def compile_filter(text: str, columns: Columns = None) -> Filter:
 
 def check_condition(text: str, columns: Columns = None) -> frozenset[str]:
     """Raise :class:`UsageError` unless ``text`` is a filter over ``columns``; return the columns it names."""
-    return compile_filter(text, columns).columns
+    return _names(text) if columns is None else compile_filter(text, columns).columns
 
 
 def join_conditions(*texts: str) -> str:
@@ -71,6 +72,31 @@ def join_conditions(*texts: str) -> str:
     for text in kept:
         check_condition(text)
     return kept[0] if len(kept) == 1 else " AND ".join(f"({text})" for text in kept)
+
+
+def holds_condition(text: str, condition: str) -> bool:
+    """Tell whether :func:`join_conditions` has put ``condition`` into ``text`` already.
+
+    Only its own form counts, with both sides of each AND valid alone: a text that merely contains the words does not.
+    """
+    while text != condition:
+        head, joint, last = text.rpartition(") AND (")
+        if not (joint and head.startswith("(") and last.endswith(")")):
+            return False
+        text, last = head[1:], last[:-1]
+        try:
+            check_condition(text)
+            check_condition(last)
+        except UsageError:
+            return False
+        if last == condition:
+            return True
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(text: str) -> frozenset[str]:
+    return compile_filter(text).columns
 
 
 def _short(text: str) -> str:

@@ -1,0 +1,205 @@
+"""The names an admission rule works with, and nothing else.
+
+Rules are written by administrators and trusted: the narrow namespace catches mistakes (a wrong type, a forgotten
+import, a change that nobody sees in the trace), it is no wall against somebody who wants out.
+
+===========================  =====================================================================================
+``job``                      the submission: attributes as in :class:`~oarpy.admission.submission.Submission`
+``site``                     questions about the cluster: :class:`~oarpy.admission.site.Site`
+``settings(name, default)``  a value of the configuration's ``[submission]`` section
+``refuse(message)``          refuse the submission and stop
+``note(message)``            show a line to the user (``print`` does the same)
+``add_property(sql)``        AND a condition to the job's property filter
+``restrict_groups(sql)``     AND a condition to each resource group (``unless_named="type"``: not to one naming it)
+``add_type``, ``drop_type``  add a type, take one away
+``set_walltime(value)``      walltime in seconds or as text, of all alternatives or of the one at ``position``
+``names_property(sql, n)``   whether a filter names the property ``n``
+``read_date``                ``2026-01-31 12:00:00`` to a date, ValueError if it is none
+``matches(pattern, text)``   whether the whole text matches a regular expression
+===========================  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import re
+from datetime import datetime
+from typing import NoReturn
+
+from oarpy.admission import filters
+from oarpy.admission.site import Site
+from oarpy.admission.submission import FIELDS, Submission, checked
+from oarpy.model.durations import parse_duration
+from oarpy.model.request import Group
+
+MAXIMUM_NOTES = 100
+"""Most lines one rule may show."""
+
+READ_ONLY = frozenset({"user", "groups", "interactive", "array_size", "array_parameters", "initial_request"}) | {
+    "submitted_from",
+    "resubmit_of",
+}
+"""What a rule sees but cannot change: who submits, from where, and what was typed."""
+
+_BUILTINS = """
+    abs all any bool dict divmod enumerate filter float frozenset int isinstance iter len list map max min next range
+    repr reversed round set slice sorted str sum tuple zip
+    Exception ArithmeticError AttributeError IndexError KeyError LookupError RuntimeError StopIteration TypeError
+    ValueError ZeroDivisionError
+"""
+
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2})(?::(\d{2}))?(?::(\d{2}))?)?", re.ASCII)
+
+
+class Refusal(Exception):
+    """Raised by ``refuse``: the rule's own decision, not a mistake in it."""
+
+
+class Job:
+    """The submission as a rule sees it: known attributes only, every assignment checked."""
+
+    __slots__ = ("_submission",)
+
+    def __init__(self, submission: Submission) -> None:
+        object.__setattr__(self, "_submission", submission)
+
+    def __getattr__(self, name: str) -> object:
+        if name not in FIELDS:
+            raise AttributeError(f"a job has no '{name}', only {', '.join(FIELDS)}")
+        return getattr(self._submission, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in FIELDS:
+            raise AttributeError(f"a job has no '{name}', only {', '.join(FIELDS)}")
+        if name in READ_ONLY:
+            raise AttributeError(f"job.{name} cannot be changed by a rule")
+        value = checked(name, value)
+        if name == "properties" and value:
+            filters.check_condition(str(value))
+        setattr(self._submission, name, value)
+
+
+class RuleApi:
+    """What one rule may do to one submission; ``notes`` collects what it says."""
+
+    def __init__(self, submission: Submission, site: Site) -> None:
+        self.submission = submission
+        self.site = site
+        self.notes: list[str] = []
+
+    def namespace(self) -> dict[str, object]:
+        """Return the globals of a rule: these names, and the chosen builtins."""
+        return {
+            "__builtins__": _ALLOWED | {"print": self.show},
+            "job": Job(self.submission),
+            "site": self.site,
+            "settings": self.settings,
+            "refuse": self.refuse,
+            "note": self.note,
+            "add_property": self.add_property,
+            "restrict_groups": self.restrict_groups,
+            "add_type": self.add_type,
+            "drop_type": self.drop_type,
+            "set_walltime": self.set_walltime,
+            "names_property": names_property,
+            "read_date": read_date,
+            "matches": matches,
+        }
+
+    def refuse(self, message: str) -> NoReturn:
+        """Refuse the submission."""
+        raise Refusal(str(message))
+
+    def note(self, message: str) -> None:
+        """Show one line to the user."""
+        if len(self.notes) >= MAXIMUM_NOTES:
+            raise RuntimeError(f"more than {MAXIMUM_NOTES} notes")
+        self.notes.append(" ".join(str(message).split())[:1000])
+
+    def show(self, *values: object) -> None:
+        """Do what an administrator expects of ``print``."""
+        self.note(" ".join(map(str, values)))
+
+    def settings(self, name: str, default: object) -> object:
+        """Return the setting ``name``, or ``default`` where it is not set."""
+        value = self.site.setting(name)
+        return default if value is None else value
+
+    def add_property(self, sql: str) -> None:
+        """AND ``sql`` to the property filter, once."""
+        filters.check_condition(sql)
+        if not filters.holds_condition(self.submission.properties, sql):
+            self.submission.properties = filters.join_conditions(self.submission.properties, sql)
+
+    def restrict_groups(self, sql: str, unless_named: str | None = None) -> None:
+        """AND ``sql``, once, to the filter of every resource group, or of those that do not name a property."""
+        filters.check_condition(sql)
+
+        def restricted(group: Group) -> Group:
+            named = unless_named is not None and names_property(group.filter, unless_named)
+            if named or filters.holds_condition(group.filter, sql):
+                return group
+            return dataclasses.replace(group, filter=filters.join_conditions(group.filter, sql))
+
+        self.submission.alternatives = tuple(
+            dataclasses.replace(request, groups=tuple(map(restricted, request.groups)))
+            for request in self.submission.alternatives
+        )
+
+    def add_type(self, word: str) -> None:
+        """Add a type, once."""
+        if word not in self.submission.types:
+            Job(self.submission).types = (*self.submission.types, word)
+
+    def drop_type(self, word: str) -> None:
+        """Take a type away, if it is there."""
+        self.submission.types = tuple(kind for kind in self.submission.types if kind != word)
+
+    def set_walltime(self, value: int | str, position: int | None = None, *, only_missing: bool = False) -> None:
+        """Set the walltime (seconds, or text such as ``1:30:0``) of all alternatives, of one, or of those without."""
+        seconds = parse_duration(value) if isinstance(value, str) else value
+        if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds <= 0:
+            raise TypeError(f"a walltime is a number of seconds above 0, not {value!r}")
+        count = len(self.submission.alternatives)
+        if position is not None and not 0 <= position < count:
+            raise IndexError(f"no alternative {position}, the job has {count}")
+        self.submission.alternatives = tuple(
+            dataclasses.replace(request, walltime=seconds)
+            if position in (None, place) and not (only_missing and request.walltime is not None)
+            else request
+            for place, request in enumerate(self.submission.alternatives)
+        )
+
+
+def names_property(sql: str, name: str) -> bool:
+    """Tell whether the filter ``sql`` (may be empty) names the property ``name``."""
+    return bool(sql) and name in filters.check_condition(sql)
+
+
+def read_date(text: str) -> datetime:
+    """Read ``YYYY-MM-DD [hh[:mm[:ss]]]`` in the server's time zone; raise ValueError when it is no date."""
+    found = _DATE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"'{text}' is not a date, write YYYY-MM-DD hh:mm:ss")
+    day, *clock = found.groups()
+    hour, minute, second = (int(part or 0) for part in clock)
+    return datetime.fromisoformat(f"{day} {hour:02}:{minute:02}:{second:02}").astimezone()
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell whether the whole of ``text`` matches the regular expression ``pattern`` (ASCII classes)."""
+    return _pattern(pattern).fullmatch(text) is not None
+
+
+@functools.lru_cache(maxsize=256)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+def _no_import(name: str, *_: object) -> NoReturn:
+    raise ImportError(f"a rule cannot import {name}")
+
+
+_ALLOWED: dict[str, object] = {name: getattr(builtins, name) for name in _BUILTINS.split()} | {"__import__": _no_import}

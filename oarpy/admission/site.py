@@ -1,0 +1,138 @@
+"""What a rule may ask about the cluster: a port with the database behind it in production and fixed values in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    """A queue as rules see it."""
+
+    name: str
+    priority: int = 0
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A live job (not Terminated, not Error) as rules see it."""
+
+    id: int
+    user: str
+    queue: str = "default"
+    project: str = "default"
+    name: str = ""
+    state: str = "Waiting"
+    types: tuple[str, ...] = ()
+    reservation: bool = False
+
+
+class Site(Protocol):
+    """Questions answered about the cluster. Jobs are live ones only, so no answer grows with history."""
+
+    def now(self) -> datetime:
+        """Return the instant of the submission, with its time zone."""
+        ...
+
+    def setting(self, name: str) -> object:
+        """Return a value of the configuration's ``[submission]`` section, or None."""
+        ...
+
+    def groups(self, user: str) -> Collection[str]:
+        """Return the Unix groups of ``user``."""
+        ...
+
+    def queue(self, name: str) -> QueueInfo | None:
+        """Return the queue called ``name``."""
+        ...
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the resource properties with their SQL types."""
+        ...
+
+    def job(self, job_id: int) -> JobInfo | None:
+        """Return a live job."""
+        ...
+
+    def containers(self, name: str) -> Collection[JobInfo]:
+        """Return the live jobs typed ``container=name``."""
+        ...
+
+    def count_jobs(
+        self,
+        *,
+        user: str | None = None,
+        queue: str | None = None,
+        project: str | None = None,
+        job_type: str | None = None,
+        states: Iterable[str] | None = None,
+        reservation: bool | None = None,
+    ) -> int:
+        """Count the live jobs that satisfy every condition given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSite:
+    """A :class:`Site` made of given values: for cases, tests, and trying rules without a database."""
+
+    at: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    members: Mapping[str, Collection[str]] = field(default_factory=dict)
+    queues: tuple[QueueInfo, ...] = (QueueInfo("admin", 10), QueueInfo("default", 3), QueueInfo("besteffort", 0))
+    columns: Mapping[str, str] = field(default_factory=dict)
+    jobs: tuple[JobInfo, ...] = ()
+
+    def now(self) -> datetime:
+        """Return the fixed instant."""
+        return self.at
+
+    def setting(self, name: str) -> object:
+        """Return the setting, or None."""
+        return self.settings.get(name)
+
+    def groups(self, user: str) -> Collection[str]:
+        """Return the groups of ``user``."""
+        return self.members.get(user, ())
+
+    def queue(self, name: str) -> QueueInfo | None:
+        """Return the queue called ``name``."""
+        return next((queue for queue in self.queues if queue.name == name), None)
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the columns."""
+        return self.columns
+
+    def job(self, job_id: int) -> JobInfo | None:
+        """Return the job with that id."""
+        return next((job for job in self.jobs if job.id == job_id), None)
+
+    def containers(self, name: str) -> Collection[JobInfo]:
+        """Return the jobs typed ``container=name``."""
+        return [job for job in self.jobs if f"container={name}" in job.types]
+
+    def count_jobs(
+        self,
+        *,
+        user: str | None = None,
+        queue: str | None = None,
+        project: str | None = None,
+        job_type: str | None = None,
+        states: Iterable[str] | None = None,
+        reservation: bool | None = None,
+    ) -> int:
+        """Count the jobs that satisfy every condition given."""
+        wanted = None if states is None else set(states)
+        return sum(
+            user in (None, job.user)
+            and queue in (None, job.queue)
+            and project in (None, job.project)
+            and (job_type is None or job_type in job.types)
+            and (wanted is None or job.state in wanted)
+            and reservation in (None, job.reservation)
+            for job in self.jobs
+        )
