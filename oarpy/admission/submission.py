@@ -95,7 +95,8 @@ def checked(name: str, value: object) -> object:
 def plain(value: object) -> object:
     """Return the JSON form of a field's value."""
     if isinstance(value, ResourceRequest):
-        return {"resources": str(value), "walltime": value.walltime}
+        said = {} if value.walltime is None else {"walltime": value.walltime}
+        return {"resources": str(value)} | said
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
