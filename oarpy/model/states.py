@@ -86,6 +86,7 @@ TRANSITIONS: tuple[Transition, ...] = tuple(
         ("Waiting", "toLaunch", "resources assigned", "metascheduler"),
         ("toLaunch", "Launching", "claimed", "launcher"),
         ("toLaunch", "toError", "deleted before launch", "canceller"),
+        ("toLaunch", "Waiting", "a node was lost before launch", "monitor"),
         ("Launching", "Running", "agent started it", "launcher"),
         ("Launching", "Finishing", "ended before it ran, or killed", "launcher"),
         ("Launching", "toError", "could not be started", "launcher"),

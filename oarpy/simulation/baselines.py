@@ -11,22 +11,22 @@ from bisect import insort
 from collections.abc import Sequence
 
 from oarpy.simulation.processor_pool import ProcessorPool
-from oarpy.simulation.queue_order import Rank
+from oarpy.simulation.queue_order import Rank, ranks
 from oarpy.simulation.trace import TraceJob
 
 
 class Fcfs:
     """Start the head of the queue when it fits; nobody overtakes it."""
 
-    def __init__(self, jobs: Sequence[TraceJob], order: Sequence[Rank], procs: int) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], order: str, procs: int) -> None:
         self._jobs = jobs
-        self._order = order
+        self._ranks = ranks(order, jobs)
         self._pool = ProcessorPool(procs)
         self._queue: list[tuple[Rank, int]] = []
 
     def arrive(self, job: int, now: float) -> None:
         """Queue ``job`` by its rank."""
-        insort(self._queue, (self._order[job], job))
+        insort(self._queue, (self._ranks[job], job))
 
     def complete(self, job: int, now: float) -> None:
         """Free the processors of ``job``."""
@@ -59,7 +59,7 @@ class Easy(Fcfs):
     only shrink and time only passes. So a pass after an arrival looks at the new job alone.
     """
 
-    def __init__(self, jobs: Sequence[TraceJob], order: Sequence[Rank], procs: int) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], order: str, procs: int) -> None:
         super().__init__(jobs, order, procs)
         self._reserved_for: int | None = None
         self._shadow = 0.0
@@ -69,7 +69,7 @@ class Easy(Fcfs):
     def arrive(self, job: int, now: float) -> None:
         """Queue ``job`` by its rank and remember that nobody has looked at it yet."""
         super().arrive(job, now)
-        self._arrived.append((self._order[job], job))
+        self._arrived.append((self._ranks[job], job))
 
     def complete(self, job: int, now: float) -> None:
         """Free the processors of ``job``: the reservation of the head must be found anew."""

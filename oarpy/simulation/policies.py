@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from oarpy.model.errors import UsageError
 from oarpy.simulation.baselines import Easy, Fcfs
 from oarpy.simulation.engine import Scheduler
-from oarpy.simulation.queue_order import Rank, ranks
 from oarpy.simulation.trace import TraceJob
 
-_Maker = Callable[[Sequence[TraceJob], Sequence[Rank], int], Scheduler]
+_Maker = Callable[[Sequence[TraceJob], str, int], Scheduler]
 _MAKERS: dict[str, _Maker] = {"fcfs": Fcfs, "easy": Easy}
 POLICIES = tuple(_MAKERS)
 
@@ -24,4 +23,4 @@ def check_policy(policy: str) -> None:
 def make_scheduler(policy: str, order: str, jobs: Sequence[TraceJob], procs: int) -> Scheduler:
     """Return a fresh scheduler of ``procs`` flat processors for the workload ``jobs``."""
     check_policy(policy)
-    return _MAKERS[policy](jobs, ranks(order, jobs), procs)
+    return _MAKERS[policy](jobs, order, procs)

@@ -1,17 +1,29 @@
-"""Orders of the waiting queue: which job comes first, given the jobs of the workload in submission order."""
+"""Orders of the waiting queue: which job comes first, given the jobs of the workload in submission order.
+
+An order is a name, or ``NAME/SECONDS``: windows of submission time of that length are served one after the other, and
+the name orders the jobs within a window. No job is ever placed behind one submitted after its window, so under
+conservative backfilling nobody starves, whatever the name: the predicted start of a job is at most the sum of the
+walltimes of the jobs ahead of it, and that set stops growing when its window ends.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from oarpy.model.errors import UsageError
 from oarpy.simulation.trace import TraceJob
 
-Rank = tuple[int, int]
-_KEYS: dict[str, Callable[[TraceJob], int]] = {
-    "fifo": lambda job: 0,
-    "smallest": lambda job: job.procs,
-    "largest": lambda job: -job.procs,
+_WHOLE = re.compile(r"[0-9]{1,12}")
+
+Rank = tuple[float, ...]
+_KEYS: dict[str, Callable[[TraceJob], Rank]] = {
+    "fifo": lambda job: (),
+    "smallest": lambda job: (job.procs,),
+    "largest": lambda job: (-job.procs,),
+    "shortest": lambda job: (job.estimate,),
+    "longest": lambda job: (-job.estimate,),
+    "widest": lambda job: (-job.procs, -job.estimate),
 }
 ORDERS = tuple(_KEYS)
 
@@ -19,11 +31,26 @@ ORDERS = tuple(_KEYS)
 def ranks(order: str, jobs: Sequence[TraceJob]) -> list[Rank]:
     """Return one key a job, smaller is served first; ties go to the earlier submission.
 
-    >>> two = (TraceJob(1, 0, 5, 5, 4), TraceJob(2, 0, 5, 5, 1))
+    ``smallest`` and ``largest`` compare sizes, ``shortest`` and ``longest`` estimates, ``widest`` is largest first and,
+    among equal sizes, longest first.
+
+    >>> two = (TraceJob(1, 0, 5, 5, 4), TraceJob(2, 90, 5, 5, 1))
     >>> ranks("smallest", two)
     [(4, 0), (1, 1)]
+    >>> ranks("smallest/60", two)
+    [(0, 4, 0), (1, 1, 1)]
     """
-    key = _KEYS.get(order)
+    name, slash, seconds = order.partition("/")
+    key = _KEYS.get(name)
     if key is None:
-        raise UsageError(f"unknown order '{order}'", hint="use one of " + ", ".join(ORDERS))
-    return [(key(job), index) for index, job in enumerate(jobs)]
+        raise UsageError(f"unknown order '{order}'", hint="use one of " + ", ".join(ORDERS) + ", or NAME/SECONDS")
+    if not slash:
+        return [(*key(job), index) for index, job in enumerate(jobs)]
+    window = _window(seconds)
+    return [(job.submit // window, *key(job), index) for index, job in enumerate(jobs)]
+
+
+def _window(seconds: str) -> int:
+    if not _WHOLE.fullmatch(seconds) or int(seconds) == 0:
+        raise UsageError(f"'{seconds[:40]}' is not a window of submission time", hint="for example longest/3600")
+    return int(seconds)
