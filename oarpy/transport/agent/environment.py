@@ -1,0 +1,94 @@
+"""The environment and the files that OAR gives to a job."""
+
+from __future__ import annotations
+
+import os
+
+from oarpy.transport.agent.processes import MARK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from oarpy.transport.agent.account import Account
+    from oarpy.transport.agent.statedir import StateDir
+
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
+_DIRECTORY_NAMES = ("OAR_WORKDIR", "OAR_O_WORKDIR", "OAR_WORKING_DIRECTORY")
+
+
+def node_file(state: StateDir, key: str) -> str:
+    """Where the node file of a job is."""
+    return os.path.join(state.files, key + ".nodes")
+
+
+def properties_file(state: StateDir, key: str) -> str:
+    """Where the file with the properties of a job's resources is."""
+    return os.path.join(state.files, key + ".properties")
+
+
+def write_files(state: StateDir, key: str, spec: dict[str, Any], account: Account) -> None:
+    """Write the files of a job, readable by its user alone."""
+    for path, lines in ((node_file(state, key), spec["nodes"]), (properties_file(state, key), spec["resources"])):
+        if lines:
+            _write(path, "".join(f"{line}\n" for line in lines), account)
+
+
+def _write(path: str, text: str, account: Account) -> None:
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        content = memoryview(text.encode())
+        while content:
+            content = content[os.write(fd, content) :]
+        if os.geteuid() == 0:
+            os.fchown(fd, account.uid, account.gid)
+    finally:
+        os.close(fd)
+
+
+def remove_files(state: StateDir, key: str) -> None:
+    """Remove the files of a job that is forgotten."""
+    for path in (node_file(state, key), properties_file(state, key)):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+
+
+def job_environment(state: StateDir, key: str, spec: dict[str, Any], account: Account, mark: str) -> dict[str, str]:
+    """The whole environment of a job: the submission's, then the user's defaults, then OAR's, then the job's variables."""
+    environment: dict[str, str] = {
+        "PATH": _DEFAULT_PATH,
+        "HOME": account.home,
+        "SHELL": spec["shell"] or account.shell,
+        **spec["environment"],
+    }
+    environment.pop("SHLVL", None)
+    environment.pop("OLDPWD", None)
+    job, walltime, directory = str(spec["job"]), int(spec["walltime"]), spec["directory"]
+    environment.update(
+        USER=account.name,
+        LOGNAME=account.name,
+        PWD=directory,
+        SUDO_COMMAND="OAR",
+        OAR_JOBID=job,
+        OAR_JOB_ID=job,
+        OAR_USER=account.name,
+        OAR_JOB_WALLTIME=f"{walltime // 3600}:{walltime % 3600 // 60}:{walltime % 60}",
+        OAR_JOB_WALLTIME_SECONDS=str(walltime),
+        OAR_JOB_NAME=spec["name"],
+        OAR_PROJECT_NAME=spec["project"],
+        OAR_STDOUT=os.path.join(directory, spec["stdout"]) if spec["stdout"] else "",
+        OAR_STDERR=os.path.join(directory, spec["stderr"]) if spec["stderr"] else "",
+    )
+    environment.update(dict.fromkeys(_DIRECTORY_NAMES, directory))
+    environment.update(dict.fromkeys(("OAR_ARRAYID", "OAR_ARRAY_ID"), str(spec["array_id"] or job)))
+    environment.update(dict.fromkeys(("OAR_ARRAYINDEX", "OAR_ARRAY_INDEX"), str(spec["array_index"] or 1)))
+    if spec["nodes"]:
+        environment.update(dict.fromkeys(_NODE_FILE_NAMES, node_file(state, key)))
+    if spec["resources"]:
+        environment["OAR_RESOURCE_PROPERTIES_FILE"] = properties_file(state, key)
+    environment.update(spec["variables"])
+    environment[MARK] = mark
+    return environment

@@ -1,0 +1,291 @@
+"""One job, from the mark ``started`` to the outcome on disk, inside its supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from oarpy.transport.agent import processes, requests
+from oarpy.transport.agent.account import acting_as
+from oarpy.transport.agent.environment import job_environment, write_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from oarpy.transport.agent.account import Account
+    from oarpy.transport.agent.record import Record
+    from oarpy.transport.agent.statedir import StateDir
+
+    Tell = Callable[[str, dict[str, Any]], None]
+
+WAKE = {signal.SIGCHLD, requests.LOOK}
+CLEANING_PATIENCE = 20.0
+_RETRY_DISK = 1.0
+# What a Python process ignores or blocks and a job must not inherit.
+_DEFAULT_SIGNALS = [signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGXFSZ]
+
+
+class LaunchFailure(Exception):
+    """The command could not be executed: OAR's reason word and a text."""
+
+    def __init__(self, reason: str, error: OSError | ValueError, what: str) -> None:
+        detail = error.strerror if isinstance(error, OSError) else str(error)
+        super().__init__(f"{what[:200]}: {detail}")
+        self.reason = reason
+
+
+class JobRun:
+    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one."""
+
+    def __init__(
+        self, state: StateDir, record: Record, spec: dict[str, Any], account: Account, mark: str, tell: Tell
+    ) -> None:
+        self._state = state
+        self._record = record
+        self._spec = spec
+        self._account = account
+        self._mark = mark
+        self._tell = tell
+        self._main = 0
+        self._statuses: dict[int, int] = {}
+        self._reason = "exited"
+        self._detail = ""
+        self._began = time.monotonic()
+        self._start = time.time()
+        self._walltime_at: float | None = None
+        self._checkpoint_at: float | None = None
+        self._kill_at: float | None = None
+        self._suspended_at: float | None = None
+
+    def run(self) -> int:
+        """Run the job to its end; return how many of its processes could not be killed."""
+        left = 0
+        self._start = time.time()
+        self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
+        self._tell("started", {"start": self._start})
+        try:
+            self._set_deadlines()
+            self._take_requests()
+            if self._kill_at is None:
+                self._main = self._launch()
+                self._wait()
+        except LaunchFailure as failure:
+            self._reason, self._detail = failure.reason, str(failure)
+        except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
+            self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
+        finally:
+            left = processes.kill_descendants(CLEANING_PATIENCE, self._statuses)
+            self._finish(left)
+        return left
+
+    def _set_deadlines(self) -> None:
+        walltime = self._spec["walltime"]
+        if walltime:
+            self._walltime_at = self._began + walltime
+            checkpoint = self._spec["checkpoint"]
+            if checkpoint:
+                self._checkpoint_at = self._walltime_at - checkpoint[0]
+
+    def _launch(self) -> int:
+        spec, account = self._spec, self._account
+        try:
+            write_files(self._state, self._record.key, spec, account)
+        except OSError as error:
+            raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
+        environment = job_environment(self._state, self._record.key, spec, account, self._mark)
+        shell = spec["shell"] or account.shell
+        name = os.path.basename(shell)
+        arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
+        opened: list[int] = []
+        try:
+            with acting_as(account):
+                self._enter_directory()
+                opened += self._open_outputs()
+                return self._spawn(shell, arguments, environment, opened)
+        finally:
+            for fd in opened:
+                os.close(fd)
+            os.chdir("/")
+
+    def _enter_directory(self) -> None:
+        directory = self._spec["directory"]
+        try:
+            os.chdir(directory)
+        except (OSError, ValueError) as error:
+            raise LaunchFailure("WORKING_DIRECTORY", error, directory) from error
+
+    def _open_outputs(self) -> list[int]:
+        opened: list[int] = []
+        for path in (self._spec["stdout"] or os.devnull, self._spec["stderr"] or os.devnull):
+            try:
+                # Non-blocking only while opening: a pipe nobody reads must not hold the supervisor for ever.
+                fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK, 0o666)
+            except (OSError, ValueError) as error:
+                for fd in opened:
+                    os.close(fd)
+                raise LaunchFailure("OUTPUT_FILES", error, path) from error
+            os.set_blocking(fd, True)
+            opened.append(fd)
+        return opened
+
+    def _spawn(self, shell: str, arguments: list[str], environment: dict[str, str], outputs: list[int]) -> int:
+        # posix_spawn, not fork: copying even a small Python process costs more than the job's own shell does.
+        try:
+            return os.posix_spawn(
+                shell,
+                arguments,
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, outputs[0], 1),
+                    (os.POSIX_SPAWN_DUP2, outputs[1], 2),
+                ],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=_DEFAULT_SIGNALS,
+            )
+        except (OSError, ValueError) as error:
+            raise LaunchFailure("USER_SHELL", error, shell) from error
+
+    def _wait(self) -> None:
+        """Wait for the command's end; while it is being terminated, for the end of all its processes, up to the grace."""
+        while processes.reap_children(self._statuses):
+            if self._main in self._statuses and self._kill_at is None:
+                return
+            now = time.monotonic()
+            if self._kill_at is not None and now >= self._kill_at:
+                return
+            self._meet_deadlines(now)
+            deadline = self._next_deadline()
+            if deadline is None:
+                woken: signal.struct_siginfo | None = signal.sigwaitinfo(WAKE)
+            else:
+                woken = signal.sigtimedwait(WAKE, max(0.0, deadline - time.monotonic()))
+            if woken is not None and woken.si_signo == requests.LOOK:
+                self._take_requests()
+
+    def _next_deadline(self) -> float | None:
+        if self._kill_at is not None:
+            return self._kill_at
+        if self._suspended_at is not None:
+            return None
+        pending = [at for at in (self._checkpoint_at, self._walltime_at) if at is not None]
+        return min(pending) if pending else None
+
+    def _meet_deadlines(self, now: float) -> None:
+        if self._suspended_at is not None or self._kill_at is not None:
+            return
+        if self._walltime_at is not None and now >= self._walltime_at:
+            self._terminate("walltime", self._spec["kill_grace"])
+        elif self._checkpoint_at is not None and now >= self._checkpoint_at:
+            self._checkpoint_at = None
+            self._signal(self._spec["checkpoint"][1])
+
+    def _take_requests(self) -> None:
+        for verb, value in requests.take_requests(self._state, self._record.key):
+            if verb == requests.KILL:
+                self._terminate("killed", self._spec["kill_grace"] if value < 0 else value)
+            elif verb == requests.SIGNAL:
+                self._signal(value)
+            elif verb == requests.SUSPEND:
+                self._suspend()
+            elif verb == requests.RESUME:
+                self._resume()
+            elif verb == requests.WALLTIME:
+                self._change_walltime(value)
+
+    def _terminate(self, reason: str, grace: float) -> None:
+        kill_at = time.monotonic() + grace
+        if self._kill_at is not None:
+            self._kill_at = min(self._kill_at, kill_at)
+            return
+        self._reason, self._kill_at = reason, kill_at
+        tree = processes.descendants(os.getpid())
+        processes.send(tree, signal.SIGTERM)
+        processes.send(tree, signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        """Signal the job's processes; the shell around the command only when it handles the signal or is all there is.
+
+        A shell without a handler would die, and the job with it, though the program below it wanted to act.
+        """
+        tree = processes.descendants(os.getpid())
+        if len(tree) > 1 and not processes.catches(self._main, number):
+            tree = [pid for pid in tree if pid != self._main]
+        processes.send(tree, number)
+
+    def _suspend(self) -> None:
+        if self._suspended_at is None and self._kill_at is None:
+            self._suspended_at = time.monotonic()
+            processes.freeze(os.getpid())
+            self._report_change("suspended")
+
+    def _resume(self) -> None:
+        if self._suspended_at is None or self._kill_at is not None:
+            return
+        pause = time.monotonic() - self._suspended_at
+        self._suspended_at = None
+        if self._walltime_at is not None:
+            self._walltime_at += pause
+        if self._checkpoint_at is not None:
+            self._checkpoint_at += pause
+        processes.send(processes.descendants(os.getpid()), signal.SIGCONT)
+        self._report_change("resumed")
+
+    def _report_change(self, event: str) -> None:
+        at = self._now()
+        with contextlib.suppress(OSError):  # a full disk: the job goes on, the agent is told all the same
+            self._record.append(event, at)
+        self._tell(event, {"at": at})
+
+    def _change_walltime(self, seconds: int) -> None:
+        """Set a new walltime, counted from the start as the old one; what was suspended stays added."""
+        if self._walltime_at is not None and seconds > 0:
+            moved = seconds - self._spec["walltime"]
+            self._spec["walltime"] = seconds
+            self._walltime_at += moved
+            if self._checkpoint_at is not None:
+                self._checkpoint_at += moved
+
+    def _now(self) -> float:
+        """Seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""
+        return self._start + (time.monotonic() - self._began)
+
+    def _finish(self, left: int) -> None:
+        outcome = {
+            "start": self._start,
+            "end": self._now(),
+            "status": self._statuses.get(self._main),
+            "reason": self._reason,
+            "detail": self._detail[:500],
+            "left": left,
+        }
+        while True:
+            try:
+                self._record.append("ended", outcome["end"], **outcome)
+                break
+            except OSError:
+                time.sleep(
+                    _RETRY_DISK
+                )  # a full disk: the outcome must not be lost, and nobody can be told before it is kept
+        self._record.close()
+        ring(self._state)
+        self._tell("ended", outcome)
+
+
+def ring(state: StateDir) -> None:
+    """Touch the bell: agents that follow jobs they did not start look at the records."""
+    try:
+        fd = os.open(state.bell, os.O_WRONLY)
+    except OSError:
+        return
+    try:
+        os.pwrite(fd, b"!", 0)
+    except OSError:
+        return
+    finally:
+        os.close(fd)

@@ -1,0 +1,95 @@
+"""The supervisors of one agent: who is idle, who died."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from oarpy.transport.agent import processes
+from oarpy.transport.agent.supervisor import Supervisor, start_supervisor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from select import epoll
+    from typing import Any
+
+    from oarpy.transport.agent.record import Record
+    from oarpy.transport.agent.statedir import StateDir
+
+_IDLE_SECONDS = 30.0
+_ORPHAN_PATIENCE = 5.0
+
+
+class Pool:
+    """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
+
+    def __init__(self, state: StateDir, poll: epoll, readable: int) -> None:
+        self._state = state
+        self._poll = poll
+        self._readable = readable
+        self._by_fd: dict[int, Supervisor] = {}
+        self._idle: list[Supervisor] = []
+        self._pids: set[int] = set()
+
+    def run(self, record: Record, mark: str, spec: dict[str, Any]) -> None:
+        """Hand a job to a supervisor; a supervisor found dead is replaced."""
+        while True:
+            supervisor = self._idle.pop() if self._idle else self._start()
+            try:
+                supervisor.assign(record, mark, spec)
+                return
+            except (BrokenPipeError, ConnectionResetError):
+                supervisor.key = None  # its end is noticed by the poll
+
+    def _start(self) -> Supervisor:
+        supervisor = start_supervisor(self._state)
+        fd = supervisor.connection.fileno()
+        self._by_fd[fd] = supervisor
+        self._pids.add(supervisor.pid)
+        self._poll.register(fd, self._readable)
+        return supervisor
+
+    def at(self, fd: int) -> Supervisor | None:
+        """The supervisor behind a descriptor."""
+        return self._by_fd.get(fd)
+
+    def release(self, supervisor: Supervisor) -> None:
+        """Its job has ended: it may take another."""
+        supervisor.key = None
+        supervisor.idle_since = time.monotonic()
+        self._idle.append(supervisor)
+
+    def bury(self, supervisor: Supervisor) -> str | None:
+        """A supervisor has gone: reap it, kill what it left to us; return the job it had."""
+        self._remove(supervisor)
+        self._reap()
+        return supervisor.key
+
+    def trim(self) -> None:
+        """Let supervisors go that had nothing to do for a while."""
+        oldest = time.monotonic() - _IDLE_SECONDS
+        for supervisor in [supervisor for supervisor in self._idle if supervisor.idle_since < oldest]:
+            self._remove(supervisor)
+        self._reap()
+
+    def pids(self) -> set[int]:
+        """The processes of all supervisors."""
+        return set(self._pids)
+
+    def _remove(self, supervisor: Supervisor) -> None:
+        fd = supervisor.connection.fileno()
+        self._poll.unregister(fd)
+        del self._by_fd[fd]
+        supervisor.connection.close()
+        if supervisor in self._idle:
+            self._idle.remove(supervisor)
+
+    def _reap(self) -> None:
+        """Reap dead children. This process is a subreaper: children that are no supervisors were left by a dead one."""
+        statuses: dict[int, int] = {}
+        children_left = processes.reap_children(statuses)
+        self._pids.difference_update(statuses)
+        if children_left and self._pids:
+            processes.kill_orphans(self._pids, _ORPHAN_PATIENCE)
+        elif children_left:
+            processes.kill_descendants(_ORPHAN_PATIENCE, statuses)

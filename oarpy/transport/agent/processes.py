@@ -1,0 +1,187 @@
+"""Finding and ending processes through /proc: descendants of a process, and processes that carry a job's mark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+MARK = "OARPY_JOB"
+
+_PAUSE = 0.005
+_FREEZE_PASSES = 20
+
+
+def mark_of(instance: str, job: int, attempt: int) -> str:
+    """The value of the environment variable OARPY_JOB in every process of a job."""
+    return f"{instance}/{job}/{attempt}"
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """(state letter, parent) of a process; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    fields = text[text.rfind(b")") + 2 :].split()
+    return fields[0].decode(), int(fields[1])
+
+
+def descendants(root: int) -> list[int]:
+    """All living descendants of ``root`` (zombies left out), parents before children."""
+    children: dict[int, list[int]] = {}
+    dead: set[int] = set()
+    for pid in _pids():
+        found = _stat(pid)
+        if found is None:
+            continue
+        children.setdefault(found[1], []).append(pid)
+        if found[0] in "ZX":
+            dead.add(pid)
+    result: list[int] = []
+    queue = [root]
+    while queue:
+        for child in children.get(queue.pop(), ()):
+            queue.append(child)
+            if child not in dead:
+                result.append(child)
+    return result
+
+
+def send(pids: list[int], number: int) -> int:
+    """Send a signal to each process; return how many took it."""
+    reached = 0
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+            reached += 1
+        except OSError:
+            continue  # gone meanwhile, or it became another user's by a set-user-id program
+    return reached
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                if line.startswith(b"SigCgt:"):
+                    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    except (OSError, ValueError, IndexError):
+        return False
+    return False
+
+
+def freeze(root: int) -> list[int]:
+    """SIGSTOP all descendants of ``root``, until a pass finds no new one; return them."""
+    stopped: set[int] = set()
+    for _ in range(_FREEZE_PASSES):
+        new = [pid for pid in descendants(root) if pid not in stopped]
+        if not new:
+            break
+        send(new, signal.SIGSTOP)
+        stopped.update(new)
+    return list(stopped)
+
+
+def kill_descendants(patience: float, statuses: dict[int, int]) -> int:
+    """Kill and reap every descendant of this process until none is left; return how many remain after ``patience`` seconds.
+
+    They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the
+    wait status of each process reaped.
+    """
+    deadline = time.monotonic() + patience
+    me = os.getpid()
+    while reap_children(statuses):
+        freeze(me)
+        alive = descendants(me)
+        send(alive, signal.SIGKILL)
+        if alive and time.monotonic() > deadline:
+            return len(alive)
+        time.sleep(_PAUSE)
+    return 0
+
+
+def kill_orphans(spared: set[int], patience: float) -> None:
+    """Kill all descendants of this process except the children in ``spared`` and what is below them."""
+    deadline = time.monotonic() + patience
+    me = os.getpid()
+    while time.monotonic() < deadline:
+        adopted = [pid for pid in descendants(me) if pid not in spared and _parent(pid) == me]
+        if not adopted:
+            return
+        for pid in adopted:
+            send([*freeze(pid), pid], signal.SIGKILL)
+        time.sleep(_PAUSE)
+
+
+def _parent(pid: int) -> int:
+    found = _stat(pid)
+    return found[1] if found else 0
+
+
+def reap_children(statuses: dict[int, int]) -> bool:
+    """Reap every dead child, its wait status into ``statuses``; return whether children are left."""
+    try:
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return True
+            statuses[pid] = status
+    except ChildProcessError:
+        return False
+
+
+def _marked(wanted: dict[bytes, str], spared: set[int]) -> dict[str, list[int]]:
+    """The living processes that carry one of the ``wanted`` environment entries, by mark."""
+    found: dict[str, list[int]] = {}
+    for pid in _pids():
+        if pid in spared:
+            continue
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                entries = file.read().split(b"\0")
+        except OSError:
+            continue  # gone, or of a user whose environment we may not read (and whose process we may not kill)
+        for entry in entries:
+            if entry in wanted:
+                found.setdefault(wanted[entry], []).append(pid)
+    return found
+
+
+def kill_marked(marks: list[str], spared: set[int], patience: float) -> dict[str, tuple[int, int]]:
+    """Kill -9 all processes that carry one of ``marks``, again and again until none is left.
+
+    Returns for each mark (processes killed, processes left after ``patience`` seconds). Zombies have no environment.
+    """
+    wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
+    killed: dict[str, set[int]] = {mark: set() for mark in marks}
+    left: dict[str, list[int]] = {}
+    deadline = time.monotonic() + patience
+    while True:
+        left = _marked(wanted, spared)
+        if not left:
+            break
+        for mark, pids in left.items():
+            send(pids, signal.SIGKILL)
+            killed[mark].update(pids)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_PAUSE)
+    return {mark: (len(killed[mark]), len(left.get(mark, ()))) for mark in marks}
+
+
+def ancestors() -> set[int]:
+    """This process and all processes above it."""
+    result: set[int] = set()
+    pid = os.getpid()
+    while pid > 0 and pid not in result:
+        result.add(pid)
+        found = _stat(pid)
+        pid = found[1] if found else 0
+    return result

@@ -1,0 +1,139 @@
+"""The record of one (job, attempt): a file of JSON lines, its lock held by whoever runs the job.
+
+Each line is written with one ``write`` and counts only when complete, so a crash leaves the old state or the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MAXIMUM = 1 << 20
+
+CLAIMED = "claimed"
+RUNNING = "running"
+SUSPENDED = "suspended"
+ENDED = "ended"
+
+
+class History:
+    """What the lines of a record say."""
+
+    __slots__ = ("changed", "ended", "started", "suspended")
+
+    def __init__(self, text: bytes) -> None:
+        self.started: dict[str, Any] | None = None
+        self.ended: dict[str, Any] | None = None
+        self.suspended = False
+        self.changed = 0.0
+        for line in text.split(b"\n"):
+            self._read(line)
+
+    def _read(self, line: bytes) -> None:
+        if not line:
+            return
+        try:
+            entry = json.loads(line)
+            word, at = entry["event"], float(entry["at"])
+        except (ValueError, KeyError, TypeError):
+            return  # torn by a crash: never happened
+        self.changed = at
+        if word == "started":
+            self.started = self.started or entry
+        elif word == "ended":
+            self.ended = self.ended or entry
+        elif word in ("suspended", "resumed"):
+            self.suspended = word == "suspended"
+
+    @property
+    def state(self) -> str:
+        """One of the state words of this module."""
+        if self.ended is not None:
+            return ENDED
+        if self.started is None:
+            return CLAIMED
+        return SUSPENDED if self.suspended else RUNNING
+
+
+class Record:
+    """An open record. Closing it gives the lock back."""
+
+    __slots__ = ("fd", "key")
+
+    def __init__(self, key: str, fd: int) -> None:
+        self.key = key
+        self.fd = fd
+
+    def close(self) -> None:
+        """Close the descriptor (and so release the lock, when no other process shares it)."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def try_lock(self) -> bool:
+        """Take the lock without waiting; False when somebody holds it."""
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def removed(self) -> bool:
+        """Whether the file was forgotten after it was opened."""
+        return os.fstat(self.fd).st_nlink == 0
+
+    def empty(self) -> bool:
+        """Whether nothing was ever written: claimed at most."""
+        return os.fstat(self.fd).st_size == 0
+
+    def history(self) -> History:
+        """Read all lines."""
+        return History(os.pread(self.fd, _MAXIMUM, 0))
+
+    def append(self, event: str, at: float, **values: object) -> None:
+        """Add one line: what happened, when (seconds since the epoch), and its details."""
+        entry = {"event": event, "at": at, **values}
+        # The leading line end closes a line that an earlier writer left torn.
+        line = b"\n" + json.dumps(entry).encode() + b"\n"
+        if os.write(self.fd, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def open_record(directory: str, key: str, create: bool) -> Record | None:
+    """Open the record of ``key`` in ``directory``; None when it does not exist and ``create`` is false."""
+    flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
+    try:
+        return Record(key, os.open(os.path.join(directory, key), flags, 0o600))
+    except FileNotFoundError:
+        return None
+
+
+def lock_record(directory: str, key: str, create: bool) -> tuple[Record | None, bool]:
+    """Open and try to lock the record of ``key``: (record, whether we hold it). Forgotten files are opened anew."""
+    while True:
+        record = open_record(directory, key, create)
+        if record is None:
+            return None, False
+        held = record.try_lock()
+        if not record.removed():
+            return record, held
+        record.close()
+
+
+def key_of(job: int, attempt: int) -> str:
+    """The name of a record: ``<job>.<attempt>``."""
+    return f"{job}.{attempt}"
+
+
+def parse_key(key: str) -> tuple[int, int] | None:
+    """(job, attempt) of a record's name; None when it is not one."""
+    job, _, attempt = key.partition(".")
+    if job.isdigit() and attempt.isdigit():
+        return int(job), int(attempt)
+    return None

@@ -1,0 +1,96 @@
+"""The state directory of a node: its layout, its modes and which *incarnation* of the node it belongs to."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+
+FORMAT = 1
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+
+
+class StateError(Exception):
+    """The state directory cannot be used; the text says why."""
+
+
+class StateDir:
+    """Paths below one state directory, created with modes that keep users' jobs apart."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.abspath(root)
+        self.jobs = os.path.join(self.root, "jobs")
+        self.files = os.path.join(self.root, "files")
+        self.requests = os.path.join(self.root, "requests")
+        self.forgotten = os.path.join(self.root, "forgotten")
+        self.bell = os.path.join(self.root, "bell")
+
+    def create(self) -> None:
+        """Make what is missing. Only ``files`` (node files, each owned by its job's user) may be passed through by users."""
+        try:
+            os.makedirs(self.root, mode=0o711, exist_ok=True)
+            for path, mode in (
+                (self.jobs, 0o700),
+                (self.files, 0o711),
+                (self.requests, 0o700),
+                (self.forgotten, 0o700),
+            ):
+                os.makedirs(path, mode=mode, exist_ok=True)
+            owner = os.stat(self.jobs).st_uid
+            os.close(os.open(self.bell, os.O_CREAT | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise StateError(f"state directory {self.root}: {error.strerror}") from error
+        if owner != os.geteuid():
+            raise StateError(
+                f"state directory {self.root} belongs to uid {owner}, the agent runs as uid {os.geteuid()}"
+            )
+
+    def lock(self) -> int:
+        """Take the lock that serialises rare work on the whole directory; the caller closes the descriptor."""
+        descriptor = os.open(os.path.join(self.root, "lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return descriptor
+
+    def job_keys(self) -> list[str]:
+        """The names ``<job>.<attempt>`` of all records."""
+        return os.listdir(self.jobs)
+
+    def sync_jobs(self) -> None:
+        """Make the existence of all records durable: one flush for many starts."""
+        descriptor = os.open(self.jobs, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def read_incarnation(self) -> tuple[str, str]:
+        """The (boot id, identity) the directory was last used under; two empty texts when it is new."""
+        try:
+            with open(os.path.join(self.root, "incarnation"), encoding="ascii") as file:
+                content = json.load(file)
+            known = int(content["format"])
+            boot_identity = (str(content["boot"]), str(content["identity"]))
+        except FileNotFoundError:
+            return "", ""
+        except (ValueError, KeyError, TypeError):
+            return "", ""  # torn by a power cut: the same as a new directory
+        if known > FORMAT:
+            raise StateError(f"state directory {self.root} has format {known}, this agent knows {FORMAT}")
+        return boot_identity
+
+    def write_incarnation(self, boot: str) -> str:
+        """Begin a new incarnation under ``boot``; return its identity."""
+        identity = os.urandom(8).hex()
+        path = os.path.join(self.root, "incarnation")
+        with open(path + ".new", "w", encoding="ascii") as file:
+            json.dump({"format": FORMAT, "boot": boot, "identity": identity}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(path + ".new", path)
+        return identity
+
+
+def boot_id(path: str = BOOT_ID_FILE) -> str:
+    """The kernel's identity of this boot."""
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()

@@ -1,0 +1,60 @@
+"""Tombstones: which (job, attempt) were forgotten. One append-only file a day, shared by all agents of the directory."""
+
+from __future__ import annotations
+
+import os
+import time
+
+DAY = 86400
+
+
+class Tombstones:
+    """An index of the files; ``refresh`` reads what any agent added since."""
+
+    def __init__(self, directory: str, keep_days: int) -> None:
+        self._directory = directory
+        self._keep_days = keep_days
+        self._keys: dict[str, set[str]] = {}
+        self._read: dict[str, int] = {}
+
+    def add(self, keys: list[str]) -> None:
+        """Remember ``keys``; on disk when this returns."""
+        day = str(int(time.time()) // DAY)
+        text = "\n" + "".join(f"{key};\n" for key in keys)
+        fd = os.open(os.path.join(self._directory, day), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+    def __contains__(self, key: str) -> bool:
+        return any(key in keys for keys in self._keys.values())
+
+    def prune(self) -> None:
+        """Drop the days that are older than what is kept."""
+        oldest = int(time.time()) // DAY - self._keep_days
+        for name in os.listdir(self._directory):
+            if name.isdigit() and int(name) < oldest:
+                os.unlink(os.path.join(self._directory, name))
+                self._keys.pop(name, None)
+                self._read.pop(name, None)
+
+    def refresh(self) -> None:
+        """Read what was added to the files."""
+        with os.scandir(self._directory) as entries:
+            grown = [
+                (entry.name, entry.path) for entry in entries if entry.stat().st_size != self._read.get(entry.name)
+            ]
+        for name, path in grown:
+            self._read_more(name, path)
+
+    def _read_more(self, name: str, path: str) -> None:
+        offset = self._read.get(name, 0)
+        with open(path, "rb") as file:
+            file.seek(offset)
+            text = file.read()
+        complete = text.rfind(b"\n") + 1
+        self._read[name] = offset + complete
+        lines = text[:complete].decode("ascii", "replace").split("\n")
+        # Only lines closed by ';' are whole: a torn one may look like the key of another job.
+        self._keys.setdefault(name, set()).update(line[:-1] for line in lines if line.endswith(";"))

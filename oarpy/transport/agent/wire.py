@@ -1,0 +1,164 @@
+"""The channel seen from the node: lines of JSON in, lines of JSON out, and what a message must look like."""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAXIMUM_LINE = 64 << 20
+_READ = 1 << 20
+_BIG = 1 << 53
+
+
+class BadMessage(Exception):
+    """A message that cannot be acted on; the text says why."""
+
+
+class Lines:
+    """Cuts what arrives on a descriptor into lines; a line longer than the maximum is dropped and reported."""
+
+    def __init__(self, fd: int, maximum: int = MAXIMUM_LINE) -> None:
+        self._fd = fd
+        self._maximum = maximum
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+
+    def read(self) -> list[bytes | None] | None:
+        """Read once: the lines completed (None for a dropped one); None at the end of the channel."""
+        try:
+            content = os.read(self._fd, _READ)
+        except OSError:
+            return None
+        if not content:
+            return None
+        first, *others = content.split(b"\n")
+        lines: list[bytes | None] = []
+        self._add(first)
+        for part in others:
+            lines.append(None if self._skipping else b"".join(self._parts))
+            self._parts, self._size, self._skipping = [], 0, False
+            self._add(part)
+        return lines
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._maximum:
+            self._skipping, self._parts = True, []
+        elif part:
+            self._parts.append(part)
+
+
+def write_messages(fd: int, messages: list[dict[str, Any]]) -> None:
+    """Write messages as one line."""
+    content = memoryview(json.dumps(messages, separators=(",", ":")).encode() + b"\n")
+    while content:
+        content = content[os.write(fd, content) :]
+
+
+def parse_message(line: bytes) -> dict[str, Any]:
+    """The object on a line; raise :class:`BadMessage` when it is none."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(f"not JSON: {type(error).__name__}") from error
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise BadMessage("not an object with a 'type'")
+    return message
+
+
+def integer(value: object, least: int = 0, most: int = _BIG) -> bool:
+    """Whether a value is a plain integer within bounds."""
+    return type(value) is int and least <= value <= most
+
+
+def read_keys(message: dict[str, Any]) -> list[tuple[int, int]]:
+    """The (job, attempt) pairs of a message."""
+    jobs = message.get("jobs")
+    if not isinstance(jobs, list):
+        raise BadMessage(f"{message['type']}: 'jobs' is not a list")
+    for pair in jobs:
+        if not isinstance(pair, list) or len(pair) != 2 or not integer(pair[0]) or not integer(pair[1]):
+            raise BadMessage(f"{message['type']}: 'jobs' must hold [job, attempt] pairs")
+    return [(pair[0], pair[1]) for pair in jobs]
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
+def _variables(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        _text(name) and name and "=" not in name and _text(content) for name, content in value.items()
+    )
+
+
+def _seconds(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value < _BIG  # type: ignore[operator]
+
+
+def _checkpoint(value: object) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, list) and len(value) == 2 and _seconds(value[0]) and integer(value[1], 1, 64)
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_FIELDS = {
+    "job": integer,
+    "attempt": integer,
+    "user": _text,
+    "command": _text,
+    "shell": _text,
+    "login_shell": _flag,
+    "directory": _text,
+    "environment": _variables,
+    "variables": _variables,
+    "name": _text,
+    "project": _text,
+    "array_id": integer,
+    "array_index": integer,
+    "nodes": _texts,
+    "resources": _texts,
+    "stdout": _text,
+    "stderr": _text,
+    "walltime": integer,
+    "checkpoint": _checkpoint,
+    "kill_grace": _seconds,
+    "start_deadline": _seconds,
+    "allow_root": _flag,
+}
+
+
+def read_specs(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """The job specifications of a start message; ``shared`` holds what all of them have in common."""
+    shared, jobs = message.get("shared", {}), message.get("jobs")
+    if not isinstance(shared, dict) or not isinstance(jobs, list):
+        raise BadMessage("start: 'shared' must be an object and 'jobs' a list")
+    for name, value in shared.items():
+        if name not in _FIELDS or not _FIELDS[name](value):
+            raise BadMessage(f"start: bad value for '{name[:64]}'")
+    specs = []
+    for job in jobs:
+        if not isinstance(job, dict):
+            raise BadMessage("start: a job is not an object")
+        for name, value in job.items():
+            if name not in _FIELDS or not _FIELDS[name](value):
+                raise BadMessage(f"start: bad value for '{name[:64]}' in job {str(job.get('job'))[:20]}")
+        spec = {**shared, **job}
+        if len(spec) != len(_FIELDS):
+            missing = ", ".join(sorted(set(_FIELDS) - set(spec)))
+            raise BadMessage(f"start: missing {missing} in job {str(job.get('job'))[:20]}")
+        specs.append(spec)
+    return specs

@@ -1,0 +1,38 @@
+"""What the modules use: a transport connects nodes and sends them commands; answers come to its inbox."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.messages import Command
+from oarpy.transport.node import NodeAddress
+
+
+class Transport(Protocol):
+    """Connects to nodes. No method waits for a node; everything a node says arrives in ``inbox``."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where messages arrive, labelled with the node's name."""
+        ...
+
+    def connect(self, node: NodeAddress) -> None:
+        """Begin to open a channel; ends with Ready or ChannelLost in the inbox. An open channel is replaced, silently."""
+        ...
+
+    def connected(self, name: str) -> bool:
+        """Whether the channel of a node is open (Ready came, ChannelLost did not)."""
+        ...
+
+    def send(self, name: str, command: Command) -> bool:
+        """Queue a command for a node; False when its channel is not open. True is no promise that it arrives."""
+        ...
+
+    def disconnect(self, name: str) -> None:
+        """Close the channel of a node, without a ChannelLost. Jobs go on."""
+        ...
+
+    def close(self) -> None:
+        """Close all channels. Jobs go on."""
+        ...

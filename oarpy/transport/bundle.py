@@ -1,0 +1,77 @@
+"""The agent as one text: its modules packed with a loader, sent over the channel to any Python 3.9 or newer."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+from pathlib import Path
+
+from oarpy.transport import agent
+from oarpy.transport.node import ChannelConfig, NodeAddress
+
+_BOOTSTRAP = """\
+import os, sys
+size = int(sys.argv[1])
+text = b""
+while len(text) < size:
+    part = os.read(0, size - len(text))
+    if not part:
+        sys.exit("the channel ended before the agent had arrived")
+    text += part
+exec(compile(text, "oarpy-agent", "exec"))
+"""
+
+_INSTALLER = """
+import sys
+from importlib.machinery import ModuleSpec
+
+
+class Packed:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in SOURCES:
+            return None
+        package = any(other.startswith(name + ".") for other in SOURCES)
+        return ModuleSpec(name, Packed, origin="oarpy-agent", is_package=package)
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        exec(compile(SOURCES[module.__name__], "oarpy-agent/" + module.__name__, "exec"), module.__dict__)
+
+
+sys.meta_path.insert(0, Packed)
+from oarpy.transport.agent.service import main
+
+main(SETTINGS)
+"""
+
+
+@cache
+def agent_sources() -> dict[str, str]:
+    """The sources of the agent by module name."""
+    sources = {"oarpy": "", "oarpy.transport": ""}
+    for path in sorted(Path(agent.__file__).parent.glob("*.py")):
+        name = agent.__name__ if path.stem == "__init__" else f"{agent.__name__}.{path.stem}"
+        sources[name] = path.read_text(encoding="utf-8")
+    return sources
+
+
+def agent_program(node: NodeAddress, config: ChannelConfig) -> bytes:
+    """The program for the far end's Python."""
+    settings = {"state": node.state_directory, "instance": config.instance, "keep_days": config.keep_days}
+    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_INSTALLER}".encode()
+
+
+def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:
+    """The command that receives ``program`` on its standard input and becomes the agent."""
+    # -I and -S: nothing of the account's Python set-up is used; utf8: whatever the account's locale says.
+    return [node.python, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, str(len(program))]
+
+
+def agent_command(node: NodeAddress, program: bytes) -> str:
+    """The same for a remote shell."""
+    return "exec " + shlex.join(agent_arguments(node, program))

@@ -1,0 +1,52 @@
+"""Where everything that arrives from all nodes is collected."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+
+from oarpy.transport.messages import Report
+
+
+class Inbox:
+    """Thread-safe; ``fileno`` is readable while something waits, so that a module can select on it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[str, Report]] = deque()
+        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._closed = False
+
+    def fileno(self) -> int:
+        """A descriptor for select, poll or epoll."""
+        return self._event
+
+    def put(self, node: str, reports: Iterable[Report]) -> None:
+        """Add what arrived from a node; after :meth:`close` it is dropped."""
+        with self._lock:
+            if self._closed:
+                return
+            was_empty = not self._waiting
+            self._waiting.extend((node, report) for report in reports)
+            if was_empty and self._waiting:
+                os.eventfd_write(self._event, 1)
+
+    def drain(self) -> list[tuple[str, Report]]:
+        """Take all that waits: (node name, message), in order of arrival for each node. Never blocks."""
+        with self._lock:
+            if not self._waiting:
+                return []
+            result = list(self._waiting)
+            self._waiting.clear()
+            os.eventfd_read(self._event)
+            return result
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._waiting.clear()
+                os.close(self._event)

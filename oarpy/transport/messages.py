@@ -1,0 +1,375 @@
+"""The messages between server and node agents, and their form on the channel: JSON lines, several messages a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from oarpy.model.errors import OarpyError
+from oarpy.transport.jobspec import JobKey, JobSpec
+
+
+class BadMessage(OarpyError):
+    """What arrived is not a message of this protocol."""
+
+    code = "bad_message"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start jobs; a (job, attempt) seen before is answered with its state and not run again.
+
+    ``incarnation`` (from :class:`Ready`, kept since the attempt was first sent) fences off a node that was
+    restarted or lost its state directory meanwhile; empty means no fence.
+    """
+
+    jobs: tuple[JobSpec, ...]
+    incarnation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End jobs: TERM, then KILL after ``grace`` seconds (None: as their specification says).
+
+    Always answered by :class:`Ended` in the end; a job the node never saw is remembered, so that a late start is refused.
+    """
+
+    jobs: tuple[JobKey, ...]
+    grace: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send signal number ``signal`` to the processes of jobs."""
+
+    jobs: tuple[JobKey, ...]
+    signal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Stop the processes of jobs; their walltime stands still."""
+
+    jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Continue suspended jobs."""
+
+    jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWalltime:
+    """Give running jobs a walltime of ``seconds`` since their start."""
+
+    jobs: tuple[JobKey, ...]
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Kill -9 every process of the node that carries the mark of these jobs, whoever started it."""
+
+    jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Remove the state of ended jobs: their outcome is recorded."""
+
+    jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Ask for the state of jobs; answered by Started, Ended or Unknown (nothing while one is just being started)."""
+
+    jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Ask for a :class:`Pong` with the same token."""
+
+    token: str
+
+
+Command = Start | Kill | Signal | Suspend | Resume | ChangeWalltime | Clean | Forget | Query | Ping
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """A job the agent knows: ``state`` is claimed (not started yet), running, suspended or ended."""
+
+    key: JobKey
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The channel is open. Started and Ended of all the jobs in ``jobs`` follow at once."""
+
+    version: int
+    pid: int
+    uid: int
+    host: str
+    boot_id: str
+    incarnation: str
+    python: str
+    clock: float
+    jobs: tuple[JobReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The command is about to be executed; ``start`` in seconds since the epoch. May come more than once."""
+
+    key: JobKey
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """All processes of the job were stopped at ``at`` (seconds since the epoch)."""
+
+    key: JobKey
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The job goes on since ``at`` (seconds since the epoch)."""
+
+    key: JobKey
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job is over and no process of it is left on this node, except ``left`` that cannot be killed.
+
+    ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
+    exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, CANNOT_WRITE_NODE_FILE, SUPERVISOR. May come more than once.
+    """
+
+    key: JobKey
+    status: int | None
+    reason: str
+    start: float | None
+    end: float
+    detail: str = ""
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The job was not started and this node keeps nothing of it.
+
+    ``reason``: NO_SUCH_USER, NOT_PERMITTED, START_DEADLINE, INCARNATION, FORGOTTEN, STATE_DIRECTORY, SUPERVISOR.
+    """
+
+    key: JobKey
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The node has no state of this job (never seen, or forgotten)."""
+
+    key: JobKey
+
+
+@dataclass(frozen=True, slots=True)
+class Signalled:
+    """Answer to :class:`Signal`: ``taken`` is False when the job does not run here."""
+
+    key: JobKey
+    signal: int
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """Answer to :class:`Clean`: how many processes were killed, how many resist."""
+
+    key: JobKey
+    killed: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """Answer to :class:`Ping`; ``clock`` is the node's time in seconds since the epoch."""
+
+    token: str
+    clock: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgentError:
+    """The agent could not act on a message, or could not begin."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelLost:
+    """The channel is not there (any more): nothing more arrives from this node until it is connected again."""
+
+    reason: str
+
+
+Report = (
+    Ready
+    | Started
+    | Suspended
+    | Resumed
+    | Ended
+    | Refused
+    | Unknown
+    | Signalled
+    | Cleaned
+    | Pong
+    | AgentError
+    | ChannelLost
+)
+
+_WORDS: dict[type, str] = {
+    Kill: "kill",
+    Signal: "signal",
+    Suspend: "suspend",
+    Resume: "resume",
+    ChangeWalltime: "walltime",
+    Clean: "clean",
+    Forget: "forget",
+    Query: "query",
+}
+
+
+def encode_command(command: Command) -> bytes:
+    """The line for a command."""
+    body: dict[str, object]
+    if isinstance(command, Start):
+        body = _encode_start(command)
+    elif isinstance(command, Ping):
+        body = {"type": "ping", "token": command.token}
+    else:
+        body = {"type": _WORDS[type(command)], "jobs": command.jobs}
+        if isinstance(command, Kill) and command.grace is not None:
+            body["grace"] = command.grace
+        elif isinstance(command, Signal):
+            body["signal"] = command.signal
+        elif isinstance(command, ChangeWalltime):
+            body["seconds"] = command.seconds
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
+
+
+def _encode_start(command: Start) -> dict[str, object]:
+    """What all jobs have in common (the environment of an array, say) is sent once."""
+    jobs = [job.to_json() for job in command.jobs]
+    shared: dict[str, object] = {}
+    if len(jobs) > 1:
+        first, others = jobs[0], jobs[1:]
+        shared = {name: value for name, value in first.items() if all(job[name] == value for job in others)}
+        jobs = [{name: value for name, value in job.items() if name not in shared} for job in jobs]
+    return {"type": "start", "incarnation": command.incarnation, "shared": shared, "jobs": jobs}
+
+
+def decode_reports(line: bytes) -> list[Report]:
+    """The messages on a line from an agent; raise :class:`BadMessage` when it is malformed."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(f"the agent sent what is not JSON: {line[:80]!r}") from error
+    if not isinstance(content, list):
+        content = [content]
+    return [_decode(entry) for entry in content]
+
+
+def _decode(entry: object) -> Report:
+    if not isinstance(entry, dict):
+        raise BadMessage(f"the agent sent a message that is not an object: {str(entry)[:80]!r}")
+    decode = _DECODERS.get(entry.get("type", "")) if isinstance(entry.get("type"), str) else None
+    if decode is None:
+        raise BadMessage(f"the agent sent a message of unknown type {str(entry.get('type'))[:80]!r}")
+    try:
+        return decode(entry)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadMessage(f"the agent sent a malformed '{entry['type']}': {error}") from error
+
+
+_Entry = dict[str, object]
+_Value = TypeVar("_Value")
+
+
+def _get(entry: _Entry, name: str, kind: type[_Value]) -> _Value:
+    value = entry[name]
+    if kind is float and type(value) is int:
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"'{name}' is {str(value)[:40]!r}")
+    return value
+
+
+def _optional(entry: _Entry, name: str, kind: type[_Value]) -> _Value | None:
+    return None if entry[name] is None else _get(entry, name, kind)
+
+
+def _key(entry: _Entry) -> JobKey:
+    return JobKey(_get(entry, "job", int), _get(entry, "attempt", int))
+
+
+def _reports(values: Iterable[object]) -> tuple[JobReport, ...]:
+    result = []
+    for value in values:
+        if not isinstance(value, dict):
+            raise TypeError("'jobs' holds what is not an object")
+        result.append(JobReport(_key(value), _get(value, "state", str)))
+    return tuple(result)
+
+
+def _ready(entry: _Entry) -> Ready:
+    return Ready(
+        version=_get(entry, "version", int),
+        pid=_get(entry, "pid", int),
+        uid=_get(entry, "uid", int),
+        host=_get(entry, "host", str),
+        boot_id=_get(entry, "boot_id", str),
+        incarnation=_get(entry, "incarnation", str),
+        python=_get(entry, "python", str),
+        clock=_get(entry, "clock", float),
+        jobs=_reports(_get(entry, "jobs", list)),
+    )
+
+
+def _ended(entry: _Entry) -> Ended:
+    return Ended(
+        _key(entry),
+        status=_optional(entry, "status", int),
+        reason=_get(entry, "reason", str),
+        start=_optional(entry, "start", float),
+        end=_get(entry, "end", float),
+        detail=_get(entry, "detail", str),
+        left=_get(entry, "left", int),
+    )
+
+
+_DECODERS: dict[str, Callable[[_Entry], Report]] = {
+    "ready": _ready,
+    "started": lambda entry: Started(_key(entry), _get(entry, "start", float)),
+    "suspended": lambda entry: Suspended(_key(entry), _get(entry, "at", float)),
+    "resumed": lambda entry: Resumed(_key(entry), _get(entry, "at", float)),
+    "ended": _ended,
+    "refused": lambda entry: Refused(_key(entry), _get(entry, "reason", str), _get(entry, "detail", str)),
+    "unknown": lambda entry: Unknown(_key(entry)),
+    "signalled": lambda entry: Signalled(_key(entry), _get(entry, "signal", int), _get(entry, "taken", bool)),
+    "cleaned": lambda entry: Cleaned(_key(entry), _get(entry, "killed", int), _get(entry, "left", int)),
+    "pong": lambda entry: Pong(_get(entry, "token", str), _get(entry, "clock", float)),
+    "error": lambda entry: AgentError(_get(entry, "detail", str)),
+}

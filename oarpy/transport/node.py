@@ -1,0 +1,52 @@
+"""What the server must know to reach a node, and how channels behave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NodeMode(StrEnum):
+    """How the agent of a node is started."""
+
+    LOCAL = "local"  # on this machine, through a pipe
+    SSH = "ssh"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAddress:
+    """One node. ``name`` is what messages from it are labelled with; ``python`` is 3.9 or newer."""
+
+    name: str
+    state_directory: str
+    mode: NodeMode = NodeMode.LOCAL
+    address: str = ""
+    port: int = 22
+    python: str = "python3"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelConfig:
+    """Times in seconds.
+
+    ``instance`` names this installation: it is part of the mark that all processes of a job carry. A channel that
+    brings nothing for ``silence_timeout`` is lost; pings every ``ping_period`` make a living one speak. Tombstones are
+    kept for ``keep_days`` days.
+    """
+
+    instance: str = "oarpy"
+    connect_timeout: float = 10.0
+    ping_period: float = 15.0
+    silence_timeout: float = 45.0
+    keep_days: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SshConfig:
+    """How to log in on nodes: host keys must be in ``known_hosts``, unknown and changed ones are refused."""
+
+    user: str
+    key_file: str
+    known_hosts: str
+    keepalive: float = 15.0
+    handshakes: int = 16

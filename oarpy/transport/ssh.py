@@ -1,0 +1,153 @@
+"""Agents on other machines, each behind one SSH connection with a checked host key."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import paramiko
+
+from oarpy.model.errors import Unreachable
+from oarpy.transport.bundle import agent_command
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.node import ChannelConfig, NodeAddress, SshConfig
+from oarpy.transport.stream import StreamTransport
+
+_CHUNK = 1 << 16
+_EXIT_SECONDS = 5.0
+
+
+class SshStream:
+    """Standard input and output of an agent at the end of an SSH connection."""
+
+    def __init__(self, connection: paramiko.Transport, channel: paramiko.Channel) -> None:
+        self._connection = connection
+        self._channel = channel
+
+    def read(self) -> bytes:
+        """Wait for output of the agent."""
+        try:
+            return self._channel.recv(_CHUNK)
+        except (OSError, paramiko.SSHException):
+            return b""
+
+    def write(self, content: bytes) -> None:
+        """Write all to the agent's input."""
+        try:
+            self._channel.sendall(content)
+        except (paramiko.SSHException, EOFError) as error:
+            raise BrokenPipeError(str(error)) from error
+
+    def end_writing(self) -> None:
+        """Close the agent's input."""
+        try:
+            self._channel.shutdown_write()
+        except (OSError, EOFError, paramiko.SSHException):
+            return  # gone already
+
+    def abort(self) -> None:
+        """Cut the connection: the agent sees the end of its input; jobs go on."""
+        self._connection.close()
+
+    def finish(self) -> str:
+        """Close the connection; return the last line of the far end's error output."""
+        said = ""
+        if self._channel.recv_stderr_ready():
+            lines = self._channel.recv_stderr(_CHUNK).decode(errors="replace").strip().splitlines()
+            said = f"the agent ended: {lines[-1][:300]}" if lines else ""
+        if not said and self._channel.status_event.wait(_EXIT_SECONDS if self._connection.is_active() else 0):
+            said = f"the agent ended with status {self._channel.exit_status}"
+        self._channel.close()
+        self._connection.close()
+        self._connection.join(_EXIT_SECONDS)
+        return said or "the connection was lost"
+
+
+class SshConnector:
+    """Opens SSH connections; raises Unreachable with the reason."""
+
+    def __init__(self, ssh: SshConfig, config: ChannelConfig) -> None:
+        self._ssh = ssh
+        self._config = config
+        # Key exchange costs both ends a lot of processor time: hundreds at once would all run into their time limits.
+        self._handshakes = threading.BoundedSemaphore(ssh.handshakes)
+
+    def open(self, node: NodeAddress, program: bytes) -> SshStream:
+        """Connect, check the host key, log in and start the agent that ``program`` will become."""
+        host, timeout = node.address or node.name, self._config.connect_timeout
+        where = f"node {node.name} ({host} port {node.port})"
+        try:
+            raw = socket.create_connection((host, node.port), timeout)
+        except OSError as error:
+            raise Unreachable(f"cannot reach {where}: {error.strerror or error}") from error
+        with self._handshakes:
+            connection = self._login(raw, host, node, where)
+        try:
+            channel = connection.open_session(timeout=timeout)
+            channel.exec_command(agent_command(node, program))
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            connection.close()
+            raise Unreachable(f"cannot start the agent on {where}: {error}") from error
+        return SshStream(connection, channel)
+
+    def _login(self, raw: socket.socket, host: str, node: NodeAddress, where: str) -> paramiko.Transport:
+        known_name = host if node.port == 22 else f"[{host}]:{node.port}"
+        known = self._known_keys(known_name)
+        if not known:
+            raw.close()
+            raise Unreachable(
+                f"host key of {where} is unknown", hint=f"verify it and add '{known_name}' to {self._ssh.known_hosts}"
+            )
+        connection: paramiko.Transport | None = None
+        try:
+            connection = paramiko.Transport(raw)
+            connection.banner_timeout = connection.auth_timeout = self._config.connect_timeout
+            # Ask for the kinds of key that are known: the host may have others that nobody verified.
+            offered = connection.get_security_options()
+            offered.key_types = _accepted_kinds(offered.key_types, known)
+            connection.start_client(timeout=self._config.connect_timeout)
+            self._check_key(connection.get_remote_server_key(), known, where)
+            connection.auth_publickey(self._ssh.user, self._private_key())
+            connection.set_keepalive(int(self._ssh.keepalive))
+        except Unreachable:
+            raw.close() if connection is None else connection.close()
+            raise
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raw.close() if connection is None else connection.close()
+            raise Unreachable(f"cannot log in on {where} as {self._ssh.user}: {error}") from error
+        return connection
+
+    def _known_keys(self, name: str) -> dict[str, paramiko.PKey]:
+        hosts = paramiko.HostKeys()
+        try:
+            hosts.load(self._ssh.known_hosts)
+        except OSError as error:
+            raise Unreachable(f"cannot read {self._ssh.known_hosts}: {error.strerror}") from error
+        return dict(hosts.lookup(name) or {})
+
+    def _check_key(self, key: paramiko.PKey, known: dict[str, paramiko.PKey], where: str) -> None:
+        if known.get(key.get_name()) != key:
+            raise Unreachable(
+                f"host key of {where} has changed: {key.fingerprint}",
+                hint=f"if the node was installed anew, put its new key in {self._ssh.known_hosts}",
+            )
+
+    def _private_key(self) -> paramiko.PKey:
+        try:
+            return paramiko.PKey.from_path(self._ssh.key_file)
+        except (OSError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType) as error:
+            raise Unreachable(f"cannot use the key {self._ssh.key_file}: {error}") from error
+
+
+def _accepted_kinds(offered: tuple[str, ...], known: dict[str, paramiko.PKey]) -> tuple[str, ...]:
+    kinds = set(known)
+    if "ssh-rsa" in kinds:
+        kinds |= {"rsa-sha2-256", "rsa-sha2-512"}
+    return tuple(kind for kind in offered if kind in kinds) or offered
+
+
+class SshTransport(StreamTransport):
+    """Channels to agents on other machines."""
+
+    def __init__(self, inbox: Inbox, config: ChannelConfig, ssh: SshConfig) -> None:
+        super().__init__(SshConnector(ssh, config).open, inbox, config)

@@ -1,0 +1,274 @@
+"""Channels over byte streams: one reading and one writing thread each, so that no node can delay another or the caller."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from oarpy.model.errors import Unreachable
+from oarpy.transport.bundle import agent_program
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.messages import (
+    AgentError,
+    BadMessage,
+    ChannelLost,
+    Command,
+    Ping,
+    Pong,
+    Ready,
+    Report,
+    decode_reports,
+    encode_command,
+)
+from oarpy.transport.node import ChannelConfig, NodeAddress
+
+_LIVENESS = "liveness"
+_SETTLE = 5.0
+
+
+class ByteStream(Protocol):
+    """Two-way bytes to the program at the far end."""
+
+    def read(self) -> bytes:
+        """Wait for the next bytes; empty at the end."""
+        ...
+
+    def write(self, content: bytes) -> None:
+        """Send everything, waiting as long as the far end takes; raise ``OSError`` when it is gone."""
+        ...
+
+    def end_writing(self) -> None:
+        """Nothing more will be written (called by the writing thread): the far end works off what it got, then ends."""
+        ...
+
+    def abort(self) -> None:
+        """End the far end's program now: reading and writing return. Any thread, any number of times."""
+        ...
+
+    def finish(self) -> str:
+        """Release what reading held (called by the reading thread); return what the far end said on its error output."""
+        ...
+
+
+Opener = Callable[[NodeAddress, bytes], ByteStream]
+"""Starts an agent for a node, the program (second argument) to be sent by the channel; raises Unreachable."""
+
+
+class Channel:
+    """One channel, from the attempt to connect to its loss."""
+
+    def __init__(self, node: NodeAddress, opener: Opener, config: ChannelConfig, inbox: Inbox) -> None:
+        self.node = node
+        self._opener = opener
+        self._config = config
+        self._inbox = inbox
+        self._lock = threading.Lock()
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._finished = threading.Event()
+        self._stream: ByteStream | None = None
+        self._ready = False
+        self._over = False
+        self._reason = ""
+        self._begun = time.monotonic()
+        self._heard = self._begun
+
+    def start(self) -> None:
+        """Connect and read in a thread of its own: a dead host holds up nobody."""
+        threading.Thread(target=self._run, name=f"channel-{self.node.name}", daemon=True).start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the agent greeted and the channel is not lost."""
+        return self._ready and not self._over
+
+    @property
+    def over(self) -> bool:
+        """Whether it is lost or closed."""
+        return self._over
+
+    def send(self, command: Command) -> bool:
+        """Queue a command; False when the channel is not open."""
+        if not self.ready:
+            return False
+        self._outgoing.put(encode_command(command))
+        return True
+
+    def close(self) -> None:
+        """End the channel silently. What was queued is still sent, and worked off by the agent before it ends."""
+        with self._lock:
+            self._over = True
+        self._outgoing.put(None)
+
+    def lose(self, reason: str) -> None:
+        """End the channel now and say why in the inbox, unless it was over."""
+        with self._lock:
+            stream = self._stream
+            if not self._over:
+                self._over = True
+                self._inbox.put(self.node.name, [ChannelLost(reason)])
+        self._outgoing.put(None)
+        if stream is not None:
+            stream.abort()
+
+    def settle(self, timeout: float) -> None:
+        """After :meth:`close`: wait up to ``timeout`` seconds for the agent's end, then end it."""
+        if not self._finished.wait(timeout):
+            self.lose("")
+
+    def check(self, now: float) -> None:
+        """Called from time to time: ping, and give up on silence (``now`` is monotonic seconds)."""
+        if self._over:
+            return
+        if not self._ready:
+            if now - self._begun > 2 * self._config.connect_timeout:
+                self.lose(f"the agent did not answer within {2 * self._config.connect_timeout:g} s")
+            return
+        if now - self._heard > self._config.silence_timeout:
+            self.lose(f"no answer for {self._config.silence_timeout:g} s")
+        else:
+            self.send(Ping(_LIVENESS))
+
+    def _run(self) -> None:
+        try:
+            self._converse()
+        finally:
+            self._finished.set()
+
+    def _converse(self) -> None:
+        program = agent_program(self.node, self._config)
+        try:
+            stream = self._opener(self.node, program)
+        except (Unreachable, OSError) as error:
+            self.lose(str(error) or type(error).__name__)
+            return
+        with self._lock:
+            self._stream = stream
+            given_up = self._over
+        writer = threading.Thread(
+            target=self._write, args=(stream, program), name=f"writer-{self.node.name}", daemon=True
+        )
+        writer.start()
+        if given_up:
+            stream.abort()
+        self._read(stream)
+        said = stream.finish()
+        self.lose(said or "the agent ended")
+        writer.join()
+
+    def _write(self, stream: ByteStream, program: bytes) -> None:
+        try:
+            stream.write(program)
+            while (content := self._outgoing.get()) is not None:
+                stream.write(content)
+        except OSError:
+            return  # the reading thread sees the end and says why
+        finally:
+            stream.end_writing()
+
+    def _read(self, stream: ByteStream) -> None:
+        unfinished: list[bytes] = []
+        while content := stream.read():
+            self._heard = time.monotonic()
+            *lines, rest = content.split(b"\n")
+            if lines:
+                lines[0] = b"".join(unfinished) + lines[0]
+                unfinished.clear()
+                self._deliver([report for line in lines for report in self._decode(line)])
+            unfinished.append(rest)
+
+    def _decode(self, line: bytes) -> list[Report]:
+        try:
+            return decode_reports(line)
+        except BadMessage as error:
+            return [AgentError(str(error))]
+
+    def _deliver(self, reports: list[Report]) -> None:
+        wanted = [report for report in reports if not (isinstance(report, Pong) and report.token == _LIVENESS)]
+        # Under the lock: once a channel is over nothing of it may follow its ChannelLost or mix with its successor's.
+        with self._lock:
+            if self._over:
+                return
+            if not self._ready:
+                self._ready = any(isinstance(report, Ready) for report in wanted)
+            self._inbox.put(self.node.name, wanted)
+
+
+class StreamTransport:
+    """A transport over byte streams made by ``opener``."""
+
+    def __init__(self, opener: Opener, inbox: Inbox, config: ChannelConfig) -> None:
+        self._opener = opener
+        self._inbox = inbox
+        self._config = config
+        self._lock = threading.Lock()
+        self._channels: dict[str, Channel] = {}
+        self._closing: list[Channel] = []
+        self._stopped = threading.Event()
+        self._checker: threading.Thread | None = None
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where messages arrive."""
+        return self._inbox
+
+    def connect(self, node: NodeAddress) -> None:
+        """Begin to open a channel."""
+        channel = Channel(node, self._opener, self._config, self._inbox)
+        with self._lock:
+            old = self._channels.get(node.name)
+            self._channels[node.name] = channel
+            if self._checker is None:
+                self._checker = threading.Thread(target=self._check, name="liveness", daemon=True)
+                self._checker.start()
+            if old is not None:
+                self._closing.append(old)
+        if old is not None:
+            old.close()
+        channel.start()
+
+    def connected(self, name: str) -> bool:
+        """Whether the channel of a node is open."""
+        channel = self._channels.get(name)
+        return channel is not None and channel.ready
+
+    def send(self, name: str, command: Command) -> bool:
+        """Queue a command for a node."""
+        channel = self._channels.get(name)
+        return channel is not None and channel.send(command)
+
+    def disconnect(self, name: str) -> None:
+        """Close the channel of a node."""
+        with self._lock:
+            channel = self._channels.pop(name, None)
+            if channel is not None:
+                self._closing.append(channel)
+        if channel is not None:
+            channel.close()
+
+    def close(self) -> None:
+        """Close all channels and stop checking; returns when the agents have ended (or were ended, after some seconds)."""
+        self._stopped.set()
+        with self._lock:
+            channels = [*self._closing, *self._channels.values()]
+            self._channels.clear()
+            self._closing.clear()
+        for channel in channels:
+            channel.close()
+        deadline = time.monotonic() + _SETTLE
+        for channel in channels:
+            channel.settle(max(0.0, deadline - time.monotonic()))
+
+    def _check(self) -> None:
+        period = min(self._config.ping_period, self._config.connect_timeout)
+        while not self._stopped.wait(period):
+            now = time.monotonic()
+            with self._lock:
+                closing, self._closing = self._closing, []
+                channels = list(self._channels.values())
+            for channel in closing:
+                channel.settle(0.0)
+            for channel in channels:
+                channel.check(now)
