@@ -15,7 +15,7 @@ INSERT INTO site DEFAULT VALUES;
 
 CREATE TABLE job_states (
     state text PRIMARY KEY,
-    letter "char" NOT NULL,
+    letter text NOT NULL CHECK (letter ~ '^[A-Z]$'),
     final boolean NOT NULL,
     holding boolean NOT NULL
 );
@@ -185,6 +185,8 @@ CREATE TABLE jobs (
     state text NOT NULL DEFAULT 'Waiting' REFERENCES job_states,
     message text NOT NULL DEFAULT '',
     attempt smallint NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    -- of its first node when the attempt was claimed: fences off a node that forgot in between
+    incarnation text NOT NULL DEFAULT '',
     moldable_id bigint REFERENCES moldable_descriptions,
     walltime interval CHECK (walltime > interval '0'),
     exit_status integer,
@@ -386,11 +388,13 @@ BEGIN
                CASE WHEN s.final THEN tstzrange(moment, 'infinity') ELSE tstzrange(moment, NULL) END
         FROM new_jobs n JOIN old_jobs o USING (job_id) JOIN job_states s ON s.state = n.state
         WHERE n.state <> o.state;
-    -- a job that is over holds nothing, has no prediction and needs no killing
+    -- a job that is over, or waits again, holds nothing; what is over has no prediction and needs no killing
     UPDATE assigned_resources a
         SET during = tstzrange(lower(a.during), greatest(moment, lower(a.during) + interval '1 microsecond'))
         FROM new_jobs n
         WHERE n.state IN ('Terminated', 'Error') AND a.job_id = n.job_id AND upper_inf(a.during);
+    DELETE FROM assigned_resources a USING new_jobs n
+        WHERE n.state = 'Waiting' AND a.job_id = n.job_id AND upper_inf(a.during);
     DELETE FROM reserved_resources r USING new_jobs n
         WHERE n.state NOT IN ('Hold', 'Waiting', 'toAckReservation') AND r.job_id = n.job_id;
     DELETE FROM gantt_predictions g USING new_jobs n JOIN old_jobs o USING (job_id)

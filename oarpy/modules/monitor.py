@@ -33,6 +33,7 @@ class Monitor:
             if nodes.is_led(connection, notifications.leadership_key("launcher")):
                 suspected = nodes.suspect(connection, self._timeout)
                 lost = self._end_stranded(connection, now)
+                nodes.unplace(connection, self._timeout)
         if back or suspected or lost:
             return Outcome(f"suspected {len(suspected)}, back {len(back)}, jobs lost {lost}")
         return Outcome()

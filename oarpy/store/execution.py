@@ -29,6 +29,7 @@ class LaunchRow:
     checkpoint: float
     checkpoint_signal: int
     submission: int
+    incarnation: str
     resources: tuple[dict[str, object], ...]
 
 
@@ -58,11 +59,13 @@ class End:
     message: str
 
 
-# Claim what is to be launched: from here on the launcher answers for it.
+# Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept,
+# so that a node which lost its memory in between refuses to start the job a second time.
 _CLAIM = """
-    UPDATE jobs SET state = 'Launching', attempt = attempt + 1
-    WHERE job_id = ANY(%s) AND state = 'toLaunch' AND state NOT IN ('Terminated', 'Error')
-    RETURNING job_id
+    UPDATE jobs j SET state = 'Launching', attempt = attempt + 1, incarnation = c.incarnation
+    FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)
+    WHERE j.job_id = c.job_id AND j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
+    RETURNING j.job_id
 """
 
 _TO_LAUNCH = """
@@ -79,7 +82,7 @@ _TO_LAUNCH = """
 _LAUNCH_ROWS = """
     SELECT j.job_id, j.attempt, j.state, j.array_id, j.array_index, j.user_name, j.job_name, j.project, j.command,
            j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
-           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id,
+           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id, j.incarnation,
            (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND upper_inf(a.during))
@@ -90,6 +93,7 @@ _LAUNCH_ROWS = """
 
 _ENVIRONMENTS = "SELECT submission_id, environment FROM submissions WHERE submission_id = ANY(%s)"
 
+# Jobs on nodes; with the second condition only those that the launcher has something to do about.
 _LIVE = """
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
@@ -100,6 +104,10 @@ _LIVE = """
         LEFT JOIN resources r USING (resource_id)
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
       AND j.state NOT IN ('Terminated', 'Error')
+      AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
+      AND (%(all)s OR j.state IN ('Launching', 'Finishing')
+           OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
+           OR ('noop' = ANY(j.types) AND j.started_at + j.walltime <= now()))
     GROUP BY j.job_id
 """
 
@@ -169,6 +177,11 @@ _SETTLE = """
     FROM jobs j WHERE j.job_id = k.job_id AND k.state <> 'done' AND j.state IN ('Terminated', 'Error')
 """
 
+_GIVE_UP = """
+    UPDATE jobs SET state = 'toError', message = %s
+    WHERE job_id = ANY(%s) AND state = 'toLaunch' AND state NOT IN ('Terminated', 'Error')
+"""
+
 _SIGNALS = """
     SELECT s.request_id, s.job_id, j.attempt, s.signal
     FROM signal_requests s JOIN jobs j USING (job_id)
@@ -194,9 +207,11 @@ def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[
     ]
 
 
-def claim(connection: Connection, jobs: Sequence[int]) -> list[int]:
-    """Move jobs from toLaunch to Launching; return those that moved."""
-    return [row[0] for row in connection.execute(_CLAIM, [list(jobs)])] if jobs else []
+def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
+    """Move (job, incarnation of its first node) from toLaunch to Launching; return the jobs that moved."""
+    if not jobs:
+        return []
+    return [row[0] for row in connection.execute(_CLAIM, [[job for job, _ in jobs], [name for _, name in jobs]])]
 
 
 def launch_rows(connection: Connection, jobs: Sequence[int]) -> list[LaunchRow]:
@@ -204,7 +219,7 @@ def launch_rows(connection: Connection, jobs: Sequence[int]) -> list[LaunchRow]:
     if not jobs:
         return []
     return [
-        LaunchRow(*row[:12], tuple(row[12]), *row[13:17], tuple(row[17] or ()))  # type: ignore[call-arg]
+        LaunchRow(*row[:12], tuple(row[12]), *row[13:18], tuple(row[18] or ()))  # type: ignore[call-arg]
         for row in connection.execute(_LAUNCH_ROWS, [list(jobs)])
     ]
 
@@ -214,12 +229,29 @@ def environments(connection: Connection, submissions: Iterable[int]) -> dict[int
     return dict(connection.execute(_ENVIRONMENTS, [list(submissions)]).fetchall())
 
 
-def live(connection: Connection) -> list[LiveRow]:
-    """Return the jobs that the launcher answers for."""
+def live(connection: Connection, *, everything: bool) -> list[LiveRow]:
+    """Return the jobs that the launcher answers for: all of them, or those about which something is to be done."""
+    return _live(connection, everything, None)
+
+
+def live_among(connection: Connection, jobs: Sequence[int]) -> list[LiveRow]:
+    """Return those of ``jobs`` that are on nodes."""
+    return _live(connection, True, list(jobs))
+
+
+def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> list[LiveRow]:
     return [
         LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), reason, ends_at)
-        for job, attempt, state, types, nodes, reason, ends_at in connection.execute(_LIVE, binary=True)
+        for job, attempt, state, types, nodes, reason, ends_at in connection.execute(
+            _LIVE, {"all": everything, "jobs": jobs}, binary=True
+        )
     ]
+
+
+def give_up(connection: Connection, jobs: Sequence[int], reason: str) -> None:
+    """Move jobs from toLaunch to toError: they cannot be launched."""
+    if jobs:
+        connection.execute(_GIVE_UP, [reason, list(jobs)])
 
 
 def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None:

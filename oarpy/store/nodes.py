@@ -90,6 +90,19 @@ _STRANDED = """
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
 """
 
+# What was to be launched on such a node waits again: nothing was sent there yet.
+_UNPLACE = """
+    UPDATE jobs j SET state = 'Waiting', moldable_id = NULL, walltime = NULL
+    WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error') AND j.reservation_start IS NULL
+      AND EXISTS (
+        SELECT FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
+        WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
+          AND n.channel_since < now() - %(timeout)s * interval '1 second')
+    RETURNING j.job_id
+"""
+
+_FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
+
 _KILL = """
     INSERT INTO kill_requests (job_id, requested_by, reason)
     SELECT k.job_id, 'monitor', k.reason FROM unnest(%s::bigint[], %s::text[]) AS k(job_id, reason)
@@ -133,6 +146,16 @@ def recover(connection: Connection) -> list[str]:
 def stranded(connection: Connection, timeout: float) -> list[tuple[int, str, bool]]:
     """Return (job, node, whether it is the job's first node) for jobs on nodes silent for ``timeout`` seconds."""
     return [(job, node, head) for job, node, head in connection.execute(_STRANDED, {"timeout": timeout})]
+
+
+def unplace(connection: Connection, timeout: float) -> list[int]:
+    """Let jobs wait again which were about to be launched on nodes silent for ``timeout`` seconds."""
+    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout})]
+
+
+def forget_lost_channels(connection: Connection) -> None:
+    """Called by a launcher that begins: what an earlier one could not reach says nothing yet."""
+    connection.execute(_FORGET_LOST)
 
 
 def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:

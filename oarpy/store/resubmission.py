@@ -16,7 +16,12 @@ _RESUBMIT = """
         SELECT j.job_id FROM jobs j JOIN (SELECT last, max(copies) AS copies FROM chain GROUP BY last) c
             ON c.last = j.job_id
         WHERE 'idempotent' = ANY(j.types) AND j.kind = 'PASSIVE' AND j.reservation_start IS NULL
-          AND c.copies < %(limit)s AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
+          AND c.copies < %(limit)s
+          AND CASE j.state
+                WHEN 'Terminated' THEN j.exit_status >> 8 = 99 AND j.ended_at - j.started_at > interval '1 minute'
+                ELSE EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
+                             AND e.type IN ('NODE_LOST', 'JOB_LOST', 'BESTEFFORT_KILL')) END
+          AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
     ), copied AS (
         INSERT INTO jobs (submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind, types,
                           properties, command, launching_directory, stdout_path, stderr_path, checkpoint,
@@ -39,7 +44,11 @@ _RESUBMIT = """
 
 
 def resubmit(connection: Connection, jobs: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Copy those of ``jobs`` which are idempotent and were copied fewer than ``limit`` times: (old id, new id)."""
+    """Copy those of ``jobs`` (ended) which are idempotent and deserve it: (old id, new id).
+
+    That is: lost with a node, cancelled as best-effort, or ended with exit code 99 after a minute at least; and copied
+    fewer than ``limit`` times before.
+    """
     if not jobs:
         return []
     return [(old, new) for old, new in connection.execute(_RESUBMIT, {"jobs": list(jobs), "limit": limit})]

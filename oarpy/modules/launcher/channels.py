@@ -1,0 +1,135 @@
+"""One persistent channel to every node, whatever carries it; channels that are lost are opened again, with back-off."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from oarpy import configuration
+from oarpy.store.nodes import NodeRow
+from oarpy.transport.base import Transport
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.local import LocalTransport
+from oarpy.transport.messages import ChannelLost, Command, Ready, Report
+from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
+
+_FIRST_DELAY = 0.05
+_DELAY_LIMIT = 5.0
+_IDLE = 3600.0
+
+
+@dataclass(slots=True)
+class _Node:
+    address: NodeAddress
+    incarnation: str = ""
+    delay: float = 0.0
+    retry_at: float | None = None
+
+
+class Channels:
+    """Everything the launcher says to nodes and hears from them."""
+
+    def __init__(self, settings: configuration.Nodes, instance: str) -> None:
+        self._settings = settings
+        self._inbox = Inbox()
+        self._config = ChannelConfig(
+            instance=instance,
+            connect_timeout=settings.connect_timeout,
+            ping_period=settings.ping_interval,
+            silence_timeout=settings.ping_interval * 3,
+        )
+        self._transports: dict[NodeMode, Transport] = {}
+        self._nodes: dict[str, _Node] = {}
+
+    def fileno(self) -> int:
+        """Readable when something arrived."""
+        return self._inbox.fileno()
+
+    def sync(self, rows: Sequence[NodeRow]) -> None:
+        """Open channels to nodes that are new or moved, close those of nodes that are gone."""
+        wanted = {row.name: self._address(row) for row in rows}
+        for name in [name for name, node in self._nodes.items() if wanted.get(name) != node.address]:
+            self._transport(self._nodes.pop(name).address.mode).disconnect(name)
+        for name, address in wanted.items():
+            if name not in self._nodes:
+                self._nodes[name] = _Node(address)
+                self._transport(address.mode).connect(address)
+
+    def reports(self) -> list[tuple[str, Report]]:
+        """Take what arrived, noting which channels opened and which were lost."""
+        reports = [(name, report) for name, report in self._inbox.drain() if name in self._nodes]
+        for name, report in reports:
+            node = self._nodes[name]
+            if isinstance(report, Ready):
+                node.incarnation, node.delay, node.retry_at = report.incarnation, 0.0, None
+            elif isinstance(report, ChannelLost):
+                node.delay = min(max(node.delay * 2, _FIRST_DELAY), _DELAY_LIMIT)
+                node.retry_at = time.monotonic() + node.delay
+        return reports
+
+    def tend(self) -> float:
+        """Reconnect what is due; return the seconds until the next reconnection."""
+        now = time.monotonic()
+        wait = _IDLE
+        for node in self._nodes.values():
+            if node.retry_at is None:
+                continue
+            if node.retry_at <= now:
+                node.retry_at = None
+                self._transport(node.address.mode).connect(node.address)
+            else:
+                wait = min(wait, node.retry_at - now)
+        return wait
+
+    def is_connected(self, name: str) -> bool:
+        """Whether commands to a node have a channel to go through."""
+        node = self._nodes.get(name)
+        return node is not None and self._transport(node.address.mode).connected(name)
+
+    def incarnation(self, name: str) -> str:
+        """What the node called its present memory when the channel opened."""
+        return self._nodes[name].incarnation
+
+    def send(self, name: str, command: Command) -> bool:
+        """Hand a command to a node; False when there is no channel. True does not promise that it arrives."""
+        node = self._nodes.get(name)
+        return node is not None and self._transport(node.address.mode).send(name, command)
+
+    def close(self) -> None:
+        """Close every channel; jobs go on."""
+        for transport in self._transports.values():
+            transport.close()
+
+    def _address(self, row: NodeRow) -> NodeAddress:
+        root = Path(self._settings.state_directory).expanduser()
+        return NodeAddress(
+            name=row.name,
+            # Local nodes share a machine, so each has a folder of its own; over SSH the machine is the node.
+            state_directory=str(root / row.name),
+            mode=NodeMode(row.transport),
+            address=row.host or row.name,
+            port=row.port or self._settings.port,
+            python=self._settings.python,
+        )
+
+    def _transport(self, mode: NodeMode) -> Transport:
+        if mode not in self._transports:
+            self._transports[mode] = self._make_transport(mode)
+        return self._transports[mode]
+
+    def _make_transport(self, mode: NodeMode) -> Transport:
+        if mode is NodeMode.LOCAL:
+            return LocalTransport(self._inbox, self._config)
+        from oarpy.transport.ssh import SshTransport
+
+        settings = self._settings
+        login = SshConfig(
+            user=settings.user or getpass.getuser(),
+            key_file=str(Path(settings.key_file).expanduser()) if settings.key_file else "",
+            known_hosts=str(Path(settings.known_hosts).expanduser()),
+            keepalive=settings.ping_interval,
+        )
+        return SshTransport(self._inbox, self._config, login)

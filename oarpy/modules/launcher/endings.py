@@ -1,0 +1,41 @@
+"""What a node's report of an end means for the job."""
+
+from __future__ import annotations
+
+from oarpy.model.states import JobState
+from oarpy.store.execution import End
+from oarpy.transport.messages import Ended, Refused
+
+KILLED = "killed"
+_FORGETFUL = frozenset({"INCARNATION", "FORGOTTEN"})
+
+
+def end_of(report: Ended, kill_reason: str | None) -> End:
+    """Return the end that ``report`` tells of; ``kill_reason`` is why the job was to be killed, if it was.
+
+    A program that ended by itself leads to Terminated, whatever its exit code; anything else to Error.
+    """
+    key = report.key
+    final, event, message = JobState.ERROR, report.reason, report.detail or report.reason
+    if report.reason == "exited":
+        final, event, message = JobState.TERMINATED, "", ""
+    elif report.reason == KILLED:
+        event, message = "KILLED", f"killed: {kill_reason or 'asked on the node'}"
+    elif report.reason == "walltime":
+        event, message = "WALLTIME", "killed: its walltime was over"
+    elif report.reason == "lost":
+        event, message = "JOB_LOST", "lost: nobody saw it end (its supervisor or its node was killed)"
+    return End(key.job, final, report.status, report.start, report.end, event, message[:500])
+
+
+def end_of_refusal(report: Refused, now: float) -> End:
+    """Return the end of a job that its node will not start."""
+    event = "NODE_LOST" if report.reason in _FORGETFUL else report.reason
+    message = f"not started: {report.detail or report.reason}"
+    return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
+
+
+def lost(job: int, now: float) -> End:
+    """Return the end of a job that its node knows nothing of, although it ran there."""
+    message = "lost: its node forgot it (restarted without its state)"
+    return End(job, JobState.ERROR, None, None, now, "NODE_LOST", message)

@@ -1,0 +1,265 @@
+"""The launcher as a module: one round records what the nodes reported, then tells them what to do next.
+
+Everything is written before it is acted upon: a job is Launching before its node hears of it, its end is recorded
+before its node forgets it. So whatever is killed, the next round finds in the database and on the nodes all it needs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.modules.launcher import arrivals as sorting
+from oarpy.modules.launcher.arrivals import Arrivals
+from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.cleaning import Cleaning
+from oarpy.modules.launcher.endings import end_of, end_of_refusal, lost
+from oarpy.modules.launcher.specifications import specification
+from oarpy.modules.module import Outcome
+from oarpy.store import execution, nodes, resubmission, site
+from oarpy.store.database import Connection
+from oarpy.store.execution import End, LiveRow
+from oarpy.transport.jobspec import JobKey
+from oarpy.transport.messages import Clean, Forget, Kill, Signal, Start
+
+log = structlog.get_logger()
+
+_NODE_SYNC_PERIOD = 1.0
+_KILL_REPEAT = 10.0
+NOOP = "noop"
+
+
+class Launcher:
+    """Holds the channels to all nodes. What it remembers only saves repeating itself."""
+
+    name = "launcher"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.period = configuration.modules.launcher
+        self._jobs = configuration.jobs
+        self._nodes = configuration.nodes
+        self._channels: Channels | None = None
+        self._synced = 0.0
+        self._sent: dict[JobKey, str] = {}
+        self._killed: dict[JobKey, float] = {}
+        self._cleaning = Cleaning()
+
+    def files(self) -> Sequence[int]:
+        """Where reports of the nodes arrive."""
+        return [self._channels.fileno()] if self._channels else []
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """One round: channels, reports, ends, starts, kills, signals."""
+        channels = self._open_channels(connection)
+        self._sync_nodes(connection, channels)
+        arrivals = sorting.sort(channels.reports())
+        ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
+        attention = execution.live(connection, everything=False)
+        self._settle(connection, channels, attention, now.timestamp())
+        started = self._launch(connection, channels, attention)
+        self._kill(channels, attention)
+        self._signal(connection, channels)
+        word = f"started {started}, ended {ended}" if started or ended else "nothing"
+        return Outcome(word, wake_at=time.time() + channels.tend())
+
+    def _open_channels(self, connection: Connection) -> Channels:
+        if self._channels is None:
+            with connection.transaction():
+                nodes.forget_lost_channels(connection)
+            self._channels = Channels(self._nodes, site.instance(connection))
+        return self._channels
+
+    def _sync_nodes(self, connection: Connection, channels: Channels) -> None:
+        if time.monotonic() - self._synced >= _NODE_SYNC_PERIOD:
+            channels.sync(nodes.nodes(connection))
+            self._synced = time.monotonic()
+
+    # Reports --------------------------------------------------------------------------------------------------------
+
+    def _record(self, connection: Connection, channels: Channels, arrivals: Arrivals, now: float) -> int:
+        """Write what arrived, in one transaction; let nodes forget what is recorded. Returns how many jobs ended."""
+        for node, detail in arrivals.complaints:
+            log.warning("agent complains", node=node, detail=detail)
+        for node, report in arrivals.cleaned:
+            self._cleaning.answered(node, report)
+        with connection.transaction():
+            left_behind = {node: nodes.left_behind(connection, node) for node in arrivals.ready}
+            nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
+            current = {row.id: row for row in self._rows_of(connection, arrivals)}
+            starts = [
+                (key.job, at) for key, at in arrivals.started.items() if _is_current(key, current) and at is not None
+            ]
+            starts += [
+                (key.job, report.start)
+                for key, (_, report) in arrivals.ended.items()
+                if report.start is not None and _is_current(key, current)
+            ]
+            execution.started(connection, list(dict(starts).items()))
+            ends = self._ends(arrivals, current, now)
+            moved = set(execution.finish(connection, ends))
+            alone = {end.job: end.ended for end in ends if end.job in moved and len(current[end.job].nodes) == 1}
+            closed = execution.close(connection, list(alone.items()))
+            resubmission.resubmit(connection, closed, self._jobs.resubmission_limit)
+        self._after_record(channels, arrivals, left_behind, current)
+        return len(moved)
+
+    def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
+        """The live jobs which the reports may be about."""
+        if arrivals.ready:
+            return execution.live(connection, everything=True)
+        jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused, *arrivals.unknown)}
+        return execution.live_among(connection, sorted(jobs)) if jobs else []
+
+    def _ends(self, arrivals: Arrivals, current: dict[int, LiveRow], now: float) -> list[End]:
+        ends = {
+            key.job: end_of(report, current[key.job].kill_reason)
+            for key, (_, report) in arrivals.ended.items()
+            if _is_current(key, current)
+        }
+        for key, (_, refusal) in arrivals.refused.items():
+            if _is_current(key, current):
+                ends.setdefault(key.job, end_of_refusal(refusal, now))
+        for node, ready in arrivals.ready.items():
+            known = {report.key for report in ready.jobs}
+            for row in current.values():
+                key = JobKey(row.id, row.attempt)
+                runs_there = row.state in ("Running", "Suspended", "Resuming") and row.nodes[:1] == (node,)
+                if runs_there and key not in known and NOOP not in row.types:
+                    ends.setdefault(row.id, lost(row.id, now))
+        return list(ends.values())
+
+    def _after_record(
+        self,
+        channels: Channels,
+        arrivals: Arrivals,
+        left_behind: dict[str, list[tuple[int, int]]],
+        current: dict[int, LiveRow],
+    ) -> None:
+        """The outcome is in the database: now, and not before, the nodes may forget."""
+        forget: dict[str, list[JobKey]] = {}
+        for key, (node, _) in arrivals.ended.items():
+            forget.setdefault(node, []).append(key)
+            self._sent.pop(key, None)
+            self._killed.pop(key, None)
+        for node, keys in forget.items():
+            channels.send(node, Forget(tuple(keys)))
+        for node in arrivals.channels:
+            self._sent = {key: head for key, head in self._sent.items() if head != node}
+        for node, dead in left_behind.items():
+            if dead:
+                channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))
+        for node, ready in arrivals.ready.items():
+            stray = [
+                one.key for one in ready.jobs if one.key not in arrivals.ended and not _is_current(one.key, current)
+            ]
+            if stray:
+                # The database says that these are over: what still runs of them is not wanted.
+                channels.send(node, Kill(tuple(stray), 0))
+            self._sent |= {one.key: node for one in ready.jobs if _is_current(one.key, current)}
+
+    # Ends -----------------------------------------------------------------------------------------------------------
+
+    def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
+        """Clean the other nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
+        over: list[int] = []
+        for row in attention:
+            if row.state == "Finishing":
+                self._cleaning.begin(row, row.nodes, channels)
+                if self._cleaning.is_clean(row, channels):
+                    over.append(row.id)
+        idle = [row for row in attention if NOOP in row.types and self._noop_is_over(row, now)]
+        if over or idle:
+            with connection.transaction():
+                ends = [End(row.id, "Terminated", 0, None, now, "", "") for row in idle]
+                over += execution.finish(connection, ends)
+                closed = execution.close(connection, [(job, now) for job in over])
+                resubmission.resubmit(connection, closed, self._jobs.resubmission_limit)
+        self._cleaning.forget({row.id for row in attention})
+
+    def _noop_is_over(self, row: LiveRow, now: float) -> bool:
+        return row.state != "Finishing" and (
+            row.kill_reason is not None or (row.ends_at is not None and row.ends_at <= now)
+        )
+
+    # Starts ---------------------------------------------------------------------------------------------------------
+
+    def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow]) -> int:
+        """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
+        waiting = execution.to_launch(connection)
+        ready = [
+            (job, channels.incarnation(hosts[0]))
+            for job, hosts, types, _ in waiting
+            if hosts and NOOP not in types and all(map(channels.is_connected, hosts))
+        ]
+        idle = [job for job, hosts, types, _ in waiting if NOOP in types]
+        nowhere = [job for job, hosts, types, _ in waiting if not hosts and NOOP not in types]
+        heads = {job: hosts[0] for job, hosts, _, _ in waiting if hosts}
+        claimed: list[int] = []
+        if ready or idle or nowhere:
+            with connection.transaction():
+                claimed = execution.claim(connection, ready)
+                execution.started(connection, [(job, time.time()) for job in execution.claim(connection, _plain(idle))])
+                execution.give_up(connection, nowhere, "none of its resources is on a node")
+        heads |= {row.id: row.nodes[0] for row in attention if row.nodes}
+        unsent = [
+            row.id
+            for row in attention
+            if row.state == "Launching"
+            and NOOP not in row.types
+            and row.kill_reason is None
+            and JobKey(row.id, row.attempt) not in self._sent
+            and row.nodes
+            and channels.is_connected(row.nodes[0])
+        ]
+        self._send_starts(connection, channels, [*claimed, *unsent], heads)
+        return len(claimed)
+
+    def _send_starts(
+        self, connection: Connection, channels: Channels, jobs: Sequence[int], heads: dict[int, str]
+    ) -> None:
+        rows = execution.launch_rows(connection, jobs)
+        environments = execution.environments(connection, {row.submission for row in rows})
+        batches: dict[tuple[str, str], list[execution.LaunchRow]] = {}
+        for row in rows:
+            batches.setdefault((heads[row.id], row.incarnation), []).append(row)
+        for (node, incarnation), batch in batches.items():
+            specs = tuple(specification(row, environments[row.submission], self._jobs) for row in batch)
+            if channels.send(node, Start(specs, incarnation)):
+                self._sent |= {spec.key: node for spec in specs}
+
+    # Kills and signals ----------------------------------------------------------------------------------------------
+
+    def _kill(self, channels: Channels, attention: Sequence[LiveRow]) -> None:
+        moment = time.monotonic()
+        for row in attention:
+            key = JobKey(row.id, row.attempt)
+            if row.kill_reason is None or row.state == "Finishing" or not row.nodes or NOOP in row.types:
+                continue
+            if moment - self._killed.get(key, -_KILL_REPEAT) >= _KILL_REPEAT and channels.send(
+                row.nodes[0], Kill((key,), None)
+            ):
+                self._killed[key] = moment
+
+    def _signal(self, connection: Connection, channels: Channels) -> None:
+        wanted = execution.signals(connection)
+        if not wanted:
+            return
+        with connection.transaction():
+            execution.signals_done(connection, [request for request, _, _, _ in wanted])
+        heads = {row.id: row.nodes[0] for row in execution.live(connection, everything=True) if row.nodes}
+        for _, job, attempt, number in wanted:
+            if job in heads:
+                channels.send(heads[job], Signal((JobKey(job, attempt),), number))
+
+
+def _is_current(key: JobKey, current: dict[int, LiveRow]) -> bool:
+    row = current.get(key.job)
+    return row is not None and row.attempt == key.attempt
+
+
+def _plain(jobs: Sequence[int]) -> list[tuple[int, str]]:
+    return [(job, "") for job in jobs]
