@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.planner import Decision, Planner
 from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
 
@@ -47,3 +51,27 @@ class Plan:
     def by_job(self) -> Mapping[int, Placement]:
         """Return the placements keyed by job id."""
         return {placement.job: placement for placement in self.placements}
+
+
+def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
+    """Place every waiting job of ``snapshot``.
+
+    ``orders`` are the policies that queues may name. ``matchers`` are compiled requests of the snapshot's platform, to
+    be kept by callers that plan again and again. Same snapshot, same plan.
+    """
+    if matchers is None or matchers.platform is not snapshot.platform:
+        matchers = Matchers(snapshot.platform)
+    planner = Planner(snapshot, orders, matchers)
+    planner.run()
+    placements = (_placement(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots)
+
+
+def _placement(job: int, decision: Decision, platform: Platform) -> Placement:
+    found = decision.found
+    if found is None:
+        return Placement(job, decision.verdict, decision.reason, platform)
+    claim = found.claim
+    return Placement(
+        job, decision.verdict, decision.reason, platform, found.option.index, claim.start, claim.end, claim.bits
+    )

@@ -1,0 +1,89 @@
+"""Waiting jobs made ready for placing: compiled requests, roles, the quota that applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.scheduler.matching import Matchers, RequestMatcher
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.roles import Roles
+from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition
+
+
+class Unservable(Exception):
+    """A request that names something this platform does not have; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One alternative of a job: how to match it, and for how long (seconds, security time not counted)."""
+
+    index: int
+    walltime: float
+    matcher: RequestMatcher
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A job to place: its alternatives among the resources it may have, its roles and its quota."""
+
+    job: WaitingJob
+    roles: Roles
+    options: tuple[Option, ...]
+    limit: Limit | None = None
+
+
+class Masks:
+    """The resources that the groups of a job may use, by condition; states are not looked at here."""
+
+    def __init__(self, platform: Platform, filters: Mapping[str, int], errors: Mapping[str, str]) -> None:
+        self._default = platform.default_type
+        self._filters = filters
+        self._errors = errors
+
+    def of(self, job: WaitingJob, alternative: Alternative) -> list[int]:
+        """Return one set per group. Raises :class:`Unservable` for a condition that could not be evaluated."""
+        masks = []
+        for group in alternative.groups:
+            text = condition(job.filter, group.filter)
+            if not text:
+                masks.append(self._default)
+            elif text in self._filters:
+                masks.append(self._filters[text])
+            else:
+                raise Unservable(self._errors.get(text) or f"the condition '{text[:80]}' cannot be evaluated")
+        return masks
+
+
+class Options:
+    """Compiles the alternatives of jobs against the resources of a state."""
+
+    def __init__(self, snapshot: Snapshot, matchers: Matchers) -> None:
+        self._platform = snapshot.platform
+        self._masks = Masks(snapshot.platform, snapshot.filters, snapshot.filter_errors)
+        self._matchers = matchers
+
+    def alive(self, job: WaitingJob) -> tuple[Option, ...]:
+        """All alternatives, on Alive resources."""
+        return tuple(self._option(job, rank, way, self._platform.alive) for rank, way in enumerate(job.alternatives))
+
+    def reservable(self, job: WaitingJob) -> tuple[Option, ...]:
+        """All alternatives, on resources that may be back by then: Alive, Absent or Suspected."""
+        usable = self._platform.reservable
+        return tuple(self._option(job, rank, way, usable) for rank, way in enumerate(job.alternatives))
+
+    def size(self, job: WaitingJob) -> int:
+        """Count the resources that the first alternative takes on an empty platform; 0 when it cannot be served."""
+        try:
+            for option in (*self.alive(job)[:1], *self.reservable(job)[:1]):
+                if bits := option.matcher.match(option.matcher.usable):
+                    return bits.bit_count()
+        except Unservable:
+            pass
+        return 0
+
+    def _option(self, job: WaitingJob, rank: int, way: Alternative, usable: int) -> Option:
+        masks: Sequence[int] = [mask & usable for mask in self._masks.of(job, way)]
+        return Option(rank, way.walltime, self._matchers.request(way.groups, masks))

@@ -1,0 +1,97 @@
+"""Verdicts: why a job that was looked at does not start now."""
+
+from __future__ import annotations
+
+from oarpy.scheduler.demands import Demand, Options
+from oarpy.scheduler.gantt import Gantt
+from oarpy.scheduler.matching import shortage
+from oarpy.scheduler.search import Answer, Search
+from oarpy.scheduler.snapshot import WaitingJob, condition
+from oarpy.scheduler.verdicts import Verdict
+
+Explanation = tuple[Verdict, str]
+
+
+class Explainer:
+    """Explains against ``baseline``: the Gantt with what holds resources already, without any job of this pass."""
+
+    def __init__(self, baseline: Gantt, search: Search, options: Options, now: float) -> None:
+        self._baseline, self._search, self._options, self._now = baseline, search, options, now
+
+    def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
+        """Explain a job that does not start now; ``gantt`` is the current one."""
+        until = f" until {_instant(answer.found.claim.start)}" if answer.found else ""
+        if ready > self._now:
+            return Verdict.DEPENDENCY, f"the job it depends on is expected to end at {_instant(ready)}"
+        if answer.fitted is None and answer.found is None:
+            impossible = self.impossible(demand, gantt)
+            if impossible is not None:
+                return impossible
+        if demand.limit is not None and (
+            answer.fitted == self._now or (answer.fitted is not None and not answer.found)
+        ):
+            return Verdict.QUOTA, f"{demand.limit}" + (f", reached{until}" if until else "")
+        alone = self._search.at(self._baseline, demand, self._now)
+        if demand.limit is not None and alone.fitted is not None and not alone.found:
+            return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
+        if alone.found:
+            return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}"
+        return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(answer)}"
+
+    def refused(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
+        """Explain a reservation that is refused."""
+        date = demand.job.reservation or 0
+        if date + demand.options[0].walltime <= self._now:
+            return Verdict.RESERVATION, f"refused: its end {_instant(date + demand.options[0].walltime)} is past"
+        impossible = self.impossible(demand, gantt)
+        if impossible is not None and impossible[0] == Verdict.NEVER:
+            return impossible
+        start = max(date, self._now)
+        if ready > start:
+            return Verdict.RESERVATION, f"refused: the job it depends on is expected to end at {_instant(ready)}"
+        other = self._search.earliest(gantt, demand, start).found
+        offer = f", possible at {_instant(other.claim.start)}" if other else ""
+        if answer.fitted is not None:
+            return Verdict.RESERVATION, f"refused: {demand.limit}{offer}"
+        return Verdict.RESERVATION, f"refused: its resources are not free at {_instant(start)}{offer}"
+
+    def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:
+        """Say why no time would do, None when an empty platform could serve the job."""
+        if not any(option.matcher.match(option.matcher.usable) for option in demand.options):
+            return self._too_much(demand)
+        name = demand.roles.inside
+        if name is None:
+            return None
+        if not gantt.has_container(name):
+            return Verdict.NEVER, f"no container '{name}' runs or is planned"
+        if self._search.earliest(gantt.emptied(name), demand, self._now).fitted is None:
+            return Verdict.NEVER, f"it does not fit inside container '{name}'"
+        return Verdict.RESOURCES_BUSY, f"other jobs fill container '{name}' until it ends"
+
+    def _too_much(self, demand: Demand) -> Explanation:
+        job = demand.job
+        for option in self._options.reservable(job):
+            if option.matcher.match(option.matcher.usable):
+                return Verdict.RESOURCES_DOWN, "too few resources are Alive: " + self._missing(job, demand)
+        return Verdict.NEVER, self._missing(job, demand)
+
+    def _missing(self, job: WaitingJob, demand: Demand) -> str:
+        texts = []
+        for option in demand.options:
+            groups = job.alternatives[option.index].groups
+            texts.append(shortage(option.matcher, [condition(job.filter, group.filter) for group in groups]))
+        return "; ".join(dict.fromkeys(texts))
+
+    def _holders(self, answer: Answer) -> str:
+        if answer.found is None:
+            return ""
+        jobs = self._baseline.released(answer.found.claim.start, answer.found.claim.bits)
+        named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
+        return f", when job{'s' if len(jobs) > 1 else ''} {named} should be over" if jobs else ""
+
+
+_MOST_NAMED = 5
+
+
+def _instant(value: float) -> str:
+    return f"{value:.15g}"

@@ -1,0 +1,128 @@
+"""The Gantt that a pass fills: the space of the platform, the spaces inside containers, and the quota sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.quotas import Amount, Ledger, Limit
+from oarpy.scheduler.roles import EXCLUSIVE, Profile, Roles, roles_of
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.spaces import Space
+from oarpy.scheduler.timeline import Timeline
+
+NOTHING = Amount(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it."""
+
+    start: float
+    walltime: float
+    bits: int
+
+    @property
+    def end(self) -> float:
+        """Start + walltime."""
+        return self.start + self.walltime
+
+
+class Gantt:
+    """Who holds what, when, from ``now`` on; changed only by entering claims."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._platform: Platform = snapshot.platform
+        self._security: float = snapshot.security_time
+        self._now: float = snapshot.now
+        self._profiles: frozenset[Profile] = frozenset(roles_of(job).profile for job in snapshot.waiting) - {EXCLUSIVE}
+        self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
+        self.inside: dict[str, Space] = {}
+        self.ledger = Ledger(snapshot.quotas)
+        self._releases: dict[float, list[tuple[int, int]]] = {}
+
+    def copy(self) -> Gantt:
+        """Return an independent Gantt of equal content."""
+        twin = object.__new__(Gantt)
+        twin._platform, twin._security, twin._now = self._platform, self._security, self._now
+        twin._profiles = self._profiles
+        twin.whole = self.whole.copy()
+        twin.inside = {name: space.copy() for name, space in self.inside.items()}
+        twin.ledger = self.ledger.copy()
+        twin._releases = self._releases
+        return twin
+
+    @property
+    def slots(self) -> int:
+        """Number of periods between which the set of free resources changes."""
+        return len(self.whole.exclusive)
+
+    def views(self, roles: Roles) -> tuple[Timeline, ...]:
+        """Return the timelines a job of these roles is placed on; empty when its container does not exist."""
+        if roles.inside is None:
+            return self.whole.views(roles.profile)
+        space = self.inside.get(roles.inside)
+        return () if space is None else space.views(roles.profile)
+
+    def hold(self, jobs: Iterable[HoldingJob]) -> None:
+        """Enter jobs that hold resources already. One whose end has passed holds nothing."""
+        for job in jobs:
+            if job.end > self._now:
+                bits = bits_held(self._platform, job)
+                self._releases.setdefault(job.end + self._security, []).append((job.id, bits))
+                self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
+
+    def released(self, instant: float, bits: int) -> list[int]:
+        """Return the jobs, of those that :meth:`hold` entered, whose hold on some of ``bits`` ends at ``instant``."""
+        return [job for job, held in self._releases.get(instant, ()) if held & bits]
+
+    def has_container(self, name: str) -> bool:
+        """Tell whether a piece of this container was entered."""
+        return name in self.inside and self.inside[name].opened
+
+    def emptied(self, name: str) -> Gantt:
+        """Return a Gantt in which container ``name`` holds no inner jobs, and no quota counts."""
+        twin = self.copy()
+        twin.inside[name] = self.inside[name].emptied()
+        twin.ledger = Ledger(())
+        return twin
+
+    def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
+        """Enter ``claim`` for ``job``: it holds its resources until its end and the security time after it.
+
+        An inner job holds them inside its container; ``everywhere`` also takes them from the platform, so that an inner
+        job which runs on although its container has ended keeps what it has.
+        """
+        roles = roles_of(job)
+        begin, end = claim.start, claim.end + self._security
+        if roles.inside is None or everywhere:
+            self.whole.take(begin, end, claim.bits, roles.profile)
+        if roles.inside is not None:
+            self._space(roles.inside).take(begin, end, claim.bits, roles.profile)
+        for name in roles.containers:
+            self._space(name).open(begin, claim.end, claim.bits)
+        amount = self.amount(roles, claim)
+        if amount.resources:
+            self.ledger.count(job, begin, end, amount)
+
+    def amount(self, roles: Roles, claim: Claim) -> Amount:
+        """Return what ``claim`` adds to the quota sums."""
+        if not roles.counted:
+            return NOTHING
+        resources = (claim.bits & self._platform.default_type).bit_count()
+        return Amount(resources, resources * claim.walltime)
+
+    def limit(self, job: WaitingJob, roles: Roles) -> Limit | None:
+        """Return the quota that applies to ``job``, if any."""
+        return self.ledger.limit(job) if roles.counted else None
+
+    def _space(self, name: str) -> Space:
+        if name not in self.inside:
+            self.inside[name] = Space(self._now, self._platform.everything, self._profiles, closed=True)
+        return self.inside[name]
+
+
+def bits_held(platform: Platform, job: HoldingJob) -> int:
+    """Return the resources of ``job`` as a set."""
+    return platform.bits_of(job.resources) if job.bits is None else job.bits

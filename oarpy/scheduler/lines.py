@@ -1,0 +1,132 @@
+"""How a queue is planned once its order is known: conservative backfilling, EASY, first come first served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from oarpy.scheduler.demands import Demand
+from oarpy.scheduler.gantt import Gantt
+from oarpy.scheduler.search import Answer, Found, Search
+
+
+@dataclass(slots=True)
+class Board:
+    """The Gantt being filled; ``lifted`` is the same without the reservation of the head that EASY may still move."""
+
+    gantt: Gantt
+    lifted: Gantt | None = None
+
+    def enter(self, demand: Demand, found: Found) -> None:
+        """Let the job hold what was found."""
+        self.gantt.enter(demand.job, found.claim)
+        if self.lifted is not None:
+            self.lifted.enter(demand.job, found.claim)
+
+
+class Line(Protocol):
+    """One queue (or several of equal priority) being planned: jobs are placed one after the other.
+
+    ``revised`` are placements of jobs placed before that still changed.
+    """
+
+    revised: dict[int, Found]
+
+    def place(self, demand: Demand, ready: float) -> Answer:
+        """Find a place at ``ready`` or later, and enter it."""
+
+
+class Conservative:
+    """Every job gets the earliest place that moves nobody ahead of it."""
+
+    def __init__(self, board: Board, search: Search, now: float) -> None:
+        self.revised: dict[int, Found] = {}
+        self._board, self._search = board, search
+
+    def place(self, demand: Demand, ready: float) -> Answer:
+        """Find the earliest place."""
+        answer = self._search.earliest(self._board.gantt, demand, ready)
+        if answer.found:
+            self._board.enter(demand, answer.found)
+        return answer
+
+
+class FirstComeFirstServed:
+    """No job starts before one ahead of it; jobs that still wait for another job hold nobody up."""
+
+    def __init__(self, board: Board, search: Search, now: float) -> None:
+        self.revised: dict[int, Found] = {}
+        self._board, self._search, self._floor = board, search, now
+
+    def place(self, demand: Demand, ready: float) -> Answer:
+        """Find the earliest place that does not overtake."""
+        answer = self._search.earliest(self._board.gantt, demand, max(ready, self._floor))
+        if answer.found:
+            self._board.enter(demand, answer.found)
+            if ready <= self._floor:
+                self._floor = answer.found.claim.start
+        return answer
+
+
+class Easy:
+    """The first job that cannot start now, the head, is promised its earliest start; others start now or not at all.
+
+    A job starts when the head can still start at its promised date. The head's resources may change for that, its date
+    does not (Lifka, The ANL/IBM SP scheduling system, 1995).
+    """
+
+    def __init__(self, board: Board, search: Search, now: float) -> None:
+        self.revised: dict[int, Found] = {}
+        self._board, self._search, self._now = board, search, now
+        self._board.lifted = None
+        self._head: tuple[Demand, Found] | None = None
+
+    def place(self, demand: Demand, ready: float) -> Answer:
+        """Start the job now, or make it the head, or leave it without a prediction."""
+        if ready > self._now:
+            return Answer(None, None)
+        answer = self._search.at(self._board.gantt, demand, self._now)
+        if answer.found:
+            self._board.enter(demand, answer.found)
+            return answer
+        if self._head is None:
+            return self._promise(demand)
+        return self._squeeze(demand, self._head)
+
+    def _promise(self, demand: Demand) -> Answer:
+        answer = self._search.earliest(self._board.gantt, demand, self._now)
+        if answer.found:
+            self._head = demand, answer.found
+            self._board.lifted = self._board.gantt.copy()
+            self._board.gantt.enter(demand.job, answer.found.claim)
+        return answer
+
+    def _squeeze(self, demand: Demand, head: tuple[Demand, Found]) -> Answer:
+        """Start the job now on what the head would take, if the head finds other resources for its date."""
+        owner, promised = head
+        if self._board.lifted is None:
+            return Answer(None, None)
+        answer = self._search.at(self._board.lifted, demand, self._now)
+        if answer.found is None:
+            return answer
+        trial = self._board.lifted.copy()
+        trial.enter(demand.job, answer.found.claim)
+        again = self._search.at(
+            trial, Demand(owner.job, owner.roles, (promised.option,), owner.limit), promised.claim.start
+        )
+        if again.found is None:
+            return Answer(None, None)
+        self._head = owner, again.found
+        self.revised[owner.job.id] = again.found
+        self._board.lifted = trial
+        self._board.gantt = trial.copy()
+        self._board.gantt.enter(owner.job, again.found.claim)
+        return answer
+
+
+LINES: Mapping[str, type[Conservative] | type[FirstComeFirstServed] | type[Easy]] = {
+    "conservative": Conservative,
+    "fcfs": FirstComeFirstServed,
+    "easy": Easy,
+}

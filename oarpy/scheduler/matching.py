@@ -1,0 +1,210 @@
+"""Which resources serve a request, given the set of those that are free for the whole time.
+
+Blocks are tried in the order of their first resource. One group is a tree search in which siblings never overlap, so
+taking the first blocks that serve finds an answer whenever there is one. Groups joined by ``+`` compete: they are
+served in their order, and when that fails in the other orders and with what only one group may use given first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from oarpy.model.request import Count, Group
+from oarpy.scheduler.bits import lowest
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.trees import Forest, Tree
+
+_MOST_PERMUTED = 5
+"""Groups of one request whose orders are all tried: 120 orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMatcher:
+    """One group of a request against the resources it may use; ``reason`` says why it can never be served."""
+
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    tree: Tree
+    reason: str = ""
+
+    @property
+    def usable(self) -> int:
+        """The resources that the group may use."""
+        return self.tree.bits
+
+    def match(self, free: int) -> int:
+        """Return the resources to take among ``free``, 0 when the group does not fit."""
+        return 0 if self.reason else _match(self.tree, self.counts, free)
+
+
+def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
+    if tree.singles:
+        return _match_singles(tree.singles, counts[0], free)
+    need, below = counts[0], counts[1:]
+    parts = []
+    for block in tree.blocks:
+        if below:
+            part = _match(block, below, free) if block.bits & free else 0
+        else:
+            part = block.bits if block.bits & free == block.bits else 0
+        if part:
+            parts.append(part)
+            if len(parts) == need:
+                break
+        elif need == Count.ALL:
+            return 0
+    if need == Count.BESTHALF:
+        del parts[max(1, len(parts) // 2) :]
+    taken = 0
+    if need < 0 or len(parts) == need:
+        for part in parts:
+            taken |= part
+    return taken
+
+
+def _match_singles(singles: int, need: int, free: int) -> int:
+    free &= singles
+    if need > 0:
+        return lowest(free, need) if free.bit_count() >= need else 0
+    if need == Count.ALL:
+        return free if free == singles else 0
+    if need == Count.BEST or not free:
+        return free
+    return lowest(free, max(1, free.bit_count() // 2))
+
+
+class RequestMatcher:
+    """All groups of one alternative."""
+
+    def __init__(self, groups: Sequence[GroupMatcher]) -> None:
+        self.groups = tuple(groups)
+        self.reason = next((group.reason for group in self.groups if group.reason), "")
+        usable = 0
+        for group in self.groups:
+            usable |= group.usable
+        self.usable = usable
+        self.least = sum(_least(group.tree, group.counts) for group in self.groups)
+        """No fewer resources than this will do."""
+
+    def match(self, free: int) -> int:
+        """Return the resources to take among ``free``, 0 when the request does not fit."""
+        if self.reason:
+            return 0
+        if len(self.groups) == 1:
+            return self.groups[0].match(free)
+        return self._match_groups(free)
+
+    def _match_groups(self, free: int) -> int:
+        if taken := _in_order(self.groups, free):
+            return taken
+        if any(not group.match(free) for group in self.groups):
+            return 0
+        orders = permutations(self.groups) if len(self.groups) <= _MOST_PERMUTED else [self.groups[::-1]]
+        for order in orders:
+            if taken := _in_order(order, free) or _in_order(order, free, frugal=True):
+                return taken
+        return 0
+
+
+def _in_order(groups: Sequence[GroupMatcher], free: int, *, frugal: bool = False) -> int:
+    """Serve the groups one after the other; ``frugal`` first offers each what no later group may use."""
+    taken = 0
+    for rank, group in enumerate(groups):
+        part = 0
+        if frugal:
+            wanted = 0
+            for other in groups[rank + 1 :]:
+                wanted |= other.usable
+            part = group.match(free & ~wanted)
+        part = part or group.match(free)
+        if not part:
+            return 0
+        taken |= part
+        free &= ~part
+    return taken
+
+
+def _least(tree: Tree, counts: tuple[int, ...]) -> int:
+    """Return a number of resources below which the group cannot be served."""
+    need = max(1, counts[0]) if counts[0] != Count.ALL else max(1, len(tree.blocks) or tree.singles.bit_count())
+    if tree.singles or not tree.blocks:
+        return need
+    below = (_least(block, counts[1:]) for block in tree.blocks) if counts[1:] else _sizes(tree)
+    cheapest = sorted(below)
+    return sum(cheapest[:need]) if need <= len(cheapest) else need
+
+
+def _sizes(tree: Tree) -> list[int]:
+    return [block.bits.bit_count() for block in tree.blocks]
+
+
+class Matchers:
+    """Compiled requests of one platform, each made once; safe to keep as long as the platform."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+        self._forest = Forest(platform)
+        self._groups: dict[tuple[Group, int], GroupMatcher] = {}
+        self._requests: dict[tuple[tuple[Group, int], ...], RequestMatcher] = {}
+
+    def request(self, groups: Sequence[Group], masks: Sequence[int]) -> RequestMatcher:
+        """Compile ``groups``, each with the set of resources that it may use (filter and state)."""
+        key = tuple(zip(groups, masks, strict=True))
+        if key not in self._requests:
+            self._requests[key] = RequestMatcher([self._group(group, mask) for group, mask in key])
+        return self._requests[key]
+
+    def _group(self, group: Group, mask: int) -> GroupMatcher:
+        key = group, mask
+        if key not in self._groups:
+            self._groups[key] = self._compile(group, mask)
+        return self._groups[key]
+
+    def _compile(self, group: Group, mask: int) -> GroupMatcher:
+        resolved = [self.platform.level(level.name) for level in group.levels]
+        names = tuple(level.name for level in group.levels)
+        counts = tuple(int(level.count) for level in group.levels)
+        for level, name in zip(group.levels, resolved, strict=True):
+            if name is None:
+                return GroupMatcher(names, counts, Tree(0), f"'{level.name}' is not a level of this platform")
+        tree = self._forest.tree(tuple(name for name in resolved if name is not None), mask)
+        return GroupMatcher(names, counts, tree)
+
+
+def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
+    """Say what is missing for a request that fails on an empty platform; ``conditions`` are those of its groups."""
+    if matcher.reason:
+        return matcher.reason
+    for rank, group in enumerate(matcher.groups):
+        if not group.match(group.usable):
+            where = f" where {conditions[rank]}" if conditions[rank] else ""
+            return f"{_missing(group)}{where}"
+    return "its groups together need more resources than there are"
+
+
+def _missing(group: GroupMatcher) -> str:
+    need, name = group.counts[0], group.names[0]
+    inner = "".join(f"/{level}={_word(count)}" for level, count in zip(group.names[1:], group.counts[1:], strict=True))
+    where = f" that hold {inner}" if inner else ""
+    found = _served(group)
+    if not group.usable:
+        return "no resource"
+    if need < 0:
+        return f"no {name}{where}" if need != Count.ALL or not found else f"not every {name} holds {inner}"
+    return f"{found} of {need} {name}{where}"
+
+
+def _word(count: int) -> str:
+    return Count(count).name if count < 0 else str(count)
+
+
+def _served(group: GroupMatcher) -> int:
+    """Count the outermost blocks that could serve on an empty platform."""
+    tree, below = group.tree, group.counts[1:]
+    if tree.singles:
+        return tree.singles.bit_count()
+    if not below:
+        return len(tree.blocks)
+    return sum(1 for block in tree.blocks if _match(block, below, block.bits))

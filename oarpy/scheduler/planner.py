@@ -1,0 +1,209 @@
+"""One pass over the queues: who is looked at when, and what becomes of each job."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from oarpy.scheduler.demands import Demand, Options, Unservable
+from oarpy.scheduler.dependencies import Dependencies
+from oarpy.scheduler.explain import Explainer
+from oarpy.scheduler.gantt import Gantt, bits_held
+from oarpy.scheduler.lines import LINES, Board, Line
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import Order
+from oarpy.scheduler.ranking import BrokenPolicy, Ranking, by_priority
+from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.search import Answer, Found, Search
+from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a job got in this pass."""
+
+    verdict: Verdict
+    reason: str
+    found: Found | None = None
+
+
+class Planner:
+    """State of one pass. Jobs are looked at in the order of their queues and settled once each.
+
+    A job whose turn comes before that of a job it needs (an anterior, or the container it lies in) is parked and looked
+    at again right after that one was settled.
+    """
+
+    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> None:
+        self._snapshot = snapshot
+        self._now = snapshot.now
+        self._options = Options(snapshot, matchers)
+        self._search = Search(snapshot.security_time)
+        self._ranking = Ranking(orders, self._options.size, snapshot.now)
+        self._dependencies = Dependencies(snapshot.now, snapshot.holding, snapshot.waiting, snapshot.outcomes)
+        self._board = Board(Gantt(snapshot))
+        self._explainer = Explainer(self._board.gantt, self._search, self._options, self._now)
+        self._parked: dict[int | str, list[tuple[WaitingJob, Line]]] = {}
+        self._awake: deque[tuple[WaitingJob, Line]] = deque()
+        self._opening = _openings(snapshot.waiting)
+        self._victims = [
+            (job, bits_held(snapshot.platform, job))
+            for job in snapshot.holding
+            if job.besteffort and job.start <= snapshot.now < job.end
+        ]
+        self.decisions: dict[int, Decision] = {}
+        self.kill: set[int] = set()
+
+    @property
+    def slots(self) -> int:
+        """Number of periods of the final timeline."""
+        return self._board.gantt.slots
+
+    def run(self) -> None:
+        """Look at every job: first all but best-effort, to which the running best-effort jobs do not exist."""
+        known = {queue.name for queue in self._snapshot.queues}
+        for job in self._snapshot.waiting:
+            if job.queue not in known:
+                self._settle(job, Decision(Verdict.NEVER, f"queue '{job.queue}' does not exist"))
+        for besteffort in (False, True):
+            self._board.lifted = None
+            self._board.gantt.hold(job for job in self._snapshot.holding if job.besteffort == besteffort)
+            self._explainer = Explainer(self._board.gantt.copy(), self._search, self._options, self._now)
+            for queues in by_priority(self._snapshot.queues):
+                names = {queue.name for queue in queues}
+                jobs = [job for job in self._snapshot.waiting if job.queue in names and job.besteffort == besteffort]
+                if jobs:
+                    self._run_queues(queues, jobs)
+        self._set_aside_the_parked()
+
+    def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
+        """Plan queues of equal priority: new reservations first, then the rest by the policy of the first queue."""
+        line = LINES[self._snapshot.policy](self._board, self._search, self._now)
+        reservations = [job for job in jobs if job.reservation is not None]
+        for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
+            self._look_at(job, line)
+        for job in self._ordered([job for job in jobs if job.reservation is None], list(queues)):
+            self._look_at(job, line)
+        for number, found in line.revised.items():
+            self.decisions[number] = replace(self.decisions[number], found=found)
+
+    def _ordered(self, jobs: list[WaitingJob], queues: list[Queue]) -> list[WaitingJob]:
+        """Order merged queues; one whose policy fails has its jobs set aside, the others go on."""
+        while queues:
+            try:
+                return self._ranking.ordered(jobs, queues[0])
+            except BrokenPolicy as broken:
+                for job in jobs:
+                    if job.queue == broken.queue.name:
+                        self._settle(job, Decision(Verdict.NEVER, str(broken)))
+                jobs = [job for job in jobs if job.queue != broken.queue.name]
+                queues = queues[1:]
+        return []
+
+    def _look_at(self, job: WaitingJob, line: Line) -> None:
+        """Settle or park ``job``, and then those that had waited for it."""
+        self._awake.append((job, line))
+        while self._awake:
+            job, line = self._awake.popleft()
+            try:
+                self._consider(job, line)
+            except Unservable as error:
+                self._settle(job, Decision(Verdict.NEVER, str(error)))
+            except Exception as error:  # nothing about one job may stop the pass
+                self._settle(job, Decision(Verdict.NEVER, f"it could not be planned: {type(error).__name__}: {error}"))
+
+    def _consider(self, job: WaitingJob, line: Line) -> None:
+        if job.held:
+            return self._settle(job, Decision(Verdict.HELD, "held"))
+        readiness = self._dependencies.readiness(job)
+        if readiness.refusal:
+            return self._settle(job, Decision(Verdict.DEPENDENCY, readiness.refusal))
+        if readiness.waits_for:
+            return self._park(min(readiness.waits_for), job, line)
+        if job.reservation is None:
+            demand = self._demand(job)
+            answer = line.place(demand, readiness.ready)
+        else:
+            demand = self._reservation(job, job.reservation)
+            answer = self._reserve(demand, readiness.ready)
+        inside = demand.roles.inside
+        if answer.found is None and inside is not None and self._opening.get(inside, 0):
+            return self._park(inside, job, line)
+        if job.reservation is None:
+            return self._settle(job, self._decide(demand, readiness.ready, answer))
+        return self._settle(job, self._decide_reservation(demand, readiness.ready, answer))
+
+    def _demand(self, job: WaitingJob) -> Demand:
+        roles = roles_of(job)
+        return Demand(job, roles, self._options.alive(job), self._board.gantt.limit(job, roles))
+
+    def _reservation(self, job: WaitingJob, date: float) -> Demand:
+        """A reservation asks for its first alternative alone; in the future, resources may be back by then."""
+        roles = roles_of(job)
+        options = self._options.reservable(job) if date > self._now else self._options.alive(job)
+        return Demand(job, roles, options[:1], self._board.gantt.limit(job, roles))
+
+    def _reserve(self, demand: Demand, ready: float) -> Answer:
+        date = demand.job.reservation or 0
+        start = max(date, self._now)
+        if ready > start or date + demand.options[0].walltime <= self._now:
+            return Answer(None, None)
+        answer = self._search.at(self._board.gantt, demand, start)
+        if answer.found:
+            self._board.enter(demand, answer.found)
+        return answer
+
+    def _decide(self, demand: Demand, ready: float, answer: Answer) -> Decision:
+        if answer.found and answer.found.claim.start == self._now:
+            return self._start(demand, answer.found)
+        verdict, reason = self._explainer.waiting(demand, ready, answer, self._board.gantt)
+        return Decision(verdict, reason, answer.found)
+
+    def _decide_reservation(self, demand: Demand, ready: float, answer: Answer) -> Decision:
+        if answer.found is None:
+            return Decision(*self._explainer.refused(demand, ready, answer, self._board.gantt))
+        if answer.found.claim.start == self._now:
+            return self._start(demand, answer.found)
+        return Decision(Verdict.RESERVED, "accepted", answer.found)
+
+    def _start(self, demand: Demand, found: Found) -> Decision:
+        """Start the job, unless best-effort jobs must go first."""
+        in_the_way = [
+            job.id
+            for job, bits in self._victims
+            if bits & found.claim.bits and not roles_of(job).profile.shares(demand.roles.profile)
+        ]
+        if demand.job.besteffort or not in_the_way:
+            return Decision(Verdict.STARTS, "starts now", found)
+        self.kill.update(in_the_way)
+        named = ", ".join(map(str, sorted(in_the_way)))
+        return Decision(Verdict.RESOURCES_BUSY, f"best-effort jobs are cancelled to make room: {named}", found)
+
+    def _settle(self, job: WaitingJob, decision: Decision) -> None:
+        self.decisions[job.id] = decision
+        self._dependencies.settle(job.id, decision.found.claim.end if decision.found else None)
+        self._awake.extend(self._parked.pop(job.id, ()))
+        for name in roles_of(job).containers:
+            self._opening[name] -= 1
+            self._awake.extend(self._parked.pop(name, ()))
+
+    def _park(self, needed: int | str, job: WaitingJob, line: Line) -> None:
+        self._parked.setdefault(needed, []).append((job, line))
+
+    def _set_aside_the_parked(self) -> None:
+        """What is still parked waits, through others or at once, for itself."""
+        for needed, jobs in list(self._parked.items()):
+            for job, _ in jobs:
+                what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
+                self.decisions[job.id] = Decision(Verdict.DEPENDENCY, f"it waits for {what}, which waits for it")
+
+
+def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:
+    """Count, for each container name, the waiting jobs that open a piece of it."""
+    found: dict[str, int] = {}
+    for job in jobs:
+        for name in roles_of(job).containers:
+            found[name] = found.get(name, 0) + 1
+    return found

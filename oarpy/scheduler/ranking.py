@@ -1,0 +1,41 @@
+"""Which queues are planned together, and in which order their jobs are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from oarpy.scheduler.orders import Candidate, Order
+from oarpy.scheduler.snapshot import Queue, WaitingJob
+
+
+class BrokenPolicy(Exception):
+    """The policy of a queue does not exist or raised."""
+
+    def __init__(self, queue: Queue, reason: str) -> None:
+        super().__init__(f"policy '{queue.policy}' of queue '{queue.name}' {reason}")
+        self.queue = queue
+
+
+def by_priority(queues: Iterable[Queue]) -> list[tuple[Queue, ...]]:
+    """Return the queues by decreasing priority, those of equal priority together."""
+    ordered = sorted(queues, key=lambda queue: -queue.priority)
+    return [tuple(group) for _, group in groupby(ordered, key=lambda queue: queue.priority)]
+
+
+class Ranking:
+    """Orders the jobs of merged queues; ``size`` tells how many resources a job takes on an empty platform."""
+
+    def __init__(self, orders: Mapping[str, Order], size: Callable[[WaitingJob], int], now: float) -> None:
+        self._orders, self._size, self._now = orders, size, now
+
+    def ordered(self, jobs: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob]:
+        """Order ``jobs`` by the policy of ``queue``. Raises :class:`BrokenPolicy`."""
+        order = self._orders.get(queue.policy)
+        if order is None:
+            raise BrokenPolicy(queue, "does not exist")
+        try:
+            ranks = {job.id: order(Candidate(job, self._now, self._size)) for job in jobs}
+            return sorted(jobs, key=lambda job: ranks[job.id])
+        except Exception as error:  # a plug-in may raise anything
+            raise BrokenPolicy(queue, f"failed: {type(error).__name__}: {error}") from error

@@ -1,0 +1,100 @@
+"""The earliest instant at which a job fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.scheduler.demands import Demand, Option
+from oarpy.scheduler.gantt import Claim, Gantt
+from oarpy.scheduler.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The chosen alternative and what it holds."""
+
+    option: Option
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``found`` is None when the job fits nowhere; ``fitted`` is the first instant that resources alone would allow."""
+
+    found: Found | None
+    fitted: float | None
+
+
+class Search:
+    """Looks for places on Gantts; jobs keep their resources ``security`` seconds after their walltime."""
+
+    def __init__(self, security: float) -> None:
+        self._security = security
+
+    def earliest(self, gantt: Gantt, demand: Demand, ready: float) -> Answer:
+        """Find the placement that ends first, starting at ``ready`` or later; the first alternative wins ties."""
+        best: Found | None = None
+        fitted: float | None = None
+        for option in demand.options:
+            latest = None if best is None else best.claim.end - option.walltime
+            claim, first = self._first(gantt, demand, option, ready, latest)
+            if first is not None and (fitted is None or first < fitted):
+                fitted = first
+            if claim is not None and (best is None or claim.end < best.claim.end):
+                best = Found(option, claim)
+        return Answer(best, fitted)
+
+    def at(self, gantt: Gantt, demand: Demand, start: float) -> Answer:
+        """Find the placement at exactly ``start`` that ends first."""
+        best: Found | None = None
+        fitted: float | None = None
+        views = gantt.views(demand.roles)
+        for option in demand.options:
+            claim = self._claim(views, option, start)
+            if claim is None:
+                continue
+            fitted = start
+            if self._excess(gantt, demand, claim) is None and (best is None or claim.end < best.claim.end):
+                best = Found(option, claim)
+        return Answer(best, fitted)
+
+    def _first(
+        self, gantt: Gantt, demand: Demand, option: Option, start: float, latest: float | None
+    ) -> tuple[Claim | None, float | None]:
+        """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
+        views = gantt.views(demand.roles)
+        fitted: float | None = None
+        instant: float | None = start
+        while instant is not None and (latest is None or instant < latest or instant == start):
+            claim = self._claim(views, option, instant)
+            if claim is None:
+                instant = _next(views, instant)
+                continue
+            fitted = instant if fitted is None else fitted
+            excess = self._excess(gantt, demand, claim)
+            if excess is None:
+                return claim, fitted
+            instant = excess if excess < float("inf") else None
+        return None, fitted
+
+    def _claim(self, views: Sequence[Timeline], option: Option, start: float) -> Claim | None:
+        free = option.matcher.usable if views else 0
+        for view in views:
+            free &= view.common(start, start + option.walltime + self._security)
+        bits = option.matcher.match(free)
+        return Claim(start, option.walltime, bits) if bits else None
+
+    def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> float | None:
+        """Return until when a quota forbids ``claim``, None when it does not."""
+        if demand.limit is None:
+            return None
+        amount = gantt.amount(demand.roles, claim)
+        if not amount.resources:
+            return None
+        return gantt.ledger.last_excess(demand.limit, claim.start, claim.end + self._security, amount)
+
+
+def _next(views: Sequence[Timeline], instant: float) -> float | None:
+    """Return the next instant at which more may be free."""
+    return min((after for view in views if (after := view.after(instant)) is not None), default=None)
