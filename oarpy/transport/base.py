@@ -18,7 +18,7 @@ class Transport(Protocol):
         ...
 
     def connect(self, node: NodeAddress) -> None:
-        """Begin to open a channel; ends with Ready or ChannelLost in the inbox. An open channel is replaced, silently."""
+        """Begin to open a channel; ends with Ready or ChannelLost in the inbox. An open one is replaced."""
         ...
 
     def connected(self, name: str) -> bool:

@@ -33,7 +33,7 @@ class Start:
 class Kill:
     """End jobs: TERM, then KILL after ``grace`` seconds (None: as their specification says).
 
-    Always answered by :class:`Ended` in the end; a job the node never saw is remembered, so that a late start is refused.
+    Answered by :class:`Ended` in the end; a job never seen is remembered, so that a late start is refused.
     """
 
     jobs: tuple[JobKey, ...]

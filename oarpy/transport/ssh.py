@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Sequence
 
 import paramiko
 
@@ -135,15 +136,15 @@ class SshConnector:
     def _private_key(self) -> paramiko.PKey:
         try:
             return paramiko.PKey.from_path(self._ssh.key_file)
-        except (OSError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType) as error:
+        except (OSError, ValueError, paramiko.SSHException) as error:
             raise Unreachable(f"cannot use the key {self._ssh.key_file}: {error}") from error
 
 
-def _accepted_kinds(offered: tuple[str, ...], known: dict[str, paramiko.PKey]) -> tuple[str, ...]:
+def _accepted_kinds(offered: Sequence[str], known: dict[str, paramiko.PKey]) -> tuple[str, ...]:
     kinds = set(known)
     if "ssh-rsa" in kinds:
         kinds |= {"rsa-sha2-256", "rsa-sha2-512"}
-    return tuple(kind for kind in offered if kind in kinds) or offered
+    return tuple(kind for kind in offered if kind in kinds) or tuple(offered)
 
 
 class SshTransport(StreamTransport):

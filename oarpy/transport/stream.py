@@ -1,4 +1,4 @@
-"""Channels over byte streams: one reading and one writing thread each, so that no node can delay another or the caller."""
+"""Channels over byte streams: a reading and a writing thread each, so that no node can delay another."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ByteStream(Protocol):
         ...
 
     def finish(self) -> str:
-        """Release what reading held (called by the reading thread); return what the far end said on its error output."""
+        """Release what reading held (called by the reading thread); return the far end's last words."""
         ...
 
 
@@ -249,7 +249,7 @@ class StreamTransport:
             channel.close()
 
     def close(self) -> None:
-        """Close all channels and stop checking; returns when the agents have ended (or were ended, after some seconds)."""
+        """Close all channels and stop checking; returns when the agents have ended, or were after some seconds."""
         self._stopped.set()
         with self._lock:
             channels = [*self._closing, *self._channels.values()]

@@ -256,9 +256,10 @@ class JobRun:
         return self._start + (time.monotonic() - self._began)
 
     def _finish(self, left: int) -> None:
+        end = self._now()
         outcome = {
             "start": self._start,
-            "end": self._now(),
+            "end": end,
             "status": self._statuses.get(self._main),
             "reason": self._reason,
             "detail": self._detail[:500],
@@ -266,7 +267,7 @@ class JobRun:
         }
         while True:
             try:
-                self._record.append("ended", outcome["end"], **outcome)
+                self._record.append("ended", end, **outcome)
                 break
             except OSError:
                 time.sleep(

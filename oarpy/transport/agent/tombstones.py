@@ -1,4 +1,4 @@
-"""Tombstones: which (job, attempt) were forgotten. One append-only file a day, shared by all agents of the directory."""
+"""Tombstones: which (job, attempt) were forgotten. One append-only file a day, shared by all agents."""
 
 from __future__ import annotations
 

@@ -1,0 +1,260 @@
+"""A transport without nodes for tests: an agent's promises kept in memory, and handles to make things go wrong."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.jobspec import JobKey, JobSpec
+from oarpy.transport.messages import (
+    ChangeWalltime,
+    ChannelLost,
+    Clean,
+    Cleaned,
+    Command,
+    Ended,
+    Forget,
+    JobReport,
+    Kill,
+    Ping,
+    Pong,
+    Query,
+    Ready,
+    Refused,
+    Report,
+    Resume,
+    Resumed,
+    Signal,
+    Signalled,
+    Start,
+    Started,
+    Suspend,
+    Suspended,
+    Unknown,
+)
+from oarpy.transport.node import NodeAddress
+
+_EXIT = re.compile(r"(?:.*;\s*)?exit (\d+)\s*")
+_ENDLESS = re.compile(r".*\b(sleep|cat)\b.*")
+
+Script = Callable[[JobSpec], int | None]
+"""What becomes of a job at its start: its raw wait status, or None when it runs until a test ends it."""
+
+
+def shell_like(spec: JobSpec) -> int | None:
+    """``... exit N`` ends at once with N, what sleeps or reads runs on, everything else ends at once with 0."""
+    if found := _EXIT.fullmatch(spec.command):
+        return int(found[1]) << 8
+    return None if _ENDLESS.fullmatch(spec.command) else 0
+
+
+@dataclass(slots=True)
+class FakeJob:
+    """One started job of a fake node."""
+
+    spec: JobSpec | None
+    started: Started | None
+    ended: Ended | None = None
+    suspended: Suspended | None = None
+    walltime: int = 0
+
+    @property
+    def state(self) -> str:
+        """The state word an agent would report."""
+        if self.ended is not None:
+            return "ended"
+        return "suspended" if self.suspended is not None else "running"
+
+
+@dataclass(slots=True)
+class FakeNode:
+    """What a node keeps on its disk, and how it behaves."""
+
+    name: str
+    boots: int = 1
+    jobs: dict[JobKey, FakeJob] = field(default_factory=dict)
+    forgotten: set[JobKey] = field(default_factory=set)
+    starts: list[JobSpec] = field(default_factory=list)
+    refusal: str = ""
+    unreachable: str = ""
+    deaf: bool = False
+    connected: bool = False
+
+    @property
+    def incarnation(self) -> str:
+        """The current life of the node."""
+        return f"boot-{self.boots}:{self.name}"
+
+
+class FakeTransport:
+    """Keeps the same contract as the real transports; ``node(name)`` is a test's handle on one node.
+
+    ``sent`` lists all commands that went to an open channel, ``clock`` gives the nodes' time (seconds since the epoch).
+    """
+
+    def __init__(self, inbox: Inbox, script: Script = shell_like, clock: Callable[[], float] = time.time) -> None:
+        self._inbox = inbox
+        self._script = script
+        self._clock = clock
+        self._nodes: dict[str, FakeNode] = {}
+        self.sent: list[tuple[str, Command]] = []
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where messages arrive."""
+        return self._inbox
+
+    def node(self, name: str) -> FakeNode:
+        """The node of that name, made when it is new."""
+        return self._nodes.setdefault(name, FakeNode(name))
+
+    # What tests do
+
+    def finish(self, name: str, key: JobKey, status: int = 0, reason: str = "exited") -> None:
+        """Let a running job end with a raw wait status; told now or, without a channel, at the next connection."""
+        self._end(self.node(name), key, status, reason)
+
+    def lose(self, name: str, reason: str = "the connection was lost") -> None:
+        """Cut the channel; jobs go on."""
+        node = self.node(name)
+        if node.connected:
+            node.connected = False
+            self._inbox.put(name, [ChannelLost(reason)])
+
+    def reboot(self, name: str, keep_state: bool = True) -> None:
+        """Crash the node: its channel and its jobs are gone, its disk is kept or not."""
+        node = self.node(name)
+        self.lose(name)
+        node.boots += 1
+        if not keep_state:
+            node.jobs.clear()
+            node.forgotten.clear()
+        for key, job in node.jobs.items():
+            if job.ended is None:
+                self._end(node, key, None, "lost")
+
+    # The contract of a transport
+
+    def connect(self, node: NodeAddress) -> None:
+        """Greet at once, or refuse when the test made the node unreachable."""
+        fake = self.node(node.name)
+        if fake.unreachable:
+            fake.connected = False
+            self._inbox.put(node.name, [ChannelLost(fake.unreachable)])
+            return
+        fake.connected = True
+        reports = tuple(JobReport(key, job.state) for key, job in fake.jobs.items())
+        ready = Ready(1, fake.boots, 0, node.name, f"boot-{fake.boots}", fake.incarnation, "3", self._clock(), reports)
+        told: list[Report] = [ready]
+        for job in fake.jobs.values():
+            told += _story(job)
+        self._inbox.put(node.name, told)
+
+    def connected(self, name: str) -> bool:
+        """Whether the channel of a node is open."""
+        return self.node(name).connected
+
+    def send(self, name: str, command: Command) -> bool:
+        """Act on a command as an agent would; a deaf node takes it and does nothing."""
+        node = self.node(name)
+        if not node.connected:
+            return False
+        self.sent.append((name, command))
+        if not node.deaf:
+            self._inbox.put(name, self._act(node, command))
+        return True
+
+    def disconnect(self, name: str) -> None:
+        """Close the channel silently."""
+        self.node(name).connected = False
+
+    def close(self) -> None:
+        """Close all channels silently."""
+        for node in self._nodes.values():
+            node.connected = False
+
+    def _act(self, node: FakeNode, command: Command) -> list[Report]:
+        if isinstance(command, Start):
+            return [report for spec in command.jobs for report in self._start(node, spec, command.incarnation)]
+        if isinstance(command, Ping):
+            return [Pong(command.token, self._clock())]
+        return [report for key in command.jobs for report in self._act_on(node, command, key)]
+
+    def _act_on(self, node: FakeNode, command: Command, key: JobKey) -> list[Report]:
+        job = node.jobs.get(key)
+        running = job is not None and job.ended is None
+        if isinstance(command, Kill):
+            return self._kill(node, key)
+        if isinstance(command, Signal):
+            return [Signalled(key, command.signal, running)]
+        if isinstance(command, Clean):
+            return [Cleaned(key, 0, 0)]
+        if isinstance(command, Forget):
+            node.jobs.pop(key, None)
+            node.forgotten.add(key)
+            return []
+        if job is None:
+            return [Unknown(key)]
+        if isinstance(command, Query) or not running:
+            return _story(job)
+        return self._change(job, command, key)
+
+    def _change(self, job: FakeJob, command: Command, key: JobKey) -> list[Report]:
+        if isinstance(command, Suspend) and job.suspended is None:
+            job.suspended = Suspended(key, self._clock())
+            return [job.suspended]
+        if isinstance(command, Resume) and job.suspended is not None:
+            job.suspended = None
+            return [Resumed(key, self._clock())]
+        if isinstance(command, ChangeWalltime):
+            job.walltime = command.seconds
+        return []
+
+    def _start(self, node: FakeNode, spec: JobSpec, fence: str) -> list[Report]:
+        key = spec.key
+        if fence not in ("", node.incarnation):
+            return [Refused(key, "INCARNATION", "first sent to an earlier life of this node")]
+        if spec.start_deadline and self._clock() > spec.start_deadline:
+            return [Refused(key, "START_DEADLINE", "the start came too late")]
+        if key in node.forgotten:
+            return [Refused(key, "FORGOTTEN", "this attempt is over")]
+        if key in node.jobs:
+            return _story(node.jobs[key])
+        if node.refusal:
+            return [Refused(key, node.refusal, "as the test wants")]
+        node.starts.append(spec)
+        job = node.jobs[key] = FakeJob(spec, Started(key, self._clock()), walltime=spec.walltime)
+        status = self._script(spec)
+        if status is not None:
+            job.ended = Ended(key, status, "exited", self._start_of(job), self._clock())
+        return _story(job)
+
+    def _kill(self, node: FakeNode, key: JobKey) -> list[Report]:
+        if key in node.forgotten:
+            return [Unknown(key)]
+        job = node.jobs.setdefault(key, FakeJob(None, None))
+        if job.ended is None:
+            status = None if job.started is None else 15
+            job.ended = Ended(key, status, "killed", self._start_of(job), self._clock())
+        return [job.ended]
+
+    def _end(self, node: FakeNode, key: JobKey, status: int | None, reason: str) -> None:
+        job = node.jobs[key]
+        if job.ended is None:
+            job.ended = Ended(key, status, reason, self._start_of(job), self._clock())
+            if node.connected:
+                self._inbox.put(node.name, [job.ended])
+
+    @staticmethod
+    def _start_of(job: FakeJob) -> float | None:
+        return None if job.started is None else job.started.start
+
+
+def _story(job: FakeJob) -> list[Report]:
+    if job.ended is not None:
+        return [job.ended]
+    told: list[Report] = [job.started] if job.started is not None else []
+    return told + ([job.suspended] if job.suspended is not None else [])
