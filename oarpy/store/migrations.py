@@ -25,25 +25,25 @@ def upgrade(dsn: str, revision: str = "head") -> tuple[str, ...]:
     All of it is one transaction, and two callers at once take turns: the second finds nothing left to do.
     """
     with _migrating(dsn) as (connection, config):
-        before = _current(connection)
+        before = revision_of(connection)
         command.upgrade(config, revision)
-        after = _current(connection)
+        after = revision_of(connection)
         return _between(before, after)
 
 
 def downgrade(dsn: str, revision: str = "base") -> tuple[str, ...]:
     """Migrate back, destroying what the later revisions added; return the revisions that were undone."""
     with _migrating(dsn) as (connection, config):
-        before = _current(connection)
+        before = revision_of(connection)
         command.downgrade(config, revision)
-        after = _current(connection)
+        after = revision_of(connection)
         return tuple(reversed(_between(after, before)))
 
 
 def current(dsn: str) -> str | None:
     """The revision of the database, ``None`` when it holds no schema of ours."""
-    with _connected(dsn) as connection:
-        return _current(connection)
+    with connected(dsn) as connection:
+        return revision_of(connection)
 
 
 def head() -> str:
@@ -52,7 +52,9 @@ def head() -> str:
 
 
 @contextmanager
-def _connected(dsn: str) -> Iterator[Connection]:
+def connected(dsn: str) -> Iterator[Connection]:
+    """An SQLAlchemy connection with a transaction that ends with the block."""
+
     def creator() -> psycopg.Connection:
         opened = connect(dsn, "migrations")
         opened.autocommit = False
@@ -65,7 +67,7 @@ def _connected(dsn: str) -> Iterator[Connection]:
 
 @contextmanager
 def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
-    with _connected(dsn) as connection:
+    with connected(dsn) as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         config = _config()
         config.attributes["connection"] = connection
@@ -79,7 +81,8 @@ def _config() -> Config:
     return config
 
 
-def _current(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the connected database, ``None`` when it holds no schema of ours."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
