@@ -106,7 +106,7 @@ class Supervisor:
     def _start(self, child: _Child, now: float) -> None:
         environment = dict(os.environ, **{PARENT_VARIABLE: str(os.getpid())})
         child.process = subprocess.Popen(
-            [sys.executable, "-m", "oarpy.commands.oarpy", "run", child.name],
+            [sys.executable, "-m", "oarpy.modules", child.name],
             stdin=subprocess.DEVNULL,
             env=environment,
             start_new_session=True,

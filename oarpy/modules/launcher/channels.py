@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ class Channels:
             mode=NodeMode(row.transport),
             address=row.host or row.name,
             port=row.port or self._settings.port,
-            python=self._settings.python,
+            python=sys.executable if row.transport == NodeMode.LOCAL else self._settings.python,
         )
 
     def _transport(self, mode: NodeMode) -> Transport:

@@ -1,0 +1,153 @@
+"""A whole cluster in one folder of this machine, for demos, tests and benchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oarpy.model.errors import OarpyError
+from oarpy.store import embedded
+
+Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str]]]
+
+_STOP_TIMEOUT = 30.0
+_POLL = 0.02
+
+
+@dataclass(slots=True)
+class Sandbox:
+    """The cluster kept in ``directory``; ``settings`` are laid over the defaults of the configuration file."""
+
+    directory: Path
+    settings: Settings = field(default_factory=dict)
+    _server: subprocess.Popen[bytes] | None = None
+
+    def create(self) -> None:
+        """Write the configuration, start the database and bring its schema and rules up to date."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "work").mkdir(exist_ok=True)
+        self.configuration_file.write_text(_toml(self._merged()), encoding="utf-8")
+        embedded.start(self.directory / "postgresql")
+        self.run("oarpy", "db", "upgrade")
+
+    def start(self) -> None:
+        """Start ``oarpy server`` in the background; its log goes to ``server.log``."""
+        with (self.directory / "server.log").open("ab") as log:
+            self._server = subprocess.Popen(
+                [command("oarpy"), "server"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment(),
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        """End the server, then the database. Data and logs stay."""
+        self.stop_server(signal.SIGTERM)
+        embedded.stop(self.directory / "postgresql")
+
+    def stop_server(self, number: int) -> None:
+        """Send the supervisor a signal, and wait for its end."""
+        if self._server is None:
+            return
+        self._server.send_signal(number)
+        try:
+            self._server.wait(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+        self._server = None
+
+    @property
+    def server(self) -> subprocess.Popen[bytes] | None:
+        """The process of ``oarpy server`` while it is meant to run."""
+        return self._server
+
+    @property
+    def configuration_file(self) -> Path:
+        """What ``OARPY_CONFIG`` names."""
+        return self.directory / "config.toml"
+
+    def dsn(self) -> str:
+        """Where the database is."""
+        return embedded.dsn(self.directory / "postgresql")
+
+    def environment(self) -> dict[str, str]:
+        """The environment for commands that belong to this cluster."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OARPY_", "OAR_"))}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+        return {**kept, "OARPY_CONFIG": str(self.configuration_file), "PATH": path}
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end in the folder ``work``. Raises :class:`OarpyError` when it fails and ``check``."""
+        done = subprocess.run(
+            [command(arguments[0]), *arguments[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=self.environment(),
+            cwd=self.directory / "work",
+            check=False,
+        )
+        if check and done.returncode:
+            raise OarpyError(
+                f"{' '.join(arguments)} ended with {done.returncode}: {(done.stderr or done.stdout)[-500:]}"
+            )
+        return done
+
+    def job_ids(self, *arguments: str) -> list[int]:
+        """Submit with ``oarsub`` and return the ids of the jobs."""
+        printed = self.run("oarsub", *arguments).stdout
+        return [int(line.partition("=")[2]) for line in printed.splitlines() if line.startswith("OAR_JOB_ID=")]
+
+    def states(self, jobs: Sequence[int]) -> dict[int, str]:
+        """Return the state of each job."""
+        printed = self.run("oarstat", "-s", "-J", *(word for job in jobs for word in ("-j", str(job)))).stdout
+        return {int(job): state for job, state in json.loads(printed).items()}
+
+    def wait_for(self, jobs: Sequence[int], states: Sequence[str], timeout: float) -> dict[int, str]:
+        """Wait until every job is in one of ``states``. Raises :class:`OarpyError` after ``timeout`` seconds."""
+        until = time.monotonic() + timeout
+        while True:
+            found = self.states(jobs)
+            if all(state in states for state in found.values()):
+                return found
+            if time.monotonic() > until:
+                missing = {job: state for job, state in found.items() if state not in states}
+                raise OarpyError(f"jobs are not {'/'.join(states)} after {timeout:g} s: {missing}")
+            time.sleep(_POLL)
+
+    def _merged(self) -> dict[str, dict[str, object]]:
+        merged: dict[str, dict[str, object]] = {
+            "database": {"directory": str(self.directory / "postgresql")},
+            "nodes": {"state_directory": str(self.directory / "nodes"), "lost_timeout": 10.0, "ping_interval": 1.0},
+            "scheduler": {"security_time": 1},
+            "jobs": {"kill_grace": 2.0},
+            # Whoever makes a cluster in a folder of theirs is its one user, root included.
+            "submission": {"refused_users": ["oar"]},
+        }
+        for section, values in self.settings.items():
+            merged.setdefault(section, {}).update(values)
+        return merged
+
+
+def command(name: str) -> str:
+    """Return the path of one of our commands, beside this Python."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def _toml(sections: Mapping[str, Mapping[str, object]]) -> str:
+    lines = []
+    for name, values in sections.items():
+        lines.append(f"[{name}]")
+        # JSON strings, numbers, booleans and lists of them are TOML too.
+        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,26 @@
+"""Accounting: every job that has ended is added once to the consumption of its user, project and queue.
+
+USED is the time a job ran, ASKED its walltime from the same start, each times the number of its resources of type
+``default``, cut at the borders of aligned windows (in UTC) and rounded to whole resource-seconds in each. Jobs that
+never ran, or hold nothing, are marked and add nothing.
+"""
+
+from __future__ import annotations
+
+from oarpy.model.errors import UsageError
+from oarpy.store import accounting
+from oarpy.store.database import Connection
+
+BATCH = 10_000
+"""Jobs counted in one transaction, by default."""
+
+
+def account(connection: Connection, window: int, limit: int = BATCH) -> int:
+    """Count up to ``limit`` ended jobs in windows of ``window`` seconds, in one transaction; return how many.
+
+    Killed at any moment, it has counted all of them or none. Several may run at once.
+    """
+    if window <= 0:
+        raise UsageError(f"accounting window of {window} seconds", hint="modules.accounting_window is above 0")
+    with connection.transaction():
+        return accounting.account(connection, window, limit)
