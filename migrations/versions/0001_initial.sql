@@ -234,7 +234,9 @@ CREATE TABLE job_state_logs (
     FOREIGN KEY (previous_state, state) REFERENCES job_transitions (from_state, to_state)
 );
 CREATE INDEX job_state_logs_job ON job_state_logs (job_id);
-CREATE UNIQUE INDEX job_state_logs_open ON job_state_logs (job_id) WHERE upper_inf(during);
+-- the present state of live jobs; a final state is open for ever and need not be found again
+CREATE UNIQUE INDEX job_state_logs_open ON job_state_logs (job_id)
+    WHERE upper_inf(during) AND state NOT IN ('Terminated', 'Error');
 
 -- Who holds what. A holder's range is open until its job is over; an exclusive resource has one holder at a time.
 CREATE TABLE assigned_resources (
@@ -382,11 +384,11 @@ BEGIN
     UPDATE job_state_logs l
         SET during = tstzrange(lower(l.during), greatest(moment, lower(l.during)))
         FROM new_jobs n JOIN old_jobs o USING (job_id)
-        WHERE n.state <> o.state AND l.job_id = n.job_id AND upper_inf(l.during);
+        WHERE n.state <> o.state AND l.job_id = n.job_id AND upper_inf(l.during)
+          AND l.state NOT IN ('Terminated', 'Error');
     INSERT INTO job_state_logs (job_id, state, previous_state, during)
-        SELECT n.job_id, n.state, o.state,
-               CASE WHEN s.final THEN tstzrange(moment, 'infinity') ELSE tstzrange(moment, NULL) END
-        FROM new_jobs n JOIN old_jobs o USING (job_id) JOIN job_states s ON s.state = n.state
+        SELECT n.job_id, n.state, o.state, tstzrange(moment, NULL)
+        FROM new_jobs n JOIN old_jobs o USING (job_id)
         WHERE n.state <> o.state;
     -- a job that is over, or waits again, holds nothing; what is over has no prediction and needs no killing
     UPDATE assigned_resources a
