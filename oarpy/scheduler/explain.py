@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.gantt import Gantt
 from oarpy.scheduler.matching import shortage
@@ -31,7 +33,8 @@ class Explainer:
             answer.fitted == self._now or (answer.fitted is not None and not answer.found)
         ):
             return Verdict.QUOTA, f"{demand.limit}" + (f", reached{until}" if until else "")
-        alone = self._search.at(self._baseline, demand, self._now)
+        chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
+        alone = self._search.at(self._baseline, chosen, self._now)
         if demand.limit is not None and alone.fitted is not None and not alone.found:
             return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
         if alone.found:

@@ -20,7 +20,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``found`` is None when the job fits nowhere; ``fitted`` is the first instant that resources alone would allow."""
+    """``found`` is None when the job fits nowhere.
+
+    ``fitted`` is the first instant that resources alone, without quotas, would allow: for the alternative found, or for
+    any of them when none was found.
+    """
 
     found: Found | None
     fitted: float | None
@@ -39,10 +43,10 @@ class Search:
         for option in demand.options:
             latest = None if best is None else best.claim.end - option.walltime
             claim, first = self._first(gantt, demand, option, ready, latest)
-            if first is not None and (fitted is None or first < fitted):
-                fitted = first
             if claim is not None and (best is None or claim.end < best.claim.end):
-                best = Found(option, claim)
+                best, fitted = Found(option, claim), first
+            elif best is None and first is not None and (fitted is None or first < fitted):
+                fitted = first
         return Answer(best, fitted)
 
     def at(self, gantt: Gantt, demand: Demand, start: float) -> Answer:
