@@ -1,0 +1,137 @@
+"""oarsub: submit a job, an array of jobs, a reservation, or a finished job once more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from oarpy import __version__
+from oarpy.admission.rules import RefusedByRule
+from oarpy.client import resubmission, submission_report
+from oarpy.client.boundary import run
+from oarpy.client.rendering import json_text, write
+from oarpy.client.reservation_answer import Answer, wait_for_answers
+from oarpy.client.session import Session, open_session
+from oarpy.client.submission import Submitted, submit
+from oarpy.client.submission_options import Options
+from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def main() -> None:
+    """Run oarsub on the arguments of the process."""
+    run(app, "oarsub")
+
+
+@app.command()
+def oarsub(
+    command: Annotated[list[str] | None, typer.Argument(help="command or script, with its arguments")] = None,
+    resource: Annotated[
+        list[str] | None, typer.Option("-l", "--resource", help="resources; several -l are alternatives")
+    ] = None,
+    properties: Annotated[str | None, typer.Option("-p", "--property", help="SQL condition on resources")] = None,
+    queue: Annotated[str | None, typer.Option("-q", "--queue", help="queue")] = None,
+    job_type: Annotated[list[str] | None, typer.Option("-t", "--type", help="job type, repeatable")] = None,
+    name: Annotated[str | None, typer.Option("-n", "--name", help="name of the job")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="project that pays")] = None,
+    directory: Annotated[str | None, typer.Option("-d", "--directory", help="working directory")] = None,
+    stdout: Annotated[str | None, typer.Option("-O", "--stdout", help="file for output (%jobid%, %jobname%)")] = None,
+    stderr: Annotated[str | None, typer.Option("-E", "--stderr", help="file for errors (%jobid%, %jobname%)")] = None,
+    scanscript: Annotated[bool, typer.Option("-S", "--scanscript", help="read the #OAR lines of the script")] = False,
+    array: Annotated[str | None, typer.Option("--array", metavar="N", help="submit N jobs")] = None,
+    array_param_file: Annotated[
+        str | None, typer.Option("--array-param-file", help="one job for each line of arguments in this file")
+    ] = None,
+    hold: Annotated[bool, typer.Option("--hold", help="submit in state Hold")] = False,
+    anterior: Annotated[
+        list[str] | None, typer.Option("-a", "--anterior", "--after", help="wait for the end of ID, ok:ID or notok:ID")
+    ] = None,
+    reservation: Annotated[
+        str | None, typer.Option("-r", "--reservation", help='"YYYY-MM-DD hh:mm:ss" or now, optionally ", END"')
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="SECONDS", help="signal the job so long before its end")
+    ] = None,
+    signal: Annotated[str | None, typer.Option("--signal", metavar="N", help="checkpoint signal (default 12)")] = None,
+    notify: Annotated[str | None, typer.Option("--notify", help="[TAGS]mail:ADDRESS or [TAGS]exec:COMMAND")] = None,
+    resubmit: Annotated[
+        str | None, typer.Option("--resubmit", metavar="ID", help="submit a finished job again")
+    ] = None,
+    answer_timeout: Annotated[
+        float,
+        typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="wait so long for a reservation's answer"),
+    ] = 60,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="print one JSON object")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="show what each admission rule changed")] = False,
+    version: Annotated[bool, typer.Option("-V", "--version", help="print the version and stop")] = False,
+) -> None:
+    """Submit a job, an array of jobs with --array, or a finished job again with --resubmit."""
+    if version:
+        write(f"oarsub of oarpy {__version__}\n")
+        return
+    options = Options(
+        words=tuple(command or ()),
+        resources=tuple(resource or ()),
+        types=tuple(job_type or ()),
+        dependencies=tuple(anterior or ()),
+        properties=properties,
+        queue=queue,
+        name=name,
+        project=project,
+        directory=directory,
+        stdout=stdout,
+        stderr=stderr,
+        reservation=reservation,
+        checkpoint=checkpoint,
+        signal=signal,
+        notify=notify,
+        array=array,
+        array_param_file=array_param_file,
+        hold=hold,
+        scan_script=scanscript,
+    )
+    with open_session("oarsub") as session:
+        if resubmit is not None:
+            if options != Options():
+                raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
+            submitted = resubmission.resubmit(session, resubmit)
+        else:
+            submitted = _submit(session, options, verbose=verbose)
+        _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
+
+
+def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:
+    try:
+        return submit(session, options, sys.argv[1:], os.environ)
+    except RefusedByRule as refusal:
+        if verbose:
+            write("".join(f"{line}\n" for line in submission_report.trace_lines(refusal.trace.lines())))
+        raise
+
+
+def _show(session: Session, submitted: Submitted, timeout: float, *, as_json: bool, verbose: bool) -> None:
+    """Print the jobs; for a reservation also its answer, exit status 3 when it is refused."""
+    answers: list[Answer] = []
+    if not as_json:
+        write(submission_report.text(submitted, verbose=verbose))
+        sys.stdout.flush()
+    if submitted.reservation is not None:
+        if not as_json:
+            write("# Advance reservation request: waiting for validation...\n")
+            sys.stdout.flush()
+        try:
+            answers = wait_for_answers(session.connection, submitted.job_ids, timeout)
+        except Unreachable:
+            if as_json:
+                write(json_text(submission_report.record(submitted, (), verbose=verbose)))
+            raise
+    if as_json:
+        write(json_text(submission_report.record(submitted, answers, verbose=verbose)))
+    else:
+        write("".join(map(submission_report.answer_text, answers)))
+    if not all(answer.accepted for answer in answers):
+        raise typer.Exit(AdmissionRefused.exit_status)

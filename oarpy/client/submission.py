@@ -1,0 +1,172 @@
+"""``oarsub`` as a function: check, admit by the rules, check again, store in one transaction."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy import configuration as settings
+from oarpy.admission.rules import Rule, RuleSet
+from oarpy.admission.submission import Submission
+from oarpy.client.session import Session
+from oarpy.client.submission_draft import Caller, draft
+from oarpy.client.submission_feasibility import check_names, needed_resources
+from oarpy.client.submission_options import Options
+from oarpy.client.submission_site import DatabaseSite
+from oarpy.client.submission_values import check_values, read_dependency
+from oarpy.model.durations import format_duration
+from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
+from oarpy.model.request import ResourceRequest, parse_request
+from oarpy.store import rules as rule_store
+from oarpy.store import submissions
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The jobs made by one call, ascending; the first one names the array.
+
+    ``warnings`` come from the client, ``notes`` from the rules as they are; ``trace`` says what each rule did.
+    """
+
+    job_ids: tuple[int, ...]
+    is_array: bool
+    reservation: datetime | None = None
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+
+
+def submit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Submitted:
+    """Submit what ``options`` ask for, as the user of ``session``.
+
+    ``arguments`` is the call as typed, ``environment`` what the jobs get. Raises :class:`OarpyError` (from a rule:
+    ``RefusedByRule``, which carries the trace), and then nothing is stored.
+    """
+    limits = session.configuration.submission
+    now = datetime.now().astimezone()
+    asked, warnings = draft(options, Caller(session.user, environment, arguments, now), limits)
+    site = DatabaseSite(session.connection, limits, now)
+    _check_against_cluster(asked, site, session)
+    first_seen = asked.to_record()
+    rules = [_rule(row) for row in rule_store.rules(session.connection) if row.enabled]
+    trace = RuleSet(rules).run(asked, site, time_limit=limits.rule_time_limit)
+    fill_in(asked, limits)
+    check_values(asked)
+    dependencies = _check_against_cluster(asked, site, session)
+    count, impossible = needed_resources(session.connection, asked.alternatives, asked.properties, site.properties())
+    with session.connection.transaction():
+        job_ids = submissions.store(session.connection, to_store(asked, first_seen, count, dependencies))
+    return Submitted(
+        job_ids=tuple(job_ids),
+        is_array=len(job_ids) > 1 or bool(asked.array_parameters),
+        reservation=asked.reservation,
+        warnings=(*warnings, *impossible),
+        notes=tuple(trace.notes),
+        trace=tuple(trace.lines()),
+    )
+
+
+def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> tuple[tuple[int, str], ...]:
+    """Raise for names that this cluster does not know; return the dependencies as (job id, outcome)."""
+    check_names(asked.alternatives, asked.properties, site.properties())
+    if asked.queue is not None:
+        _check_queue(asked.queue, site)
+    dependencies = dict(read_dependency(text) for text in asked.dependencies)
+    if missing := sorted(set(dependencies) - submissions.existing_jobs(session.connection, dependencies)):
+        raise NotFound(f"dependency on job {missing[0]}, which does not exist", hint="check the id given to -a")
+    for request in asked.alternatives:
+        if request.walltime is not None and asked.checkpoint >= request.walltime:
+            raise UsageError(
+                f"--checkpoint {asked.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
+                hint="seconds before the end of the walltime",
+            )
+    return tuple(dependencies.items())
+
+
+def _check_queue(name: str, site: DatabaseSite) -> None:
+    queue = site.queue(name)
+    if queue is None:
+        names = site.queue_names()
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"queues: {', '.join(names)}"
+        raise NotFound(f"unknown queue '{name[:80]}'", hint=hint)
+    if not queue.active:
+        raise AdmissionRefused(f"queue '{name}' is not active", hint="oarqueue shows the queues")
+
+
+def fill_in(asked: Submission, limits: settings.Submission) -> None:
+    """Give the configured defaults to what neither the user nor a rule has said."""
+    if asked.queue is None:
+        asked.queue = limits.default_queue
+    asked.alternatives = tuple(
+        ResourceRequest(
+            request.groups or parse_request(limits.default_resources).groups,
+            request.walltime or limits.default_walltime,
+        )
+        for request in asked.alternatives or (ResourceRequest(()),)
+    )
+
+
+def to_store(
+    asked: Submission, first_seen: Mapping[str, object], count: int, dependencies: tuple[tuple[int, str], ...]
+) -> submissions.NewSubmission:
+    """Return what is stored: ``first_seen`` is the record before the rules, ``count`` the resources it takes."""
+    queue = asked.queue or ""
+    return submissions.NewSubmission(
+        user=asked.user,
+        queue=queue,
+        command=asked.command,
+        directory=asked.directory,
+        stdout=asked.stdout,
+        stderr=asked.stderr,
+        message=_message(asked, count),
+        alternatives=tuple(_alternative(request) for request in asked.alternatives),
+        size=asked.array_size,
+        parameters=asked.array_parameters,
+        project=asked.project,
+        name=asked.name,
+        types=asked.types,
+        properties=asked.properties,
+        checkpoint=asked.checkpoint,
+        checkpoint_signal=asked.checkpoint_signal,
+        notify=asked.notify,
+        hold=asked.hold,
+        reservation=asked.reservation,
+        dependencies=dependencies,
+        initial_request=asked.initial_request,
+        submitted_from=asked.submitted_from,
+        environment=asked.environment,
+        request={name: value for name, value in first_seen.items() if name not in _KEPT_ELSEWHERE},
+    )
+
+
+_KEPT_ELSEWHERE = frozenset({"environment", "initial_request", "submitted_from"})
+"""Fields of a submission that have columns of their own."""
+
+
+def _alternative(request: ResourceRequest) -> submissions.AlternativeEntry:
+    assert request.walltime is not None
+    groups = tuple(
+        submissions.GroupEntry(
+            group.filter, tuple(submissions.LevelEntry(level.name, level.count) for level in group.levels)
+        )
+        for group in request.groups
+    )
+    return submissions.AlternativeEntry(request.walltime, groups)
+
+
+def _message(asked: Submission, count: int) -> str:
+    """Return OAR's summary of a submission: resources, walltime, kind, and what differs from the usual."""
+    walltime = asked.alternatives[0].walltime or 0
+    parts = [f"R={count}", f"W={format_duration(walltime)}", "J=R" if asked.reservation else "J=B"]
+    parts += [f"N={asked.name}"] if asked.name else []
+    parts += [f"Q={asked.queue}"] if asked.queue != "default" else []
+    parts += [f"P={asked.project}"] if asked.project != "default" else []
+    parts += [f"T={'|'.join(asked.types)}"] if asked.types else []
+    return ",".join(parts)
+
+
+def _rule(row: rule_store.RuleRow) -> Rule:
+    return Rule(row.name, row.text, row.priority, row.enabled, row.id, row.version)

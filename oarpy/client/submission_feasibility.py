@@ -1,0 +1,183 @@
+"""Whether a request can ever be served by the resources that exist, and how many it would take.
+
+All resources count that are not Dead: what is absent or suspected comes back, what is busy gets free. One group is
+decided exactly by counting blocks in SQL; groups joined with ``+`` must also fit beside each other, which the
+scheduler's own matching decides.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oarpy.admission.filters import Filter, compile_filter, join_conditions
+from oarpy.model.errors import AdmissionRefused, UsageError
+from oarpy.model.request import Count, Group, Level, ResourceRequest
+from oarpy.store.database import Connection
+from oarpy.store.scheduling import matching
+from oarpy.store.submissions import BlockRow, blocks, resource_values
+
+_ALIASES: Mapping[str, str] = {"nodes": "network_address"}
+_NOUNS: Mapping[str, str] = {"network_address": "nodes", "resource_id": "resources"}
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """Why a group can never be served."""
+
+    reason: str
+
+
+def level_column(level: str, properties: Mapping[str, str]) -> str:
+    """Return the column a level stands for; raise :class:`UsageError` when there is none, with close names."""
+    if level in properties:
+        return level
+    if level in _ALIASES:
+        return _ALIASES[level]
+    close = difflib.get_close_matches(level, [*properties, *_ALIASES], n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close)}?" if close else "oarproperty --list shows the properties"
+    raise UsageError(f"unknown resource level '{level}'", hint=hint)
+
+
+def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, properties: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a level or a filter that the resources do not have."""
+    if filter_text:
+        compile_filter(filter_text, properties)
+    for request in alternatives:
+        for group in request.groups:
+            columns = [level_column(level.name, properties) for level in group.levels]
+            if len(set(columns)) < len(columns):
+                raise UsageError(f"'{group}' names one level twice", hint="nodes is network_address")
+            if group.filter:
+                compile_filter(group.filter, properties)
+
+
+def needed_resources(
+    connection: Connection, alternatives: tuple[ResourceRequest, ...], filter_text: str, properties: Mapping[str, str]
+) -> tuple[int, list[str]]:
+    """Return how many resources the first possible alternative takes, and what is wrong with impossible ones.
+
+    Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
+    """
+    count, warnings, reasons = 0, [], []
+    for place, request in enumerate(alternatives, 1):
+        answer = _alternative(connection, request, filter_text, properties)
+        if isinstance(answer, Impossible):
+            reasons.append(answer.reason)
+            warnings.append(f"Warning: alternative {place} can never run: {answer.reason}")
+        else:
+            count = count or answer
+    if len(reasons) == len(alternatives):
+        raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
+    return count, warnings
+
+
+def _alternative(
+    connection: Connection, request: ResourceRequest, filter_text: str, properties: Mapping[str, str]
+) -> int | Impossible:
+    total = 0
+    for group in request.groups:
+        answer = _group(connection, group, filter_text, properties)
+        if isinstance(answer, Impossible):
+            return answer
+        total += answer
+    if len(request.groups) > 1:
+        conditions = [_condition(group, filter_text, properties) for group in request.groups]
+        if not _fit_together(connection, request.groups, conditions, properties):
+            return Impossible(f"the groups of {request} need more resources together than exist")
+    return total
+
+
+def _group(connection: Connection, group: Group, filter_text: str, properties: Mapping[str, str]) -> int | Impossible:
+    condition = _condition(group, filter_text, properties)
+    columns = [level_column(level.name, properties) for level in group.levels]
+    default_type = condition is None or "type" not in condition.columns
+    rows = blocks(connection, columns, condition.sql if condition else None, default_type=default_type)
+    rows = [row for row in rows if row.blocks]
+    if not rows:
+        return Impossible(_nobody(group, columns, condition))
+    return _count(group.levels, columns, rows)
+
+
+def _fit_together(
+    connection: Connection, groups: tuple[Group, ...], conditions: list[Filter | None], properties: Mapping[str, str]
+) -> bool:
+    """Tell whether an empty cluster serves all groups at once, no resource twice."""
+    # imported here: most requests have one group and need neither the matching nor the numpy under it
+    from oarpy.scheduler.matching import Matchers
+    from oarpy.scheduler.platform import Platform, Resource
+
+    columns = sorted({level_column(level.name, properties) for group in groups for level in group.levels})
+    resources = [
+        Resource(number, kind, state, dict(zip(columns, values, strict=True)))
+        for number, kind, state, values in resource_values(connection, columns)
+    ]
+    platform = Platform.build(resources, columns, aliases=_ALIASES)
+    masks = []
+    for condition in conditions:
+        mask = platform.not_dead
+        if condition is None or "type" not in condition.columns:
+            mask &= platform.default_type
+        if condition is not None:
+            mask &= platform.bits_of(matching(connection, *condition.sql))
+        masks.append(mask)
+    return bool(Matchers(platform).request(groups, masks).match(platform.not_dead))
+
+
+def _condition(group: Group, filter_text: str, properties: Mapping[str, str]) -> Filter | None:
+    joined = join_conditions(filter_text, group.filter)
+    return compile_filter(joined, properties) if joined else None
+
+
+def _count(levels: tuple[Level, ...], columns: list[str], rows: list[BlockRow]) -> int | Impossible:
+    """Fold the blocks from the innermost level outwards: a block counts when it holds enough blocks of the next."""
+    best = max(row.blocks for row in rows)
+    wanted = levels[-1].count
+    if best < max(wanted, 1):
+        return Impossible(_short_of(levels, columns, len(levels) - 1, best))
+    held = {row.path: _share(wanted, row.blocks, row.resources) for row in rows if row.blocks >= wanted}
+    for depth in range(len(levels) - 2, -1, -1):
+        inside: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for path, resources in held.items():
+            inside[path[:depth]].append(resources)
+        wanted = levels[depth].count
+        best = max(map(len, inside.values()))
+        if best < max(wanted, 1):
+            return Impossible(_short_of(levels, columns, depth, best))
+        held = {
+            path: _share(wanted, len(members), sum(members))
+            for path, members in inside.items()
+            if len(members) >= wanted
+        }
+    return max(1, next(iter(held.values())))
+
+
+def _share(wanted: int, blocks_there: int, resources: int) -> int:
+    """Return the resources in ``wanted`` of the blocks: exact when they are alike, rounded up otherwise."""
+    taken = wanted if wanted > 0 else blocks_there
+    if wanted == Count.BESTHALF:
+        taken = max(1, blocks_there // 2)
+    return -(-resources * taken // blocks_there)
+
+
+def _short_of(levels: tuple[Level, ...], columns: list[str], depth: int, best: int) -> str:
+    inner = "".join(map(str, levels[depth + 1 :]))
+    what = f"{_noun(columns[depth])} with {inner}" if inner else _noun(columns[depth])
+    within = f" in one {_single(columns[depth - 1])}" if depth else ""
+    return f"needs {levels[depth].count} {what}{within}, {best} exist"
+
+
+def _nobody(group: Group, columns: list[str], condition: Filter | None) -> str:
+    if condition is None:
+        return f"no resource has {' and '.join(columns)}"
+    return f"no resource for {group} meets {condition.text[:200]}"
+
+
+def _noun(column: str) -> str:
+    return _NOUNS.get(column, f"values of {column}" if column.endswith("s") else f"{column}s")
+
+
+def _single(column: str) -> str:
+    return _NOUNS.get(column, column).removesuffix("s") if column in _NOUNS else column

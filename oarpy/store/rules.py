@@ -1,0 +1,125 @@
+"""Admission rules and their versions; a trigger writes one version for every change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.store.database import Connection
+
+_RULES = "SELECT rule_id, name, priority, enabled, version, rule_text FROM admission_rules ORDER BY priority, name"
+
+_RULE = "SELECT rule_id, name, priority, enabled, version, rule_text FROM admission_rules WHERE name = %s"
+
+_VERSIONS = """
+    SELECT name, version, priority, enabled, rule_text, deleted, changed_at, changed_by
+    FROM admission_rule_versions WHERE name = %s ORDER BY version
+"""
+
+_ADD = """
+    INSERT INTO admission_rules (name, priority, enabled, rule_text) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+    RETURNING name
+"""
+
+# What is NULL stays as it is.
+_CHANGE = """
+    UPDATE admission_rules
+    SET priority = coalesce(%(priority)s, priority), enabled = coalesce(%(enabled)s, enabled),
+        rule_text = coalesce(%(text)s, rule_text)
+    WHERE name = %(name)s
+    RETURNING version
+"""
+
+_DELETE = "DELETE FROM admission_rules WHERE name = %s RETURNING name"
+
+# The trigger knows the account of the database only; the person is known to the command.
+_SIGN = """
+    UPDATE admission_rule_versions SET changed_by = %(by)s
+    WHERE name = %(name)s AND version = (SELECT max(version) FROM admission_rule_versions WHERE name = %(name)s)
+      AND xmin = pg_current_xact_id()::xid
+"""
+
+_RECENT_REQUESTS = """
+    SELECT submission_id, request FROM submissions WHERE request <> '{}' ORDER BY submission_id DESC LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A rule as stored; lower ``priority`` runs first."""
+
+    id: int
+    name: str
+    priority: int
+    enabled: bool
+    version: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A rule as it was from ``changed_at`` on; ``deleted`` marks the end of a rule."""
+
+    name: str
+    version: int
+    priority: int
+    enabled: bool
+    text: str
+    deleted: bool
+    changed_at: datetime
+    changed_by: str
+
+
+def rules(connection: Connection) -> list[RuleRow]:
+    """Return every rule in the order they run, disabled ones too."""
+    return [RuleRow(*row) for row in connection.execute(_RULES)]
+
+
+def rule(connection: Connection, name: str) -> RuleRow | None:
+    """Return the rule called ``name``."""
+    row = connection.execute(_RULE, [name]).fetchone()
+    return None if row is None else RuleRow(*row)
+
+
+def versions(connection: Connection, name: str) -> list[VersionRow]:
+    """Return all versions of a rule, oldest first; also of one that is deleted."""
+    return [VersionRow(*row) for row in connection.execute(_VERSIONS, [name])]
+
+
+def add(connection: Connection, name: str, text: str, *, priority: int, enabled: bool, by: str) -> bool:
+    """Add a rule; return False when there is one of that name."""
+    added = connection.execute(_ADD, [name, priority, enabled, text]).fetchone() is not None
+    if added:
+        connection.execute(_SIGN, {"name": name, "by": by})
+    return added
+
+
+def change(
+    connection: Connection,
+    name: str,
+    *,
+    by: str,
+    text: str | None = None,
+    priority: int | None = None,
+    enabled: bool | None = None,
+) -> int | None:
+    """Change what is not None and return the rule's version after it; None when there is no such rule."""
+    row = connection.execute(_CHANGE, {"name": name, "text": text, "priority": priority, "enabled": enabled}).fetchone()
+    if row is None:
+        return None
+    connection.execute(_SIGN, {"name": name, "by": by})
+    return int(row[0])
+
+
+def delete(connection: Connection, name: str, *, by: str) -> bool:
+    """Remove a rule, keeping its versions; return False when there is none of that name."""
+    deleted = connection.execute(_DELETE, [name]).fetchone() is not None
+    if deleted:
+        connection.execute(_SIGN, {"name": name, "by": by})
+    return deleted
+
+
+def recent_requests(connection: Connection, count: int) -> list[tuple[int, Mapping[str, object]]]:
+    """Return the newest submissions as rules first saw them, newest first: (submission id, request)."""
+    return [(submission, request) for submission, request in connection.execute(_RECENT_REQUESTS, [count])]

@@ -1,0 +1,422 @@
+"""What a submission reads and writes: queues, live jobs, blocks of resources; one transaction stores all its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from oarpy.store.database import Connection
+
+_QUEUES = "SELECT queue_name, priority, active FROM queues"
+
+_PROPERTIES = "SELECT name, kind FROM resource_properties"
+
+_JOB_COLUMNS = "job_id, user_name, queue_name, project, job_name, state, types, reservation_start IS NOT NULL"
+
+_LIVE_JOB = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE job_id = %s AND state NOT IN ('Terminated', 'Error')"  # noqa: S608
+
+_LIVE_JOBS_OF_TYPE = f"""
+    SELECT {_JOB_COLUMNS} FROM jobs WHERE state NOT IN ('Terminated', 'Error') AND types @> ARRAY[%s]::text[]
+"""  # noqa: S608
+
+# Every condition is optional: NULL stands for "any".
+_COUNT_LIVE = """
+    SELECT count(*) FROM jobs
+    WHERE state NOT IN ('Terminated', 'Error')
+      AND (%(user)s::text IS NULL OR user_name = %(user)s)
+      AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)
+      AND (%(project)s::text IS NULL OR project = %(project)s)
+      AND (%(job_type)s::text IS NULL OR %(job_type)s = ANY(types))
+      AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))
+      AND (%(reservation)s::boolean IS NULL OR (reservation_start IS NOT NULL) = %(reservation)s)
+"""
+
+_EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
+
+# For each combination of the outer levels: how many blocks of the innermost level it has, of how many resources.
+_BLOCKS = """
+    SELECT {outer}, count(DISTINCT {inner})::int, count(*)::int FROM resources
+    WHERE state <> 'Dead' AND {present} AND {condition} GROUP BY {outer}
+"""
+_BLOCKS_OF_ONE_LEVEL = """
+    SELECT count(DISTINCT {inner})::int, count(*)::int FROM resources
+    WHERE state <> 'Dead' AND {present} AND {condition}
+"""
+
+_INSERT_SUBMISSION = """
+    INSERT INTO submissions (initial_request, environment, request, submitted_from)
+    VALUES (%s, %s, %s, %s) RETURNING submission_id
+"""
+
+# All alternatives, groups and levels of a submission in one statement, keyed by their positions. The snapshot of the
+# statement does not see its own rows, so the ids travel through RETURNING.
+_INSERT_REQUEST = """
+    WITH m AS (
+        INSERT INTO moldable_descriptions (submission_id, position, walltime)
+        SELECT %(submission)s, w.position - 1, w.walltime
+        FROM unnest(%(walltimes)s::interval[]) WITH ORDINALITY AS w (walltime, position)
+        RETURNING moldable_id, position
+    ), g AS (
+        INSERT INTO resource_groups (moldable_id, position, filter)
+        SELECT m.moldable_id, w.group_position, w.filter
+        FROM unnest(%(group_moldables)s::int[], %(group_positions)s::int[], %(filters)s::text[])
+                AS w (moldable_position, group_position, filter)
+            JOIN m ON m.position = w.moldable_position
+        RETURNING group_id, moldable_id, position
+    )
+    INSERT INTO resource_descriptions (group_id, position, level, count)
+    SELECT g.group_id, w.position, w.level, w.count
+    FROM unnest(%(level_moldables)s::int[], %(level_groups)s::int[], %(level_positions)s::int[], %(levels)s::text[],
+                %(counts)s::int[]) AS w (moldable_position, group_position, position, level, count)
+        JOIN m ON m.position = w.moldable_position
+        JOIN g ON g.moldable_id = m.moldable_id AND g.position = w.group_position
+"""
+
+# One row a member: ids are drawn first, because the array is named after the lowest of them.
+_INSERT_JOBS = """
+    WITH drawn AS MATERIALIZED (
+        SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id FROM generate_series(1, %(size)s)
+    ), members AS (
+        SELECT job_id, row_number() OVER (ORDER BY job_id) AS array_index, min(job_id) OVER () AS array_id FROM drawn
+    )
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, types,
+        properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify,
+        reservation_start, reservation_state, state, message)
+    SELECT job_id, %(submission)s, array_id, array_index, %(name)s, %(user)s, %(project)s, %(queue)s, %(types)s,
+        %(properties)s,
+        CASE WHEN coalesce(p.arguments, '') = '' THEN %(command)s ELSE %(command)s || ' ' || p.arguments END,
+        %(directory)s, %(stdout)s, %(stderr)s, %(checkpoint)s, %(checkpoint_signal)s, %(notify)s,
+        %(reservation)s, CASE WHEN %(reservation)s::timestamptz IS NOT NULL THEN 'toSchedule' END,
+        CASE WHEN %(hold)s THEN 'Hold' ELSE 'Waiting' END, %(message)s
+    FROM members
+        LEFT JOIN unnest(%(parameters)s::text[]) WITH ORDINALITY AS p (arguments, member) ON p.member = array_index
+    ORDER BY job_id
+    RETURNING job_id
+"""
+
+_INSERT_DEPENDENCIES = """
+    INSERT INTO job_dependencies (job_id, required_job_id, outcome)
+    SELECT member, d.required, d.outcome
+    FROM unnest(%(jobs)s::bigint[]) AS member,
+         unnest(%(required)s::bigint[], %(outcomes)s::text[]) AS d (required, outcome)
+"""
+
+_FINISHED_JOB = """
+    SELECT user_name, queue_name, kind, state FROM jobs WHERE job_id = %s
+"""
+
+# The copy shares the submission (request, environment) with the job it repeats.
+_COPY_JOB = """
+    WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind,
+        types, properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal,
+        notify, resubmit_of, message)
+    SELECT drawn.job_id, submission_id, drawn.job_id, 1, job_name, user_name, project, queue_name, kind, types,
+        properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify,
+        jobs.job_id, message
+    FROM jobs, drawn WHERE jobs.job_id = %s
+    RETURNING job_id
+"""
+
+# Whoever still waits for the old job waits for its copy from now on.
+_REPOINT_DEPENDANTS = """
+    UPDATE job_dependencies d SET required_job_id = %(new)s
+    FROM jobs j
+    WHERE d.required_job_id = %(old)s AND j.job_id = d.job_id
+      AND j.state NOT IN ('Terminated', 'Error') AND j.state IN ('Hold', 'Waiting')
+"""
+
+# A reservation is answered in its own row; when it is refused the message says why.
+_RESERVATION_ANSWERS = """
+    SELECT job_id, state, reservation_state, message FROM jobs WHERE job_id = ANY(%s) ORDER BY job_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue; higher ``priority`` is served first."""
+
+    name: str
+    priority: int
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJobRow:
+    """A job that is not over; ``reservation`` tells an advance reservation."""
+
+    id: int
+    user: str
+    queue: str
+    project: str
+    name: str
+    state: str
+    types: tuple[str, ...]
+    reservation: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """One block of the outer levels, named by ``path``: its inner blocks, and the resources in them all."""
+
+    path: tuple[object, ...]
+    blocks: int
+    resources: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEntry:
+    """``/level=count`` (count below 0: ALL, BEST, BESTHALF as stored)."""
+
+    level: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEntry:
+    """A hierarchy of levels, outermost first, under an SQL condition."""
+
+    filter: str
+    levels: tuple[LevelEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeEntry:
+    """One moldable alternative; walltime in seconds."""
+
+    walltime: int
+    groups: tuple[GroupEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """Everything one ``oarsub`` call stores; ``size`` jobs, the i-th with the i-th line of ``parameters`` appended."""
+
+    user: str
+    queue: str
+    command: str
+    directory: str
+    stdout: str
+    stderr: str
+    message: str
+    alternatives: tuple[AlternativeEntry, ...]
+    size: int = 1
+    parameters: tuple[str, ...] = ()
+    project: str = "default"
+    name: str = ""
+    types: tuple[str, ...] = ()
+    properties: str = ""
+    checkpoint: int = 0
+    checkpoint_signal: int = 12
+    notify: str = ""
+    hold: bool = False
+    reservation: datetime | None = None
+    dependencies: tuple[tuple[int, str], ...] = ()
+    initial_request: str = ""
+    submitted_from: str = ""
+    environment: Mapping[str, str] | None = None
+    request: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJobRow:
+    """What decides whether a job may be submitted again."""
+
+    user: str
+    queue: str
+    kind: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRow:
+    """How far an advance reservation is answered."""
+
+    id: int
+    state: str
+    reservation_state: str | None
+    message: str
+
+
+def queues(connection: Connection) -> dict[str, QueueRow]:
+    """Return every queue by its name."""
+    return {name: QueueRow(name, priority, active) for name, priority, active in connection.execute(_QUEUES)}
+
+
+def properties(connection: Connection) -> dict[str, str]:
+    """Return the SQL type of every resource property by its name."""
+    return dict(connection.execute(_PROPERTIES).fetchall())
+
+
+def live_job(connection: Connection, job_id: int) -> LiveJobRow | None:
+    """Return a job that is not over, None when there is none of that id."""
+    row = connection.execute(_LIVE_JOB, [job_id]).fetchone()
+    return None if row is None else _live_job(row)
+
+
+def live_jobs_of_type(connection: Connection, job_type: str) -> list[LiveJobRow]:
+    """Return the jobs that are not over and have exactly this type."""
+    return [_live_job(row) for row in connection.execute(_LIVE_JOBS_OF_TYPE, [job_type])]
+
+
+def _live_job(row: tuple[Any, ...]) -> LiveJobRow:
+    job, user, queue, project, name, state, types, reservation = row
+    return LiveJobRow(job, user, queue, project, name, state, tuple(types), reservation)
+
+
+def count_live(
+    connection: Connection,
+    *,
+    user: str | None,
+    queue: str | None,
+    project: str | None,
+    job_type: str | None,
+    states: Sequence[str] | None,
+    reservation: bool | None,
+) -> int:
+    """Count the jobs that are not over and meet every condition that is not None."""
+    row = connection.execute(
+        _COUNT_LIVE,
+        {
+            "user": user,
+            "queue": queue,
+            "project": project,
+            "job_type": job_type,
+            "states": states if states is None else list(states),
+            "reservation": reservation,
+        },
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
+    """Return those of these ids that are jobs, live or over."""
+    return {row[0] for row in connection.execute(_EXISTING, [list(job_ids)])}
+
+
+def blocks(
+    connection: Connection, levels: Sequence[str], condition: tuple[str, Sequence[object]] | None, *, default_type: bool
+) -> list[BlockRow]:
+    """Count the blocks of the last of ``levels`` inside each block of those before it, over resources not Dead.
+
+    ``levels`` are columns of ``resources``; ``condition`` is SQL of the filter compiler and its values;
+    ``default_type`` leaves resources of other types than ``default`` out.
+    """
+    names = [sql.Identifier(level) for level in levels]
+    wanted: sql.Composable = sql.SQL(condition[0]) if condition else sql.SQL("true")
+    if default_type:
+        wanted = sql.SQL("type = 'default' AND {}").format(wanted)
+    query = sql.SQL(_BLOCKS if len(names) > 1 else _BLOCKS_OF_ONE_LEVEL).format(
+        outer=sql.SQL(", ").join(names[:-1]),
+        inner=names[-1],
+        present=sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in names),
+        condition=wanted,
+    )
+    rows = connection.execute(query, list(condition[1]) if condition else None)
+    return [BlockRow(tuple(row[:-2]), row[-2], row[-1]) for row in rows]
+
+
+def resource_values(connection: Connection, columns: Sequence[str]) -> list[tuple[int, str, str, tuple[object, ...]]]:
+    """Return (id, type, state, values of ``columns``) of every resource that is not Dead."""
+    query = sql.SQL("SELECT resource_id, type, state, {} FROM resources WHERE state <> 'Dead'").format(
+        sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    return [(number, kind, state, tuple(values)) for number, kind, state, *values in connection.execute(query)]
+
+
+def store(connection: Connection, new: NewSubmission) -> list[int]:
+    """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id."""
+    row = connection.execute(
+        _INSERT_SUBMISSION,
+        [new.initial_request, Jsonb(dict(new.environment or {})), Jsonb(dict(new.request or {})), new.submitted_from],
+    ).fetchone()
+    assert row is not None
+    submission = row[0]
+    connection.execute(_INSERT_REQUEST, _request_parameters(submission, new.alternatives))
+    inserted = connection.execute(_INSERT_JOBS, _job_parameters(submission, new)).fetchall()
+    jobs = sorted(job_id for (job_id,) in inserted)
+    if new.dependencies:
+        connection.execute(
+            _INSERT_DEPENDENCIES,
+            {
+                "jobs": jobs,
+                "required": [required for required, _ in new.dependencies],
+                "outcomes": [outcome for _, outcome in new.dependencies],
+            },
+        )
+    return jobs
+
+
+def _request_parameters(submission: int, alternatives: Sequence[AlternativeEntry]) -> dict[str, object]:
+    groups = [
+        (place, position, group)
+        for place, alternative in enumerate(alternatives)
+        for position, group in enumerate(alternative.groups)
+    ]
+    levels = [
+        (place, position, depth, level.level, level.count)
+        for place, position, group in groups
+        for depth, level in enumerate(group.levels)
+    ]
+    return {
+        "submission": submission,
+        "walltimes": [timedelta(seconds=alternative.walltime) for alternative in alternatives],
+        "group_moldables": [place for place, _, _ in groups],
+        "group_positions": [position for _, position, _ in groups],
+        "filters": [group.filter for _, _, group in groups],
+        "level_moldables": [level[0] for level in levels],
+        "level_groups": [level[1] for level in levels],
+        "level_positions": [level[2] for level in levels],
+        "levels": [level[3] for level in levels],
+        "counts": [level[4] for level in levels],
+    }
+
+
+def _job_parameters(submission: int, new: NewSubmission) -> dict[str, object]:
+    return {
+        "submission": submission,
+        "size": new.size,
+        "name": new.name,
+        "user": new.user,
+        "project": new.project,
+        "queue": new.queue,
+        "types": list(new.types),
+        "properties": new.properties,
+        "command": new.command,
+        "parameters": list(new.parameters),
+        "directory": new.directory,
+        "stdout": new.stdout,
+        "stderr": new.stderr,
+        "checkpoint": timedelta(seconds=new.checkpoint),
+        "checkpoint_signal": new.checkpoint_signal,
+        "notify": new.notify,
+        "reservation": new.reservation,
+        "hold": new.hold,
+        "message": new.message,
+    }
+
+
+def ended_job(connection: Connection, job_id: int) -> EndedJobRow | None:
+    """Return whose job it is and how far it is, None when there is none of that id."""
+    row = connection.execute(_FINISHED_JOB, [job_id]).fetchone()
+    return None if row is None else EndedJobRow(*row)
+
+
+def copy_job(connection: Connection, job_id: int) -> int:
+    """Submit a job again: a new Waiting job with the same request; who waits for the old one now waits for it."""
+    row = connection.execute(_COPY_JOB, [job_id]).fetchone()
+    assert row is not None
+    new: int = row[0]
+    connection.execute(_REPOINT_DEPENDANTS, {"new": new, "old": job_id})
+    return new
+
+
+def reservation_answers(connection: Connection, job_ids: Sequence[int]) -> list[ReservationRow]:
+    """Return how far these reservations are answered."""
+    return [ReservationRow(*row) for row in connection.execute(_RESERVATION_ANSWERS, [list(job_ids)])]
