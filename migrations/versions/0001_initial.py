@@ -49,6 +49,7 @@ _FUNCTIONS = (
     "jobs_inserted",
     "jobs_moved",
     "final_jobs_stay",
+    "kills_moved",
     "node_of_resource",
     "resource_state_logged",
     "platform_changed",

@@ -115,7 +115,7 @@ INSERT INTO resource_properties VALUES
     ('resource_id', 'integer', true), ('type', 'text', true), ('network_address', 'text', true),
     ('state', 'text', true), ('drain', 'boolean', true), ('besteffort', 'boolean', true),
     ('deploy', 'boolean', true), ('available_upto', 'timestamptz', true), ('cpuset', 'integer', true),
-    ('host', 'text', false), ('cpu', 'integer', false), ('core', 'integer', false);
+    ('core', 'integer', true), ('host', 'text', false), ('cpu', 'integer', false);
 
 CREATE TABLE resource_state_logs (
     resource_id integer NOT NULL REFERENCES resources ON DELETE CASCADE,

@@ -23,6 +23,7 @@ TRIGGERS = frozenset(
         ("jobs", "jobs_moved"),
         ("jobs", "live_jobs_stay"),
         ("kill_requests", "announced"),
+        ("kill_requests", "kills_moved"),
         ("nodes", "announced"),
         ("queues", "announced"),
         ("quotas", "announced"),
@@ -36,6 +37,22 @@ TRIGGERS = frozenset(
 )
 """Table and name of every trigger: the rules of the schema that constraints cannot say."""
 
+VIEWS = frozenset(
+    {
+        "accounting",
+        "assigned_resources",
+        "job_state_history",
+        "job_types",
+        "jobs",
+        "karma",
+        "moldable_alternatives",
+        "node_state_history",
+        "predictions",
+        "waiting_jobs",
+    }
+)
+"""The views of schema oar_report."""
+
 # every constraint that is in force, by table and name
 _CONSTRAINTS = """
 SELECT c.relname, k.conname FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
@@ -46,6 +63,8 @@ _TRIGGERS = """
 SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND c.relnamespace = 'public'::regnamespace
 """
+# the views for analysts
+_VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = 'oar_report'"
 # properties without a column, and columns that are no property
 _PROPERTIES = """
 SELECT p.name, a.attname FROM resource_properties p
@@ -105,6 +124,8 @@ def _missing(connection: Connection) -> Iterator[str]:
     firing = set(_rows(connection, _TRIGGERS))
     for table, name in sorted(TRIGGERS - firing):
         yield f"trigger {name} of table {table} is missing or disabled"
+    for view in sorted(VIEWS - {row[0] for row in _rows(connection, _VIEWS)}):
+        yield f"view oar_report.{view} is missing"
 
 
 def expected_constraints() -> set[tuple[str, str]]:

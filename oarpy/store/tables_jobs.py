@@ -195,7 +195,12 @@ job_state_logs = Table(
     Column("during", TSTZRANGE, nullable=False),
     ForeignKeyConstraint(["previous_state", "state"], ["job_transitions.from_state", "job_transitions.to_state"]),
     Index("job_state_logs_job", "job_id"),
-    Index("job_state_logs_open", "job_id", unique=True, postgresql_where=text("upper_inf(during)")),
+    Index(
+        "job_state_logs_open",
+        "job_id",
+        unique=True,
+        postgresql_where=text("upper_inf(during) AND (state NOT IN ('Terminated', 'Error'))"),
+    ),
 )
 
 assigned_resources = Table(

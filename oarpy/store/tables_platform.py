@@ -20,7 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TIMESTAMP, TSTZRANGE, UUID, ExcludeConstraint
 
-METADATA = MetaData()
+# PostgreSQL's own names for what has none
+METADATA = MetaData(naming_convention={"pk": "%(table_name)s_pkey", "fk": "%(table_name)s_%(column_0_N_name)s_fkey"})
 
 site = Table(
     "site",

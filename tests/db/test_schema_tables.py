@@ -118,7 +118,7 @@ def test_no_schema_is_one_problem(empty_dsn: str) -> None:
         ("ALTER TABLE jobs DROP COLUMN notify", "add_column jobs notify"),
         ("ALTER TABLE jobs ADD COLUMN extra text", "remove_column jobs extra"),
         ("ALTER TABLE jobs ALTER COLUMN project DROP NOT NULL", "modify_nullable jobs project"),
-        ("ALTER TABLE jobs ALTER COLUMN array_id TYPE integer", "modify_type jobs array_id"),
+        ("ALTER TABLE jobs ALTER COLUMN properties TYPE varchar(9)", "modify_type jobs properties"),
         ("DROP TABLE module_runs", "add_table module_runs"),
         ("DROP INDEX jobs_live", "add_index jobs_live"),
         ("ALTER TABLE quotas DROP CONSTRAINT quotas_queue_name_project_job_type_user_name_key", "quotas_queue_name"),
