@@ -48,7 +48,8 @@ class SshStream:
 
     def abort(self) -> None:
         """Cut the connection: the agent sees the end of its input; jobs go on."""
-        self._connection.close()
+        # Closing waits for the connection's thread, which may sit in a write to a host that is gone.
+        threading.Thread(target=self._connection.close, daemon=True).start()
 
     def finish(self) -> str:
         """Close the connection; return the last line of the far end's error output."""
@@ -83,12 +84,21 @@ class SshConnector:
             raise Unreachable(f"cannot reach {where}: {error.strerror or error}") from error
         with self._handshakes:
             connection = self._login(raw, host, node, where)
+        return self._start_agent(connection, agent_command(node, program), where)
+
+    def _start_agent(self, connection: paramiko.Transport, command: str, where: str) -> SshStream:
+        timeout = self._config.connect_timeout
+        # exec_command has no time limit of its own: a server that stops answering here is cut off.
+        limit = threading.Timer(timeout, connection.close)
+        limit.start()
         try:
             channel = connection.open_session(timeout=timeout)
-            channel.exec_command(agent_command(node, program))
+            channel.exec_command(command)
         except (OSError, EOFError, paramiko.SSHException) as error:
             connection.close()
             raise Unreachable(f"cannot start the agent on {where}: {error}") from error
+        finally:
+            limit.cancel()
         return SshStream(connection, channel)
 
     def _login(self, raw: socket.socket, host: str, node: NodeAddress, where: str) -> paramiko.Transport:

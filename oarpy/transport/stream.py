@@ -155,7 +155,7 @@ class Channel:
             stream.abort()
         self._read(stream)
         said = stream.finish()
-        self.lose(said or "the agent ended")
+        self.lose(self._reason or said)
         writer.join()
 
     def _write(self, stream: ByteStream, program: bytes) -> None:
@@ -193,6 +193,7 @@ class Channel:
                 return
             if not self._ready:
                 self._ready = any(isinstance(report, Ready) for report in wanted)
+                self._reason = next((report.detail for report in wanted if isinstance(report, AgentError)), "")
             self._inbox.put(self.node.name, wanted)
 
 

@@ -1,16 +1,15 @@
-"""The user a job runs as, and becoming that user for the moment in which files are opened and the command is started."""
+"""The user a job runs as, and becoming that user while files are opened and the command is started."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import time
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-from contextlib import contextmanager
 
 _FRESH = 60.0
 

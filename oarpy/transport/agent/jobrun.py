@@ -152,7 +152,7 @@ class JobRun:
             raise LaunchFailure("USER_SHELL", error, shell) from error
 
     def _wait(self) -> None:
-        """Wait for the command's end; while it is being terminated, for the end of all its processes, up to the grace."""
+        """Wait for the command's end; while it is being terminated, for that of all its processes, up to the grace."""
         while processes.reap_children(self._statuses):
             if self._main in self._statuses and self._kill_at is None:
                 return

@@ -90,7 +90,7 @@ def freeze(root: int) -> list[int]:
 
 
 def kill_descendants(patience: float, statuses: dict[int, int]) -> int:
-    """Kill and reap every descendant of this process until none is left; return how many remain after ``patience`` seconds.
+    """Kill and reap every descendant of this process; return how many remain after ``patience`` seconds.
 
     They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the
     wait status of each process reaped.

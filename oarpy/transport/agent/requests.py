@@ -76,7 +76,7 @@ def rouse(record: Record, pid: int) -> None:
             os.kill(pid, LOOK)  # a kernel before 5.3 has no handles of processes
         return  # it ended; whoever looks at the record next sees that
     try:
-        # Still locked after the handle was taken: so the handle is the holder's, not that of a process that reuses its id.
+        # Still locked after the handle was taken: so it is the holder's, not that of a process that reuses its id.
         if not record.try_lock():
             signal.pidfd_send_signal(handle, LOOK)
     except ProcessLookupError:

@@ -26,7 +26,7 @@ class StateDir:
         self.bell = os.path.join(self.root, "bell")
 
     def create(self) -> None:
-        """Make what is missing. Only ``files`` (node files, each owned by its job's user) may be passed through by users."""
+        """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs."""
         try:
             os.makedirs(self.root, mode=0o711, exist_ok=True)
             for path, mode in (

@@ -1,4 +1,4 @@
-"""The supervisor process: takes one job at a time from its agent, runs it, and outlives the agent until the job's end."""
+"""The supervisor process: takes one job at a time from its agent, and outlives the agent until the job's end."""
 
 from __future__ import annotations
 
