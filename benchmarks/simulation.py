@@ -16,6 +16,7 @@ from pathlib import Path
 
 from oarpy.simulation.engine import replay
 from oarpy.simulation.esp2_report import esp2_results, esp2_table
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import POLICIES, make_scheduler
 from oarpy.simulation.queue_order import ORDERS
@@ -42,11 +43,12 @@ def machine_seconds() -> float:
 
 def trace_results(folder: Path, name: str, procs: int, policies: list[str], limit: int | None) -> list[PolicyResult]:
     """Replay one trace with each policy and print its table."""
-    trace = read_swf(folder / name, procs, limit)
+    machine = Machine(procs)
+    trace = read_swf(folder / name, machine, limit)
     results = []
     for policy in policies:
         began = time.perf_counter()
-        starts = replay(trace.jobs, make_scheduler(policy, "fifo", trace.jobs, procs))
+        starts = replay(trace.jobs, make_scheduler(policy, "fifo", trace.jobs, machine))
         took = time.perf_counter() - began
         results.append(PolicyResult(policy, "fifo", measure(trace.jobs, starts, procs), took))
     sys.stdout.write(summary_table(trace, procs, results) + "\n")

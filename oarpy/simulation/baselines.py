@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.processor_pool import ProcessorPool
 from oarpy.simulation.queue_order import Rank, ranks
 from oarpy.simulation.trace import TraceJob
@@ -18,10 +19,10 @@ from oarpy.simulation.trace import TraceJob
 class Fcfs:
     """Start the head of the queue when it fits; nobody overtakes it."""
 
-    def __init__(self, jobs: Sequence[TraceJob], order: str, procs: int) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
         self._jobs = jobs
         self._ranks = ranks(order, jobs)
-        self._pool = ProcessorPool(procs)
+        self._pool = ProcessorPool(machine.procs)
         self._queue: list[tuple[Rank, int]] = []
 
     def arrive(self, job: int, now: float) -> None:
@@ -59,8 +60,8 @@ class Easy(Fcfs):
     only shrink and time only passes. So a pass after an arrival looks at the new job alone.
     """
 
-    def __init__(self, jobs: Sequence[TraceJob], order: str, procs: int) -> None:
-        super().__init__(jobs, order, procs)
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
+        super().__init__(jobs, order, machine)
         self._reserved_for: int | None = None
         self._shadow = 0.0
         self._extra = 0

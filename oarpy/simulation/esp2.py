@@ -14,7 +14,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oarpy.model.errors import UsageError
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.trace import TraceJob, in_submit_order
 
 
@@ -64,17 +64,13 @@ class EspJob:
     seconds: int
 
 
-def job_mix(
-    procs: int, *, cores_per_node: int = 1, light: bool = False, full_machine: bool = True
-) -> tuple[EspJob, ...]:
+def job_mix(machine: Machine, *, light: bool = False, full_machine: bool = True) -> tuple[EspJob, ...]:
     """Return the jobs in the benchmark's fixed pseudo-random order.
 
-    With ``cores_per_node`` above 1 sizes are rounded up to whole nodes. ``full_machine`` False leaves the Z jobs out.
+    ``full_machine`` False leaves the Z jobs out.
     """
-    if procs < 1 or cores_per_node < 1 or procs % cores_per_node:
-        raise UsageError(f"{procs} processors are not whole nodes of {cores_per_node}", hint="give a multiple")
     names = [
-        EspJob(f"{kind.name}{number}", kind.name, size(kind, procs, cores_per_node), _seconds(kind, light))
+        EspJob(f"{kind.name}{number}", kind.name, size(kind, machine), _seconds(kind, light))
         for kind in TYPES
         if full_machine or kind.name != FULL_MACHINE
         for number in range(1, kind.count + 1)
@@ -86,10 +82,9 @@ def _seconds(kind: JobType, light: bool) -> int:
     return kind.light_seconds if light else kind.seconds
 
 
-def size(kind: JobType, procs: int, cores_per_node: int = 1) -> int:
+def size(kind: JobType, machine: Machine) -> int:
     """Return the processors of a job of type ``kind``: nearest whole number, half up, at least 1, then whole nodes."""
-    nearest = max(1, math.floor(kind.fraction * procs + 0.5))
-    return math.ceil(nearest / cores_per_node) * cores_per_node
+    return machine.size(max(1, math.floor(kind.fraction * machine.procs + 0.5)))
 
 
 def _shuffled(jobs: list[EspJob]) -> list[EspJob]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from oarpy.simulation.draining import Draining
 from oarpy.simulation.engine import replay
 from oarpy.simulation.esp2 import all_at_once, efficiency, job_mix, multimode, work
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.policies import make_scheduler
 
 PROCS = 34
@@ -20,7 +21,7 @@ PUBLISHED = (
 )
 """N. Capit et al., "A batch scheduler with high level components" (CCGrid 2005), table 3: 34 processors."""
 
-ROUNDINGS = (("nearest processor", 1), ("whole 2-processor nodes", 2))
+MACHINES = {"nearest processor": Machine(PROCS), "whole 2-processor nodes": Machine(PROCS, 2)}
 _SEED = 1
 
 
@@ -44,14 +45,14 @@ class EspResult:
 def esp2_results(policies: Sequence[str], orders: Sequence[str], *, light: bool = False) -> list[EspResult]:
     """Replay the mix on 34 processors with every rounding, both ways of submission, each policy and order."""
     results = []
-    for rounding, cores in ROUNDINGS:
-        mix = job_mix(PROCS, cores_per_node=cores, light=light)
+    for rounding, machine in MACHINES.items():
+        mix = job_mix(machine, light=light)
         at_once = all_at_once(mix)
         spread, urgent = multimode(mix, _SEED, light=light)
         for policy in policies:
             for order in orders:
-                starts = replay(at_once, make_scheduler(policy, order, at_once, PROCS))
-                drained = replay(spread, Draining(make_scheduler(policy, order, spread, PROCS), urgent))
+                starts = replay(at_once, make_scheduler(policy, order, at_once, machine))
+                drained = replay(spread, Draining(make_scheduler(policy, order, spread, machine), urgent))
                 for name, jobs, times in (("all at once", at_once, starts), ("multimode", spread, drained)):
                     bound = work(jobs) / PROCS
                     elapsed = bound / efficiency(jobs, times, PROCS)

@@ -10,6 +10,7 @@ from typing import TextIO
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.esp2 import all_at_once, job_mix, multimode
 from oarpy.simulation.lublin import ALL_JOBS, BATCH, INTERACTIVE, LublinModel, generate, generate_both
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.swf import write_swf
 from oarpy.simulation.trace import TraceJob
 
@@ -21,9 +22,9 @@ _MODELS: dict[str, LublinModel] = {
 _OVERESTIMATE = 3.0
 _Jobs = tuple[TraceJob, ...]
 _MIXES: dict[str, Callable[[int, int], _Jobs]] = {
-    "esp2": lambda procs, seed: all_at_once(job_mix(procs)),
-    "esp2-light": lambda procs, seed: all_at_once(job_mix(procs, light=True)),
-    "esp2-multimode": lambda procs, seed: multimode(job_mix(procs), seed)[0],
+    "esp2": lambda procs, seed: all_at_once(job_mix(Machine(procs))),
+    "esp2-light": lambda procs, seed: all_at_once(job_mix(Machine(procs), light=True)),
+    "esp2-multimode": lambda procs, seed: multimode(job_mix(Machine(procs)), seed)[0],
 }
 KINDS = (*_MODELS, "lublin-both", *_MIXES)
 

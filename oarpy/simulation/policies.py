@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from oarpy.model.errors import UsageError
 from oarpy.simulation.baselines import Easy, Fcfs
 from oarpy.simulation.engine import Scheduler
+from oarpy.simulation.machine import Machine
+from oarpy.simulation.production import Production
 from oarpy.simulation.trace import TraceJob
 
-_Maker = Callable[[Sequence[TraceJob], str, int], Scheduler]
-_MAKERS: dict[str, _Maker] = {"fcfs": Fcfs, "easy": Easy}
+_Maker = Callable[[Sequence[TraceJob], str, Machine], Scheduler]
+_MAKERS: dict[str, _Maker] = {"fcfs": Fcfs, "easy": Easy, "conservative": Production}
 POLICIES = tuple(_MAKERS)
 
 
@@ -20,7 +22,7 @@ def check_policy(policy: str) -> None:
         raise UsageError(f"unknown policy '{policy}'", hint="use one of " + ", ".join(POLICIES))
 
 
-def make_scheduler(policy: str, order: str, jobs: Sequence[TraceJob], procs: int) -> Scheduler:
-    """Return a fresh scheduler of ``procs`` flat processors for the workload ``jobs``."""
+def make_scheduler(policy: str, order: str, jobs: Sequence[TraceJob], machine: Machine) -> Scheduler:
+    """Return a fresh scheduler of ``machine`` for the workload ``jobs``."""
     check_policy(policy)
-    return _MAKERS[policy](jobs, order, procs)
+    return _MAKERS[policy](jobs, order, machine)

@@ -1,9 +1,10 @@
 """Orders of the waiting queue: which job comes first, given the jobs of the workload in submission order.
 
 An order is a name, or ``NAME/SECONDS``: windows of submission time of that length are served one after the other, and
-the name orders the jobs within a window. No job is ever placed behind one submitted after its window, so under
-conservative backfilling nobody starves, whatever the name: the predicted start of a job is at most the sum of the
-walltimes of the jobs ahead of it, and that set stops growing when its window ends.
+the name orders the jobs within a window. Then nobody starves, whatever the name: who is ahead of a job is settled when
+its window ends, and each of them starts at most the longest walltime after becoming the head of the queue, for the
+head's reservation never moves back and comes at the latest when all that ran at that moment has ended. So a job starts
+at most (jobs ahead + 1) * longest walltime after the end of its window, under every policy here.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import TextIO
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.engine import replay
 from oarpy.simulation.gantt_svg import write_svg
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import check_policy, make_scheduler
 from oarpy.simulation.progress import ProgressBar
@@ -28,24 +29,27 @@ def run_simulate(
     *,
     order: str = "fifo",
     jobs: int | None = None,
+    cores_per_node: int = 1,
     as_json: bool = False,
     output: Path | None = None,
     plot: Path | None = None,
     stdout: TextIO | None = None,
     stderr: TextIO | None = None,
 ) -> int:
-    """Replay the SWF file ``trace`` on ``procs`` flat processors with each of ``policies`` and print the summary.
+    """Replay the SWF file ``trace`` on ``procs`` processors with each of ``policies`` and print the summary.
 
-    ``jobs`` keeps only the first jobs that can be replayed. ``output`` is the CSV file and ``plot`` the SVG file; with
-    several policies each gets its own file, the policy's name before the suffix. Returns the exit status, 0; raises
-    :class:`UsageError` for anything wrong in the arguments or the trace.
+    ``jobs`` keeps only the first jobs that can be replayed; with ``cores_per_node`` above 1 jobs get whole nodes.
+    ``output`` is the CSV file and ``plot`` the SVG file; with several policies each gets its own file, the policy's
+    name before the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the arguments
+    or the trace.
     """
     out, err = stdout or sys.stdout, stderr or sys.stderr
-    _check(procs, policies, order, jobs)
-    workload = read_swf(trace, procs, jobs)
+    _check(policies, order, jobs)
+    machine = Machine(procs, cores_per_node)
+    workload = read_swf(trace, machine, jobs)
     results: list[PolicyResult] = []
     for policy in policies:
-        result, starts = _replay(workload, procs, policy, order, err)
+        result, starts = _replay(workload, machine, policy, order, err)
         results.append(result)
         if output is not None:
             _write(_own_file(output, policy, policies), partial(write_csv, workload.jobs, starts))
@@ -58,9 +62,7 @@ def run_simulate(
     return 0
 
 
-def _check(procs: int, policies: Sequence[str], order: str, jobs: int | None) -> None:
-    if procs < 1:
-        raise UsageError(f"{procs} processors is not a machine", hint="--procs is a number above 0")
+def _check(policies: Sequence[str], order: str, jobs: int | None) -> None:
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs is not a workload", hint="--jobs is a number above 0")
     if not policies:
@@ -72,13 +74,15 @@ def _check(procs: int, policies: Sequence[str], order: str, jobs: int | None) ->
     ranks(order, ())
 
 
-def _replay(workload: Trace, procs: int, policy: str, order: str, err: TextIO) -> tuple[PolicyResult, list[float]]:
+def _replay(
+    workload: Trace, machine: Machine, policy: str, order: str, err: TextIO
+) -> tuple[PolicyResult, list[float]]:
     began = time.perf_counter()
-    scheduler = make_scheduler(policy, order, workload.jobs, procs)
+    scheduler = make_scheduler(policy, order, workload.jobs, machine)
     with ProgressBar(policy, len(workload.jobs), err) as bar:
         starts = replay(workload.jobs, scheduler, bar)
     took = time.perf_counter() - began
-    return PolicyResult(policy, order, measure(workload.jobs, starts, procs), took), starts
+    return PolicyResult(policy, order, measure(workload.jobs, starts, machine.procs), took), starts
 
 
 def _own_file(path: Path, policy: str, policies: Sequence[str]) -> Path:

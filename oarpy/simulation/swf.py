@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.trace import Trace, TraceJob, in_submit_order
 
 FIELDS = 18
@@ -22,8 +23,10 @@ _NUMBER, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _ESTIMATE = 0, 1, 3, 4, 7, 8
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-def read_swf(path: Path, procs: int, limit: int | None = None) -> Trace:
-    """Read the jobs of ``path`` that can run on ``procs`` processors, at most the first ``limit`` of them.
+def read_swf(path: Path, machine: Machine, limit: int | None = None) -> Trace:
+    """Read the jobs of ``path`` that can run on ``machine``, at most the first ``limit`` of them.
+
+    Where nodes are given whole, sizes are rounded up to whole nodes.
 
     Raises :class:`UsageError` for a file that cannot be read or a malformed line (naming it).
     """
@@ -35,8 +38,8 @@ def read_swf(path: Path, procs: int, limit: int | None = None) -> Trace:
         text = line.strip()
         if not text or text.startswith(";"):
             continue
-        job = _job(text, f"{path}, line {where}")
-        if job is None or job.procs > procs:
+        job = _job(text, machine, f"{path}, line {where}")
+        if job is None or job.procs > machine.procs:
             left_out += 1
         else:
             jobs.append(job)
@@ -64,7 +67,7 @@ def _lines(path: Path) -> Iterator[str]:
         raise UsageError(f"cannot read the trace '{path}': {reason}", hint="give a plain or gzip SWF file") from error
 
 
-def _job(text: str, where: str) -> TraceJob | None:
+def _job(text: str, machine: Machine, where: str) -> TraceJob | None:
     """Return the job of one record, None when it lacks what a replay needs."""
     fields = text.split()
     if len(fields) != FIELDS:
@@ -78,7 +81,7 @@ def _job(text: str, where: str) -> TraceJob | None:
         raise UsageError(
             f"{where}: the job number and the processors must be whole", hint="not a record of an SWF file"
         )
-    return TraceJob(int(values[_NUMBER]), submit, min(run, estimate), estimate, int(size))
+    return TraceJob(int(values[_NUMBER]), submit, min(run, estimate), estimate, machine.size(int(size)))
 
 
 def _number(field: str, where: str) -> float:

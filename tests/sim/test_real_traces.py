@@ -10,6 +10,7 @@ import pytest
 from oarpy.simulation.engine import replay
 from oarpy.simulation.gantt_svg import busy_steps
 from oarpy.simulation.lublin import ALL_JOBS, generate
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import POLICIES, make_scheduler
 from oarpy.simulation.run import run_simulate
@@ -34,20 +35,20 @@ ARCHIVE = pytest.mark.parametrize(
 
 @ARCHIVE
 def test_usable_jobs_of_the_archive(name: str, procs: int, replayed: int, left_out: int) -> None:
-    trace = read_swf(TRACES / "archive" / name, procs)
+    trace = read_swf(TRACES / "archive" / name, Machine(procs))
     assert (len(trace.jobs), trace.left_out) == (replayed, left_out)
     assert all(0 < job.run <= job.estimate and 0 < job.procs <= procs for job in trace.jobs)
 
 
 def test_a_trace_of_a_real_oar_is_read() -> None:
-    trace = read_swf(TRACES / "oar" / "gofree-2011-sample.swf.gz", 352)
+    trace = read_swf(TRACES / "oar" / "gofree-2011-sample.swf.gz", Machine(352))
     assert len(trace.jobs) + trace.left_out == 1448
     assert max(job.procs for job in trace.jobs) == 336
 
 
 def test_easy_on_all_of_kth() -> None:
-    trace = read_swf(KTH, 100)
-    metrics = measure(trace.jobs, replay(trace.jobs, make_scheduler("easy", "fifo", trace.jobs, 100)), 100)
+    trace = read_swf(KTH, Machine(100))
+    metrics = measure(trace.jobs, replay(trace.jobs, make_scheduler("easy", "fifo", trace.jobs, Machine(100))), 100)
     assert metrics.mean_wait / 60 == pytest.approx(114, abs=0.1)
     assert metrics.mean_bounded_slowdown == pytest.approx(92.6, abs=0.05)
     assert metrics.utilisation == pytest.approx(0.6856, abs=0.0001)
@@ -56,16 +57,16 @@ def test_easy_on_all_of_kth() -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(("name", "procs"), [("KTH-SP2-1996-2", 100), ("SDSC-SP2-1998-4.2-cln", 128)])
 def test_no_processor_is_used_twice_and_nobody_starts_before_submission(policy: str, name: str, procs: int) -> None:
-    jobs = read_swf(TRACES / "archive" / f"{name}.swf.gz", procs, 600).jobs
-    starts = replay(jobs, make_scheduler(policy, "fifo", jobs, procs))
+    jobs = read_swf(TRACES / "archive" / f"{name}.swf.gz", Machine(procs), 600).jobs
+    starts = replay(jobs, make_scheduler(policy, "fifo", jobs, Machine(procs)))
     assert max(busy for _, busy in busy_steps(jobs, starts)) <= procs
     assert all(start >= job.submit for job, start in zip(jobs, starts, strict=True))
 
 
 def test_backfilling_shortens_the_wait_of_a_real_workload() -> None:
-    jobs = read_swf(KTH, 100, 1000).jobs
+    jobs = read_swf(KTH, Machine(100), 1000).jobs
     waits = {
-        policy: measure(jobs, replay(jobs, make_scheduler(policy, "fifo", jobs, 100)), 100).mean_wait
+        policy: measure(jobs, replay(jobs, make_scheduler(policy, "fifo", jobs, Machine(100))), 100).mean_wait
         for policy in POLICIES
     }
     assert all(waits[policy] < waits["fcfs"] / 2 for policy in POLICIES if policy != "fcfs")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from naive_replay import NaiveReplay
 
 from oarpy.simulation.engine import replay
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.policies import make_scheduler
 from oarpy.simulation.trace import TraceJob, in_submit_order
 
@@ -16,7 +17,7 @@ def workload(*rows: tuple[float, float, float, int]) -> tuple[TraceJob, ...]:
 
 
 def starts(policy: str, procs: int, jobs: tuple[TraceJob, ...], order: str = "fifo") -> list[float]:
-    return replay(jobs, make_scheduler(policy, order, jobs, procs))
+    return replay(jobs, make_scheduler(policy, order, jobs, Machine(procs)))
 
 
 def test_fcfs_lets_nobody_overtake_the_head() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.generate import KINDS, generated, run_generate
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.swf import read_swf
 
 
@@ -14,7 +15,7 @@ from oarpy.simulation.swf import read_swf
 def test_a_generated_workload_is_read_back_whole(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "made.swf"
     assert run_generate(kind, 64, jobs=100, seed=5, output=path) == 0
-    trace = read_swf(path, 64)
+    trace = read_swf(path, Machine(64))
     assert trace.jobs == generated(kind, 64, 100, 5)
     assert trace.left_out == 0
     assert len(trace.jobs) == (230 if kind.startswith("esp2") else 100)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.model.errors import UsageError
+from oarpy.simulation.machine import Machine
 from oarpy.simulation.swf import read_swf, write_swf
 from oarpy.simulation.trace import TraceJob
 
@@ -29,7 +30,7 @@ def trace_file(folder: Path, *lines: str, name: str = "small.swf") -> Path:
 
 
 def test_a_record_becomes_a_job(tmp_path: Path) -> None:
-    trace = read_swf(trace_file(tmp_path, record(7, submit="5")), 100)
+    trace = read_swf(trace_file(tmp_path, record(7, submit="5")), Machine(100))
     assert trace.jobs == (TraceJob(7, 5, 10, 20, 4),)
     assert (trace.name, trace.left_out) == ("small.swf", 0)
 
@@ -38,7 +39,7 @@ def test_gzip_is_recognised_by_its_content(tmp_path: Path) -> None:
     plain = trace_file(tmp_path, record(), record(2))
     packed = tmp_path / "no-suffix"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read_swf(packed, 100).jobs == read_swf(plain, 100).jobs
+    assert read_swf(packed, Machine(100)).jobs == read_swf(plain, Machine(100)).jobs
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_gzip_is_recognised_by_its_content(tmp_path: Path) -> None:
     ],
 )
 def test_size_is_what_was_requested_else_allocated(tmp_path: Path, line: str, size: int) -> None:
-    assert read_swf(trace_file(tmp_path, line), 100).jobs[0].procs == size
+    assert read_swf(trace_file(tmp_path, line), Machine(100)).jobs[0].procs == size
 
 
 @pytest.mark.parametrize(
@@ -67,30 +68,32 @@ def test_size_is_what_was_requested_else_allocated(tmp_path: Path, line: str, si
     ],
 )
 def test_records_that_cannot_be_replayed_are_counted(tmp_path: Path, line: str) -> None:
-    trace = read_swf(trace_file(tmp_path, record(1), line, record(3)), 100)
+    trace = read_swf(trace_file(tmp_path, record(1), line, record(3)), Machine(100))
     assert [job.number for job in trace.jobs] == [1, 3]
     assert trace.left_out == 1
 
 
 def test_run_time_is_cut_at_the_estimate(tmp_path: Path) -> None:
-    assert read_swf(trace_file(tmp_path, record(run="50", estimate="20")), 100).jobs[0].run == 20
+    assert read_swf(trace_file(tmp_path, record(run="50", estimate="20")), Machine(100)).jobs[0].run == 20
 
 
 def test_fractions_of_a_second_are_kept(tmp_path: Path) -> None:
-    job = read_swf(trace_file(tmp_path, record(submit="0.5", run="2.25")), 100).jobs[0]
+    job = read_swf(trace_file(tmp_path, record(submit="0.5", run="2.25")), Machine(100)).jobs[0]
     assert (job.submit, job.run) == (0.5, 2.25)
 
 
 def test_limit_counts_the_jobs_that_are_replayed(tmp_path: Path) -> None:
     trace = read_swf(
-        trace_file(tmp_path, record(1, run="0"), record(2), record(3), record(4, run="0"), record(5)), 100, 2
+        trace_file(tmp_path, record(1, run="0"), record(2), record(3), record(4, run="0"), record(5)), Machine(100), 2
     )
     assert [job.number for job in trace.jobs] == [2, 3]
     assert trace.left_out == 1
 
 
 def test_jobs_are_ordered_by_submission_then_number(tmp_path: Path) -> None:
-    trace = read_swf(trace_file(tmp_path, record(3, submit="9"), record(2, submit="4"), record(1, submit="9")), 100)
+    trace = read_swf(
+        trace_file(tmp_path, record(3, submit="9"), record(2, submit="4"), record(1, submit="9")), Machine(100)
+    )
     assert [job.number for job in trace.jobs] == [2, 1, 3]
 
 
@@ -107,7 +110,7 @@ def test_jobs_are_ordered_by_submission_then_number(tmp_path: Path) -> None:
 )
 def test_a_malformed_line_is_one_clear_error(tmp_path: Path, line: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=r"\A[^\n]+\Z") as caught:
-        read_swf(trace_file(tmp_path, record(), line, record()), 100)
+        read_swf(trace_file(tmp_path, record(), line, record()), Machine(100))
     assert complaint in str(caught.value)
     assert caught.value.exit_status == 2
 
@@ -117,7 +120,7 @@ def test_unreadable_files_are_one_clear_error(tmp_path: Path) -> None:
     cut.write_bytes(gzip.compress(b"; comment\n" * 5000)[:40])
     for path in (tmp_path / "missing.swf", tmp_path, cut):
         with pytest.raises(UsageError, match="cannot read the trace"):
-            read_swf(path, 10)
+            read_swf(path, Machine(10))
 
 
 def test_written_jobs_are_read_back(tmp_path: Path) -> None:
@@ -126,4 +129,4 @@ def test_written_jobs_are_read_back(tmp_path: Path) -> None:
     write_swf(jobs, out, comments=["Computer: none"])
     path = tmp_path / "own.swf"
     path.write_text(out.getvalue())
-    assert read_swf(path, 64).jobs == jobs
+    assert read_swf(path, Machine(64)).jobs == jobs

@@ -1,0 +1,138 @@
+"""The production planner in virtual time.
+
+:class:`FullPasses` calls ``plan`` on the whole queue after every event: the meaning of a replay. :class:`Production`
+gives the same starts with fewer placements. Conservative backfilling places jobs in order, each at the earliest instant
+that what is already placed allows, so as long as the timeline ahead is what the last pass foresaw its placements stand:
+
+- a job that ends exactly when predicted changes nothing ahead;
+- a job that arrives behind all others in the queue's order can be placed after them, on the timeline that they leave;
+- anything else (an early end, an arrival ahead of others) calls for a full pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from oarpy.model.request import Group, Level
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.plan import plan
+from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Policy, Queue, Snapshot, WaitingJob
+from oarpy.simulation.machine import Machine
+from oarpy.simulation.queue_order import Rank, ranks
+from oarpy.simulation.trace import TraceJob
+
+_QUEUE = "default"
+_USER = "trace"
+
+
+def platform_of(machine: Machine) -> Platform:
+    """Return the processors of ``machine`` as resources, numbered from 1 and grouped in nodes."""
+    nodes = {number: f"node{number // machine.cores_per_node + 1}" for number in range(machine.procs)}
+    return Platform.build([Resource(n + 1, properties={NETWORK_ADDRESS: name}) for n, name in nodes.items()], ())
+
+
+class FullPasses:
+    """One ``plan`` of the whole queue after every event."""
+
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine, policy: Policy = "conservative") -> None:
+        platform = platform_of(machine)
+        self._requests = [_request(number, job, machine) for number, job in enumerate(jobs)]
+        self._ranks = ranks(order, jobs)
+        self._orders = _with_order(order, self._ranks)
+        self._matchers = Matchers(platform)
+        self._empty = Snapshot(now=0, platform=platform, queues=(Queue(_QUEUE, 0, order),), policy=policy)
+        self._running: dict[int, HoldingJob] = {}
+        self._waiting: dict[int, WaitingJob] = {}
+
+    def arrive(self, job: int, now: float) -> None:
+        """Queue ``job``."""
+        self._waiting[job] = self._requests[job]
+
+    def complete(self, job: int, now: float) -> None:
+        """Free the resources of ``job``."""
+        del self._running[job]
+
+    def schedule(self, now: float) -> list[int]:
+        """Plan the whole queue and start what the plan starts."""
+        return self._start(self._place_all(now), now) if self._waiting else []
+
+    def _place_all(self, now: float) -> dict[int, HoldingJob]:
+        return self._place(now, tuple(self._running.values()), tuple(self._waiting.values()))
+
+    def _place(
+        self, now: float, holding: tuple[HoldingJob, ...], waiting: tuple[WaitingJob, ...]
+    ) -> dict[int, HoldingJob]:
+        """Return what ``waiting`` will hold according to the planner; jobs without a prediction are missing."""
+        outcome = plan(replace(self._empty, now=now, holding=holding, waiting=waiting), self._orders, self._matchers)
+        return {
+            one.job: HoldingJob(
+                one.job, _USER, one.start, self._requests[one.job].alternatives[0].walltime, bits=one.bits
+            )
+            for one in outcome.placements
+            if one.start is not None
+        }
+
+    def _start(self, placed: dict[int, HoldingJob], now: float) -> list[int]:
+        started = [job for job, held in placed.items() if held.start <= now]
+        for job in started:
+            self._running[job] = placed.pop(job)
+            del self._waiting[job]
+        return started
+
+
+class Production(FullPasses):
+    """Conservative backfilling by the production planner, placing again only what may have moved."""
+
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
+        super().__init__(jobs, order, machine)
+        self._placed: dict[int, HoldingJob] = {}
+        self._arrived: list[int] = []
+        self._stale = False
+
+    def arrive(self, job: int, now: float) -> None:
+        """Queue ``job``; it has no place yet."""
+        super().arrive(job, now)
+        self._arrived.append(job)
+
+    def complete(self, job: int, now: float) -> None:
+        """Free the resources of ``job``; an end before its time leaves a hole that others may move into."""
+        self._stale = self._stale or self._running[job].end > now
+        super().complete(job, now)
+
+    def schedule(self, now: float) -> list[int]:
+        """Bring the placements up to date and start those whose time has come."""
+        arrived, self._arrived = self._arrived, []
+        if not self._waiting:
+            self._stale = False
+            return []
+        if self._stale or not self._behind_all(arrived):
+            self._placed = self._place_all(now)
+            self._stale = False
+        elif arrived:
+            ahead = (*self._running.values(), *self._placed.values())
+            self._placed |= self._place(now, ahead, tuple(self._waiting[job] for job in arrived))
+        return self._start(self._placed, now)
+
+    def _behind_all(self, arrived: Sequence[int]) -> bool:
+        if not arrived or not self._placed:
+            return True
+        return min(self._ranks[job] for job in arrived) > max(self._ranks[job] for job in self._placed)
+
+
+def _with_order(order: str, rank: Sequence[Rank]) -> Mapping[str, Order]:
+    """Return the planner's own orders and, when it is none of these, ``order`` as a plug-in."""
+    if order in ORDERS:
+        return ORDERS
+    return {**ORDERS, order: lambda candidate: rank[candidate.job.id]}
+
+
+def _request(number: int, job: TraceJob, machine: Machine) -> WaitingJob:
+    if machine.cores_per_node > 1:
+        level = Level(NETWORK_ADDRESS, machine.nodes_for(job.procs))
+    else:
+        level = Level(RESOURCE_ID, job.procs)
+    way = Alternative((Group((level,)),), job.estimate)
+    return WaitingJob(number, _USER, queue=_QUEUE, submitted=job.submit, alternatives=(way,))
