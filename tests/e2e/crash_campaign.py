@@ -1,0 +1,290 @@
+"""Jobs run while everything of the server side is killed with SIGKILL, again and again; then the books are checked.
+
+``python tests/e2e/crash_campaign.py --rounds 3`` runs it by hand and prints a table of what was killed and what came
+of it. The same campaign, one round, is a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from oarpy.client.sandbox import Sandbox
+from oarpy.model.errors import OarpyError
+from oarpy.store import embedded
+
+MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting")
+TARGETS = (*MODULES, "supervisor", "agent", "database")
+NODES, CORES = 6, 2
+DEADLINE = 240.0
+
+# What a job does: says on which resources it begins, works, leaves its mark once, says that it ends.
+JOB = (
+    'echo "$OAR_JOB_ID" >> effects; '
+    'echo "begin $OAR_JOB_ID $(date +%s.%N) $(sort -u $OAR_NODEFILE | tr "\\n" ",")" >> occupancy; '
+    'sleep "$0"; '
+    'echo "end $OAR_JOB_ID $(date +%s.%N)" >> occupancy'
+)
+
+
+@dataclass(slots=True)
+class Campaign:
+    """One round: ``jobs`` jobs, every target killed at least ``kills`` times, all choices from ``seed``."""
+
+    sandbox: Sandbox
+    seed: int
+    jobs: int = 200
+    kills: int = 5
+    killed: Counter[str] = field(default_factory=Counter)
+
+    def run(self) -> list[str]:
+        """Run the round; return what is wrong with the books at the end (nothing, if all is well)."""
+        chance = random.Random(self.seed)
+        self.sandbox.create()
+        self.sandbox.start()
+        pattern = f"/host=n[1-{NODES}]/cpu={{1}}/core={{{CORES}}}"
+        self.sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
+        self._submit(chance, self.jobs // 2)
+        plan = [target for target in TARGETS for _ in range(self.kills)]
+        chance.shuffle(plan)
+        half = len(plan) // 2
+        for number, target in enumerate(plan):
+            if number == half:
+                self._submit(chance, self.jobs - self.jobs // 2)
+            self._strike(target)
+            time.sleep(chance.uniform(0.1, 0.9))
+        self._revive()
+        self._wait_for_ends()
+        return [*self._books(), *self._marks(), *self._leftovers()]
+
+    def _submit(self, chance: random.Random, count: int) -> None:
+        """Submit arrays of ten: each with a size of its own, each member with a duration of its own."""
+        for number in range(0, count, 10):
+            durations = [f"{chance.uniform(0.1, 2):.2f}" for _ in range(min(10, count - number))]
+            file = self.sandbox.directory / "work" / f"durations-{time.monotonic_ns()}"
+            file.write_text("\n".join(durations) + "\n")
+            size = chance.choice(["/core=1", "/core=2", "/nodes=1", "/nodes=2", "/core=3"])
+            self._until_done(
+                "oarsub", "-l", f"{size},walltime=0:5:0", "--array-param-file", str(file), f"sh -c '{JOB}'"
+            )
+
+    def _until_done(self, *arguments: str) -> None:
+        """Run a command, again while the database is away (exit status 6)."""
+        until = time.monotonic() + 60
+        while (done := self.sandbox.run(*arguments, check=False)).returncode != 0:
+            if done.returncode != 6 or time.monotonic() > until:
+                raise OarpyError(f"{arguments[0]} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+            time.sleep(0.2)
+
+    def _strike(self, target: str) -> None:
+        """Kill one process of the kind; wait, within reason, until there is one."""
+        until = time.monotonic() + 30
+        while not (pids := self._pids(target)):
+            self._revive()
+            if time.monotonic() > until:
+                raise OarpyError(f"no {target} came up again within 30 s")
+            time.sleep(0.02)
+        os.kill(pids[0], signal.SIGKILL)
+        self.killed[target] += 1
+        if target == "supervisor" and self.sandbox.server is not None:
+            self.sandbox.server.wait()
+            self.sandbox.start()
+
+    def _revive(self) -> None:
+        """What systemd would do: a server that is gone is started again."""
+        if self.sandbox.server is None or self.sandbox.server.poll() is not None:
+            self.sandbox.start()
+
+    def _pids(self, target: str) -> list[int]:
+        server = self.sandbox.server
+        if server is None or server.poll() is not None:
+            return []
+        if target == "supervisor":
+            return [server.pid]
+        if target == "database":
+            return _postmaster(self.sandbox.directory / "postgresql")
+        modules = {_arguments(pid)[-1]: pid for pid in _children(server.pid) if "oarpy.modules" in _arguments(pid)}
+        if target == "agent":
+            return _children(modules["launcher"])[:1] if "launcher" in modules else []
+        return [modules[target]] if target in modules else []
+
+    def _wait_for_ends(self) -> None:
+        until = time.monotonic() + DEADLINE
+        while True:
+            try:
+                with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+                    row = connection.execute(
+                        "SELECT count(*) FILTER (WHERE state NOT IN ('Terminated', 'Error')),"
+                        " count(*) FILTER (WHERE ended_at IS NOT NULL AND NOT accounted) FROM jobs"
+                    ).fetchone()
+                if row == (0, 0):
+                    return
+            except (psycopg.OperationalError, OarpyError):
+                row = None
+            if time.monotonic() > until:
+                raise OarpyError(f"after {DEADLINE:g} s (live jobs, unaccounted jobs) are still {row}")
+            time.sleep(0.1)
+
+    def _books(self) -> list[str]:
+        """What the database says."""
+        wrong = []
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+            for question, query in _QUESTIONS.items():
+                rows = connection.execute(query).fetchall()
+                if rows:
+                    wrong.append(f"{question}: {rows[:5]}")
+            count = connection.execute("SELECT count(*) FROM jobs").fetchone()
+            if count is None or count[0] < self.jobs:
+                wrong.append(f"only {count} jobs of {self.jobs} are in the database")
+        return wrong
+
+    def _marks(self) -> list[str]:
+        """What the jobs themselves wrote."""
+        work = self.sandbox.directory / "work"
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+            jobs = {str(row[0]) for row in connection.execute("SELECT job_id FROM jobs")}
+        effects = Counter((work / "effects").read_text().split())
+        wrong = [f"job {job} left {effects[job]} marks" for job in sorted(jobs) if effects[job] != 1]
+        wrong += [f"mark of an unknown job {job}" for job in effects.keys() - jobs]
+        return wrong + _crowding((work / "occupancy").read_text())
+
+    def _leftovers(self) -> list[str]:
+        """Processes of jobs of this installation which are still there."""
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+            row = connection.execute("SELECT instance FROM site").fetchone()
+        assert row is not None
+        mark = f"OARPY_JOB={row[0]}/".encode()
+        return [f"process {pid} of a job is left: {_arguments(pid)}" for pid in _all_pids() if mark in _environ(pid)]
+
+
+_QUESTIONS = {
+    "jobs that did not end well": """
+        SELECT job_id, state, message FROM jobs WHERE state <> 'Terminated' OR exit_status <> 0""",
+    "jobs that entered a state more than once": """
+        SELECT job_id, state, count(*) FROM job_state_logs GROUP BY 1, 2 HAVING count(*) > 1
+            AND state IN ('Launching', 'Running', 'Finishing', 'Terminated', 'Error')""",
+    "jobs that never ran": """
+        SELECT job_id FROM jobs j WHERE NOT EXISTS
+            (SELECT FROM job_state_logs l WHERE l.job_id = j.job_id AND l.state = 'Running')""",
+    "resources held twice": """
+        SELECT a.resource_id, a.job_id, b.job_id FROM assigned_resources a JOIN assigned_resources b
+            ON a.resource_id = b.resource_id AND a.job_id < b.job_id AND a.during && b.during""",
+    "resources still held": "SELECT job_id, resource_id FROM assigned_resources WHERE upper_inf(during)",
+    "resources not Alive": "SELECT resource_id, state FROM resources WHERE state <> 'Alive'",
+    "accounting that does not add up": """
+        WITH counted AS (SELECT coalesce(sum(consumption), 0) AS used FROM accounting WHERE consumption_type = 'USED'),
+        real AS (SELECT sum(extract(epoch FROM j.ended_at - j.started_at) * (SELECT count(*) FROM assigned_resources a
+            WHERE a.job_id = j.job_id)) AS used, count(*) AS jobs FROM jobs j)
+        SELECT counted.used, real.used FROM counted, real WHERE abs(counted.used - real.used) > real.jobs * 6""",
+}
+
+
+def _crowding(occupancy: str) -> list[str]:
+    """Jobs that were really on a node together, counted in cores, beyond what the node has."""
+    begins: dict[str, tuple[float, list[str]]] = {}
+    ends: dict[str, float] = {}
+    for line in occupancy.splitlines():
+        word, job, at, *nodes = line.split()
+        if word == "begin":
+            begins[job] = (float(at), [node for node in nodes[0].split(",") if node])
+        else:
+            ends[job] = float(at)
+    changes = []
+    for job, (begin, nodes) in begins.items():
+        for node in nodes:
+            changes.append((begin, 1, node, job))
+            changes.append((ends.get(job, float("inf")), -1, node, job))
+    present: Counter[str] = Counter()
+    wrong = []
+    for _, change, node, job in sorted(changes):
+        present[node] += change
+        if present[node] > CORES:
+            wrong.append(f"{present[node]} jobs at once on node {node} of {CORES} cores (job {job})")
+    return wrong
+
+
+def _postmaster(directory: Path) -> list[int]:
+    data = embedded.data_directory(directory)
+    try:
+        pid = int((data / "postmaster.pid").read_text().split()[0]) if data else 0
+    except (OSError, ValueError, IndexError):
+        return []
+    return [pid] if pid and Path(f"/proc/{pid}").exists() else []
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for pid in _all_pids():
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and fields[0] != "Z":
+            found.append(pid)
+    return sorted(found)
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return [""]
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def run_round(directory: Path, seed: int, jobs: int, kills: int) -> tuple[Counter[str], list[str]]:
+    """Run one round in ``directory``; return what was killed how often, and what is wrong."""
+    campaign = Campaign(Sandbox(directory, {"nodes": {"lost_timeout": 60.0}}), seed, jobs, kills)
+    try:
+        return campaign.killed, campaign.run()
+    finally:
+        campaign.sandbox.stop()
+        embedded.remove(directory / "postgresql")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign and print what happened; exit status 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=5, help="of each target and round")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    failures = 0
+    for number in range(options.rounds):
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="oarpy-crash-") as folder:
+            killed, wrong = run_round(Path(folder), options.seed + number, options.jobs, options.kills)
+        strikes = ", ".join(f"{target} {killed[target]}" for target in TARGETS)
+        print(f"round {number + 1} (seed {options.seed + number}, {time.monotonic() - began:.0f} s): killed {strikes}")
+        print(
+            "\n".join(f"  WRONG: {line}" for line in wrong)
+            or f"  {options.jobs} jobs ended exactly once, books in order"
+        )
+        failures += bool(wrong)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
