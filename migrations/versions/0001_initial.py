@@ -54,6 +54,7 @@ _FUNCTIONS = (
     "resource_state_logged",
     "platform_changed",
     "announced",
+    "rule_numbered",
     "rule_versioned",
     "announce",
 )

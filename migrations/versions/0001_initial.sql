@@ -477,25 +477,32 @@ CREATE TRIGGER announced AFTER INSERT ON signal_requests
 CREATE TRIGGER announced AFTER INSERT OR UPDATE OF transport, host, port, channel OR DELETE ON nodes
     FOR EACH STATEMENT EXECUTE FUNCTION announced('nodes changed');
 
-CREATE FUNCTION rule_versioned() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE latest integer;
+CREATE FUNCTION rule_numbered() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'DELETE' THEN
-        INSERT INTO admission_rule_versions (name, version, priority, enabled, rule_text, deleted)
-            VALUES (OLD.name, OLD.version + 1, OLD.priority, OLD.enabled, OLD.rule_text, true);
-        RETURN OLD;
-    END IF;
     IF TG_OP = 'UPDATE' AND NEW.name <> OLD.name THEN
-        RAISE EXCEPTION 'rule % cannot be renamed', OLD.name USING HINT = 'add it under the new name, delete the old';
+        RAISE EXCEPTION 'rule % cannot be renamed', OLD.name
+            USING ERRCODE = 'check_violation', HINT = 'add it under the new name, delete the old';
     END IF;
     IF TG_OP = 'UPDATE' AND (NEW.priority, NEW.enabled, NEW.rule_text) = (OLD.priority, OLD.enabled, OLD.rule_text) THEN
         RETURN OLD;
     END IF;
-    SELECT max(version) INTO latest FROM admission_rule_versions WHERE name = NEW.name;
-    NEW.version := coalesce(latest, 0) + 1;
-    INSERT INTO admission_rule_versions (name, version, priority, enabled, rule_text)
-        VALUES (NEW.name, NEW.version, NEW.priority, NEW.enabled, NEW.rule_text);
+    -- a name that is used again goes on counting where the deleted rule stopped
+    SELECT coalesce(max(version), 0) + 1 INTO NEW.version FROM admission_rule_versions WHERE name = NEW.name;
     RETURN NEW;
 END $$;
-CREATE TRIGGER rule_versioned BEFORE INSERT OR UPDATE OR DELETE ON admission_rules
+CREATE TRIGGER rule_numbered BEFORE INSERT OR UPDATE ON admission_rules
+    FOR EACH ROW EXECUTE FUNCTION rule_numbered();
+
+CREATE FUNCTION rule_versioned() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        INSERT INTO admission_rule_versions (name, version, priority, enabled, rule_text, deleted)
+            VALUES (OLD.name, OLD.version + 1, OLD.priority, OLD.enabled, OLD.rule_text, true);
+    ELSIF TG_OP = 'INSERT' OR NEW.version <> OLD.version THEN
+        INSERT INTO admission_rule_versions (name, version, priority, enabled, rule_text)
+            VALUES (NEW.name, NEW.version, NEW.priority, NEW.enabled, NEW.rule_text);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER rule_versioned AFTER INSERT OR UPDATE OR DELETE ON admission_rules
     FOR EACH ROW EXECUTE FUNCTION rule_versioned();

@@ -18,6 +18,7 @@ OLDEST_SERVER = 15
 
 TRIGGERS = frozenset(
     {
+        ("admission_rules", "rule_numbered"),
         ("admission_rules", "rule_versioned"),
         ("jobs", "jobs_inserted"),
         ("jobs", "jobs_moved"),

@@ -1,0 +1,184 @@
+"""``oarpy``: set up, run and look into an installation; plan and simulate on files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.rendering import json_text, write
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="An OAR-style batch scheduler around PostgreSQL.")
+database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
+settings = typer.Typer(no_args_is_help=True, help="The configuration.")
+app.add_typer(database, name="db")
+app.add_typer(settings, name="config")
+
+Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
+
+
+@app.command()
+def version(as_json: Json = False) -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    number = installed("oarpy-scheduler")
+    write(json_text({"version": number}) if as_json else f"oarpy {number}\n")
+
+
+@database.command("upgrade")
+def database_upgrade(as_json: Json = False) -> None:
+    """Bring the schema and the default admission rules up to date; rules that were changed here are left alone."""
+    from oarpy.client import installation
+    from oarpy.configuration import load
+
+    done = installation.upgrade(installation.database_dsn(load()))
+    rules = {"added": done.rules.added, "updated": done.rules.updated, "kept": done.rules.kept}
+    if as_json:
+        write(json_text({"revisions": done.revisions, "rules": rules}))
+        return
+    write("".join(f"schema revision {revision} applied\n" for revision in done.revisions) or "schema is up to date\n")
+    write("".join(f"admission rule {name} {what}\n" for what, names in rules.items() for name in names))
+
+
+@database.command("check")
+def database_check(as_json: Json = False) -> None:
+    """Compare the database with what this version needs; exit status 1 when something is wrong."""
+    from oarpy.client import installation
+    from oarpy.configuration import load
+
+    problems = installation.check(installation.database_dsn(load()))
+    if as_json:
+        write(json_text({"problems": problems}))
+    else:
+        write("".join(f"{problem}\n" for problem in problems) or "the database is as it should be\n")
+    raise typer.Exit(1 if problems else 0)
+
+
+@database.command("start")
+def database_start(as_json: Json = False) -> None:
+    """Start the embedded server, creating its data on first use; it runs until it is stopped."""
+    from oarpy.client import installation
+    from oarpy.configuration import load
+
+    url = installation.start_database(load())
+    write(json_text({"url": url}) if as_json else f"{url}\n")
+
+
+@database.command("stop")
+def database_stop(as_json: Json = False) -> None:
+    """Stop the embedded server; its data stays."""
+    from oarpy.client import installation
+    from oarpy.configuration import load
+
+    stopped = installation.stop_database(load())
+    text = "the database is stopped\n" if stopped else "the database did not run\n"
+    write(json_text({"stopped": stopped}) if as_json else text)
+
+
+@database.command("url")
+def database_url(as_json: Json = False) -> None:
+    """Print where the database is, for psql and other programs (with its password, if it has one)."""
+    from oarpy.client import installation
+    from oarpy.configuration import load
+
+    url = installation.database_dsn(load())
+    write(json_text({"url": url}) if as_json else f"{url}\n")
+
+
+@settings.command("show")
+def config_show(as_json: Json = False) -> None:
+    """Print every setting and where its value comes from; passwords are hidden."""
+    from oarpy.client.configuration_report import settings as all_settings
+    from oarpy.configuration import load
+
+    found = all_settings(load())
+    if as_json:
+        write(json_text({setting.key: setting.as_json() for setting in found}))
+    else:
+        write("".join(setting.line() for setting in found))
+
+
+@app.command()
+def plan(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files (JSON).")],
+    timing: Annotated[bool, typer.Option("--timing", help="Add the seconds of reading, planning, writing.")] = False,
+    _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
+) -> None:
+    """Plan scenario files with the production scheduler, without a database: one JSON object a line for each."""
+    from oarpy.simulation.scenario import run_plan
+
+    raise typer.Exit(run_plan(files, timing, sys.stdout, sys.stderr))
+
+
+@app.command()
+def simulate(
+    trace: Annotated[Path, typer.Option("--trace", metavar="FILE", help="Trace in Standard Workload Format.")],
+    procs: Annotated[int, typer.Option("--procs", metavar="N", help="Processors of the simulated machine.")],
+    policy: Annotated[str, typer.Option("--policy", metavar="P[,P...]", help="conservative, easy, fcfs.")],
+    order: Annotated[str, typer.Option("--order", metavar="O", help="Order of the queue.")] = "fifo",
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Replay the first N jobs.")] = None,
+    cores_per_node: Annotated[int, typer.Option("--cores-per-node", help="Above 1, jobs get whole nodes.")] = 1,
+    output: Annotated[Path | None, typer.Option("--output", metavar="CSV", help="Write one line a job.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="SVG", help="Draw the Gantt chart.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Replay a trace in virtual time under one or more policies and compare them."""
+    from oarpy.simulation.run import run_simulate
+
+    policies = [word.strip() for word in policy.split(",") if word.strip()]
+    status = run_simulate(
+        trace,
+        procs,
+        policies,
+        order=order,
+        jobs=jobs,
+        cores_per_node=cores_per_node,
+        as_json=as_json,
+        output=output,
+        plot=plot,
+    )
+    raise typer.Exit(status)
+
+
+@app.command()
+def generate(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="lublin, lublin-batch, esp2, ...")],
+    procs: Annotated[int, typer.Option("--procs", metavar="N", help="Processors of the machine.")],
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="How many jobs.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same jobs.")] = 1,
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Instead of standard output.")] = None,
+) -> None:
+    """Write a made-up workload in Standard Workload Format, to be simulated."""
+    from oarpy.simulation.generate import run_generate
+
+    raise typer.Exit(run_generate(kind, procs, jobs=jobs, seed=seed, output=output))
+
+
+@app.command()
+def server() -> None:
+    """Run all modules, and the embedded database if that is the configured one, until SIGTERM or Ctrl-C."""
+    from oarpy.configuration import load
+    from oarpy.modules import supervisor
+
+    raise typer.Exit(supervisor.serve(load()))
+
+
+@app.command("run")
+def run_module(
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="automaton, metascheduler, launcher, ...")],
+    once: Annotated[bool, typer.Option("--once", help="Work once and say what was done.")] = False,
+) -> None:
+    """Run one module, by itself."""
+    from oarpy.configuration import load
+    from oarpy.modules import registry
+
+    raise typer.Exit(registry.run(module, load(), once=once))
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oarpy")

@@ -1,0 +1,112 @@
+"""Set up and check an installation: the embedded server, the schema, the default admission rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oarpy.admission.default_rules import default_rules
+from oarpy.configuration import Configuration
+from oarpy.model.errors import UsageError
+from oarpy.store import embedded, rules
+from oarpy.store.database import Connection, connect, reachable
+
+SIGNATURE = "oarpy db upgrade"
+"""Who a rule version is by when nobody but the installation wrote it."""
+
+# two installations at once take turns
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext('oarpy default rules'))"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRules:
+    """Names of default rules: new ones, those replaced by a newer text, those left as an admin made them."""
+
+    added: tuple[str, ...]
+    updated: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What an upgrade did: the migrations it ran, in order, and what became of the default rules."""
+
+    revisions: tuple[str, ...]
+    rules: LoadedRules
+
+
+def database_dsn(configuration: Configuration) -> str:
+    """Where the database is: the configured URL, or the running embedded server.
+
+    Raises :class:`oarpy.model.errors.Unreachable` when the embedded server does not run.
+    """
+    return configuration.database.url or embedded.dsn(configuration.database.directory)
+
+
+def start_database(configuration: Configuration) -> str:
+    """Start the embedded server and return its DSN."""
+    return embedded.start(_own_directory(configuration))
+
+
+def stop_database(configuration: Configuration) -> bool:
+    """Stop the embedded server; False if it did not run."""
+    return embedded.stop(_own_directory(configuration))
+
+
+def upgrade(dsn: str) -> Upgrade:
+    """Bring the schema and the default rules up to date. Safe to repeat, and at the same time as another."""
+    # here, for the start-up time of everything else
+    from oarpy.store import migrations
+
+    with reachable(), connect(dsn, "db upgrade") as connection:
+        revisions = migrations.upgrade(dsn)
+        return Upgrade(revisions, load_default_rules(connection))
+
+
+def load_default_rules(connection: Connection) -> LoadedRules:
+    """Add the default rules that the database has never had, and renew those that nobody has changed.
+
+    A rule that an admin edited, disabled or deleted is left alone.
+    """
+    added, updated, kept = [], [], []
+    with connection.transaction():
+        connection.execute(_LOCK)
+        for rule in default_rules():
+            history = rules.versions(connection, rule.name)
+            wanted = (rule.priority, rule.enabled, rule.text)
+            if not history:
+                rules.add(connection, rule.name, rule.text, priority=rule.priority, enabled=rule.enabled, by=SIGNATURE)
+                added.append(rule.name)
+            elif any(version.changed_by != SIGNATURE for version in history):
+                if history[-1].deleted or (history[-1].priority, history[-1].enabled, history[-1].text) != wanted:
+                    kept.append(rule.name)
+            elif (history[-1].priority, history[-1].enabled, history[-1].text) != wanted:
+                rules.change(
+                    connection, rule.name, text=rule.text, priority=rule.priority, enabled=rule.enabled, by=SIGNATURE
+                )
+                updated.append(rule.name)
+    return LoadedRules(tuple(added), tuple(updated), tuple(kept))
+
+
+def check(dsn: str) -> tuple[str, ...]:
+    """What is wrong with the installation's database, one line each; empty when all is well."""
+    from oarpy.store import schema_check
+
+    with reachable(), connect(dsn, "db check") as connection:
+        # the schema first: without it there is no table of rules to look at
+        return schema_check.check(dsn) or tuple(_missing_rules(connection))
+
+
+def _missing_rules(connection: Connection) -> Iterator[str]:
+    for rule in default_rules():
+        # a deleted rule has left its history
+        if not rules.versions(connection, rule.name):
+            yield f"default admission rule '{rule.name}' was never loaded: run 'oarpy db upgrade'"
+
+
+def _own_directory(configuration: Configuration) -> str:
+    if configuration.database.url:
+        raise UsageError(
+            "the database is not the embedded one: database.url is set", hint="start and stop that server where it runs"
+        )
+    return configuration.database.directory
