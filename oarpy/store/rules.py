@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,8 +17,22 @@ _VERSIONS = """
     FROM admission_rule_versions WHERE name = %s ORDER BY version
 """
 
+# The version is written by a trigger before the conflict is seen, so the conflict is looked for first.
 _ADD = """
-    INSERT INTO admission_rules (name, priority, enabled, rule_text) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+    INSERT INTO admission_rules (name, priority, enabled, rule_text)
+    SELECT %(name)s, %(priority)s, %(enabled)s, %(text)s
+    WHERE NOT EXISTS (SELECT FROM admission_rules WHERE name = %(name)s)
+    RETURNING name
+"""
+
+# A rule that was there once and was deleted does not come back.
+_ADD_NEVER_SEEN = """
+    INSERT INTO admission_rules (name, priority, enabled, rule_text)
+    SELECT n.name, n.priority, n.enabled, n.rule_text
+    FROM unnest(%(names)s::text[], %(priorities)s::int[], %(enabled)s::boolean[], %(texts)s::text[])
+        AS n (name, priority, enabled, rule_text)
+    WHERE NOT EXISTS (SELECT FROM admission_rule_versions v WHERE v.name = n.name)
+    ORDER BY n.priority, n.name
     RETURNING name
 """
 
@@ -41,7 +55,9 @@ _SIGN = """
 """
 
 _RECENT_REQUESTS = """
-    SELECT submission_id, request FROM submissions WHERE request <> '{}' ORDER BY submission_id DESC LIMIT %s
+    SELECT submission_id, request FROM submissions
+    WHERE request <> '{}' AND (%(user)s::text IS NULL OR request ->> 'user' = %(user)s)
+    ORDER BY submission_id DESC LIMIT %(count)s
 """
 
 
@@ -54,6 +70,16 @@ class RuleRow:
     priority: int
     enabled: bool
     version: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewRule:
+    """A rule to add."""
+
+    name: str
+    priority: int
+    enabled: bool
     text: str
 
 
@@ -89,10 +115,25 @@ def versions(connection: Connection, name: str) -> list[VersionRow]:
 
 def add(connection: Connection, name: str, text: str, *, priority: int, enabled: bool, by: str) -> bool:
     """Add a rule; return False when there is one of that name."""
-    added = connection.execute(_ADD, [name, priority, enabled, text]).fetchone() is not None
+    values = {"name": name, "priority": priority, "enabled": enabled, "text": text}
+    added = connection.execute(_ADD, values).fetchone() is not None
     if added:
         connection.execute(_SIGN, {"name": name, "by": by})
     return added
+
+
+def add_never_seen(connection: Connection, new: Sequence[NewRule]) -> list[str]:
+    """Add those rules whose names were never used here; return their names."""
+    rows = connection.execute(
+        _ADD_NEVER_SEEN,
+        {
+            "names": [one.name for one in new],
+            "priorities": [one.priority for one in new],
+            "enabled": [one.enabled for one in new],
+            "texts": [one.text for one in new],
+        },
+    )
+    return [row[0] for row in rows]
 
 
 def change(
@@ -120,6 +161,7 @@ def delete(connection: Connection, name: str, *, by: str) -> bool:
     return deleted
 
 
-def recent_requests(connection: Connection, count: int) -> list[tuple[int, Mapping[str, object]]]:
-    """Return the newest submissions as rules first saw them, newest first: (submission id, request)."""
-    return [(submission, request) for submission, request in connection.execute(_RECENT_REQUESTS, [count])]
+def recent_requests(connection: Connection, count: int, user: str | None) -> list[tuple[int, Mapping[str, object]]]:
+    """Return the newest submissions (of ``user`` unless None) as rules first saw them, newest first: (id, request)."""
+    rows = connection.execute(_RECENT_REQUESTS, {"count": count, "user": user})
+    return [(submission, request) for submission, request in rows]

@@ -1,0 +1,123 @@
+"""``oaradmissionrules test``: what a rule, or a new version of it, would change for recent or given submissions."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from oarpy.admission.rule_comparison import Difference, compare
+from oarpy.admission.rules import Rule, check_syntax
+from oarpy.admission.submission import Submission
+from oarpy.client.rendering import JsonValue
+from oarpy.client.rules import DEFAULT_PRIORITY, as_rule, check_name, find
+from oarpy.client.session import Session
+from oarpy.client.submission_site import DatabaseSite
+from oarpy.model.errors import UsageError
+from oarpy.store import rules as store
+
+MOST_SUBMISSIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Specimen:
+    """A submission to try rules on, under the name shown for it."""
+
+    name: str
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """``differences`` are by position in ``specimens``; ``compared`` says what was compared with what."""
+
+    compared: str
+    specimens: tuple[Specimen, ...]
+    differences: tuple[Difference, ...]
+
+    def text(self) -> str:
+        """Return the differences for people."""
+        lines = [f"# {self.compared}"]
+        for difference in self.differences:
+            lines.append(f"{self.specimens[difference.position].name} ({difference.submission.user}):")
+            lines += [f"  {line}" for line in difference.lines()]
+        lines.append(f"# {len(self.specimens)} submissions tried, {len(self.differences)} would fare differently")
+        return "\n".join(lines) + "\n"
+
+    def record(self) -> dict[str, JsonValue]:
+        """Return the JSON object: ``compared``, ``tried``, ``differences`` (``submission``, ``user``, ``changes``)."""
+        return {
+            "compared": self.compared,
+            "tried": len(self.specimens),
+            "differences": [
+                {
+                    "submission": self.specimens[difference.position].name,
+                    "user": difference.submission.user,
+                    "changes": list(difference.lines()),
+                }
+                for difference in self.differences
+            ],
+        }
+
+
+def recent(session: Session, count: int) -> list[Specimen]:
+    """Return the newest submissions, of everybody for an admin, else the caller's own."""
+    if not 0 < count <= MOST_SUBMISSIONS:
+        raise UsageError(f"--last {count} is out of range", hint=f"1 to {MOST_SUBMISSIONS}")
+    rows = store.recent_requests(session.connection, count, None if session.is_admin else session.user)
+    return [Specimen(f"submission {number}", Submission.from_record(request)) for number, request in rows]
+
+
+def from_file(session: Session, path: str) -> list[Specimen]:
+    """Read submissions from a TOML file: its keys are those of one, or ``[[submission]]`` tables hold several."""
+    try:
+        table: Mapping[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"submission file '{path}' cannot be read: {error.strerror}", hint="check its name") from None
+    except ValueError as error:
+        raise UsageError(f"submission file '{path}' is not TOML: {error}", hint="key = value lines") from None
+    entries = table.get("submission", [table])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UsageError(f"'{path}': submission must be a list of tables", hint="begin each with [[submission]]")
+    return [
+        Specimen(f"{path} [{place}]", Submission.from_record({"user": session.user, **entry}))
+        for place, entry in enumerate(entries, 1)
+    ]
+
+
+def compare_rule(
+    session: Session, name: str | None, text: str | None, priority: int | None, specimens: Sequence[Specimen]
+) -> Trial:
+    """Try ``specimens`` with and without the change.
+
+    With ``text`` the change is that rule ``name`` gets this text (and ``priority``); with ``name`` alone, that the rule
+    is there at all; with neither, that there are any rules.
+    """
+    stored = [as_rule(row) for row in store.rules(session.connection)]
+    before, after, compared = stored, stored, "no rules -> the enabled rules"
+    if name is None:
+        if text is not None:
+            raise UsageError("--file without the name of a rule", hint="oaradmissionrules test NAME --file FILE")
+        before = []
+    elif text is None:
+        rule = as_rule(find(session, name))
+        others = [one for one in stored if one.name != name]
+        before, after = others, [*others, dataclasses.replace(rule, enabled=True)]
+        compared = f"without rule {name} -> with it"
+    else:
+        check_name(name)
+        others = [one for one in stored if one.name != name]
+        old = next((one for one in stored if one.name == name), Rule(name, "", DEFAULT_PRIORITY))
+        new = dataclasses.replace(old, text=text, enabled=True, priority=old.priority if priority is None else priority)
+        check_syntax(new)
+        after = [*others, new]
+        compared = f"the rules as they are -> rule {name} with the text of the file"
+    settings = session.configuration.submission
+    site = DatabaseSite(session.connection, settings, datetime.now().astimezone())
+    differences = compare(
+        before, after, [one.submission for one in specimens], site, time_limit=settings.rule_time_limit
+    )
+    return Trial(compared, tuple(specimens), tuple(differences))
