@@ -98,16 +98,16 @@ def _problems(rules: RuleSet, case: Case) -> list[str]:
 def _case(entry: object, number: int) -> Case:
     table = _table(entry, f"case {number}", {"name", "submission", "site", "expect"})
     name = str(table.get("name") or f"case {number}")
-    expect = _table(table.get("expect", {}), f"{name}: expect", {"changes", "notes", "refused"})
-    if "refused" in expect and len(expect) > 1:
-        raise UsageError(f"{name}: a refused submission has no changes and no notes")
     try:
+        expect = _table(table.get("expect", {}), "expect", {"changes", "notes", "refused"})
+        if "refused" in expect and len(expect) > 1:
+            raise UsageError("a refused submission has no changes and no notes")
         return Case(
             name=name,
-            submission=Submission.from_record(_table(table.get("submission", {}), f"{name}: submission")),
-            site=_site(table.get("site", {}), f"{name}: site"),
-            changes=_table(expect.get("changes", {}), f"{name}: changes"),
-            notes=_strings(expect.get("notes", []), f"{name}: notes"),
+            submission=Submission.from_record(_table(table.get("submission", {}), "submission")),
+            site=_site(table.get("site", {}), "site"),
+            changes=_table(expect.get("changes", {}), "changes"),
+            notes=_strings(expect.get("notes", []), "notes"),
             refused=None if "refused" not in expect else str(expect["refused"]),
         )
     except UsageError as error:

@@ -134,6 +134,7 @@ class _ThreadLimiter:
 
     def _watch(self, pause: float) -> None:
         """Strike at the deadline. All actions of a run have one limit: a deadline only moves later meanwhile."""
+        idle = min(pause, _REPEAT)
         while not self._closed.wait(pause):
             with self._lock:
                 now = time.monotonic()
@@ -141,7 +142,7 @@ class _ThreadLimiter:
                     self._struck = True
                     self._deadline = now + _REPEAT
                     _raise_in(self._target, TimeExceeded)
-                pause = _REPEAT if self._deadline is None else max(self._deadline - now, 0.001)
+                pause = idle if self._deadline is None else max(self._deadline - now, 0)
 
 
 def _raise_in(thread: int, exception: type[BaseException] | None) -> None:

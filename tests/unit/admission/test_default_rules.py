@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from oarpy.admission.default_rules import default_cases, default_rules, read_rule
+from oarpy.admission.rule_cases import Case, parse_cases, run_cases
+from oarpy.admission.rules import RefusedByRule, Rule, RuleSet, check_syntax
+from oarpy.admission.site import FixedSite
+from oarpy.admission.submission import Submission
+
+CASES = [(rule, case) for rule in default_rules() for case in parse_cases(default_cases(rule))]
+
+
+@pytest.mark.parametrize(("rule", "case"), CASES, ids=[f"{rule.name}: {case.name}" for rule, case in CASES])
+def test_case(rule: Rule, case: Case) -> None:
+    assert run_cases(rule, [case])[0].problems == ()
+
+
+@pytest.mark.parametrize("rule", default_rules(), ids=lambda rule: rule.name)
+def test_every_rule_says_what_it_does_and_has_cases(rule: Rule) -> None:
+    check_syntax(rule)
+    assert rule.description.endswith(".")
+    assert "mypy" not in rule.text
+    assert parse_cases(default_cases(rule))
+
+
+def test_the_set_is_that_of_oar_and_its_example_is_off() -> None:
+    assert [rule.priority for rule in default_rules()] == list(range(18))
+    assert [rule.name for rule in default_rules() if not rule.enabled] == ["example_jobs_per_user"]
+
+
+def test_a_plain_job_through_all_rules() -> None:
+    submission = Submission("ann", groups=("users",), command="sleep 1")
+    RuleSet(default_rules()).run(submission, FixedSite())
+    assert submission.to_record() == {
+        "user": "ann",
+        "groups": ["users"],
+        "queue": "default",
+        "properties": "drain = 'NO'",
+        "alternatives": [{"resources": "{type = 'default'}/resource_id=1", "walltime": 7200}],
+        "command": "sleep 1",
+    }
+
+
+def test_a_second_pass_changes_nothing() -> None:
+    submission = Submission("ann", types=("besteffort", "idempotent"), properties="cpu = 1 OR mem > 4")
+    rules = RuleSet(default_rules())
+    rules.run(submission, FixedSite())
+    once = submission.to_record()
+    trace = rules.run(submission, FixedSite())
+    assert submission.to_record() == once
+    assert all(rule.changes == () for rule in trace.rules)
+
+
+def test_a_reservation_in_the_besteffort_queue_is_refused_like_the_type() -> None:
+    submission = Submission.from_record(
+        {"user": "ann", "queue": "besteffort", "reservation": "2026-01-02T00:00:00+00:00", "alternatives": ["/core=1"]}
+    )
+    with pytest.raises(RefusedByRule, match="no_besteffort_reservation"):
+        RuleSet(default_rules()).run(submission, FixedSite())
+
+
+def test_lines_for_type_checkers_are_left_out_and_others_keep_their_numbers() -> None:
+    rule = read_rule("x", 3, "# Does it.\n# enabled: no\nrefuse('no')\n# mypy: ignore-errors\n")
+    assert (rule.text, rule.enabled, rule.priority) == ("# Does it.\n# enabled: no\nrefuse('no')\n", False, 3)
