@@ -73,8 +73,9 @@ class Explainer:
 
     def _too_much(self, demand: Demand) -> Explanation:
         job = demand.job
+        asked = {option.index for option in demand.options}
         for option in self._options.reservable(job):
-            if option.matcher.match(option.matcher.usable):
+            if option.index in asked and option.matcher.match(option.matcher.usable):
                 return Verdict.RESOURCES_DOWN, "too few resources are Alive: " + self._missing(job, demand)
         return Verdict.NEVER, self._missing(job, demand)
 

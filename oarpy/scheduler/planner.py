@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from oarpy.scheduler.demands import Demand, Options, Unservable
 from oarpy.scheduler.dependencies import Dependencies
@@ -29,6 +29,15 @@ class Decision:
     found: Found | None = None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Turn:
+    """A job to look at; of those that can be looked at, the one whose turn came first goes first."""
+
+    rank: int
+    job: WaitingJob = field(compare=False)
+    line: Line = field(compare=False)
+
+
 class Planner:
     """State of one pass. Jobs are looked at in the order of their queues and settled once each.
 
@@ -45,8 +54,9 @@ class Planner:
         self._dependencies = Dependencies(snapshot.now, snapshot.holding, snapshot.waiting, snapshot.outcomes)
         self._board = Board(Gantt(snapshot))
         self._explainer = Explainer(self._board.gantt, self._search, self._options, self._now)
-        self._parked: dict[int | str, list[tuple[WaitingJob, Line]]] = {}
-        self._awake: deque[tuple[WaitingJob, Line]] = deque()
+        self._turns = 0
+        self._parked: dict[int | str, list[Turn]] = {}
+        self._awake: list[Turn] = []
         self._opening = _openings(snapshot.waiting)
         self._victims = [
             (job, bits_held(snapshot.platform, job))
@@ -104,33 +114,36 @@ class Planner:
 
     def _look_at(self, job: WaitingJob, line: Line) -> None:
         """Settle or park ``job``, and then those that had waited for it."""
-        self._awake.append((job, line))
+        self._turns += 1
+        heappush(self._awake, Turn(self._turns, job, line))
         while self._awake:
-            job, line = self._awake.popleft()
+            turn = heappop(self._awake)
             try:
-                self._consider(job, line)
+                self._consider(turn)
             except Unservable as error:
-                self._settle(job, Decision(Verdict.NEVER, str(error)))
+                self._settle(turn.job, Decision(Verdict.NEVER, str(error)))
             except Exception as error:  # nothing about one job may stop the pass
-                self._settle(job, Decision(Verdict.NEVER, f"it could not be planned: {type(error).__name__}: {error}"))
+                reason = f"it could not be planned: {type(error).__name__}: {error}"
+                self._settle(turn.job, Decision(Verdict.NEVER, reason))
 
-    def _consider(self, job: WaitingJob, line: Line) -> None:
+    def _consider(self, turn: Turn) -> None:
+        job = turn.job
         if job.held:
             return self._settle(job, Decision(Verdict.HELD, "held"))
         readiness = self._dependencies.readiness(job)
         if readiness.refusal:
             return self._settle(job, Decision(Verdict.DEPENDENCY, readiness.refusal))
         if readiness.waits_for:
-            return self._park(min(readiness.waits_for), job, line)
+            return self._park(min(readiness.waits_for), turn)
         if job.reservation is None:
             demand = self._demand(job)
-            answer = line.place(demand, readiness.ready)
+            answer = turn.line.place(demand, readiness.ready)
         else:
             demand = self._reservation(job, job.reservation)
             answer = self._reserve(demand, readiness.ready)
         inside = demand.roles.inside
         if answer.found is None and inside is not None and self._opening.get(inside, 0):
-            return self._park(inside, job, line)
+            return self._park(inside, turn)
         if job.reservation is None:
             return self._settle(job, self._decide(demand, readiness.ready, answer))
         return self._settle(job, self._decide_reservation(demand, readiness.ready, answer))
@@ -184,20 +197,24 @@ class Planner:
     def _settle(self, job: WaitingJob, decision: Decision) -> None:
         self.decisions[job.id] = decision
         self._dependencies.settle(job.id, decision.found.claim.end if decision.found else None)
-        self._awake.extend(self._parked.pop(job.id, ()))
+        self._wake(job.id)
         for name in roles_of(job).containers:
             self._opening[name] -= 1
-            self._awake.extend(self._parked.pop(name, ()))
+            self._wake(name)
 
-    def _park(self, needed: int | str, job: WaitingJob, line: Line) -> None:
-        self._parked.setdefault(needed, []).append((job, line))
+    def _wake(self, needed: int | str) -> None:
+        for turn in self._parked.pop(needed, ()):
+            heappush(self._awake, turn)
+
+    def _park(self, needed: int | str, turn: Turn) -> None:
+        self._parked.setdefault(needed, []).append(turn)
 
     def _set_aside_the_parked(self) -> None:
         """What is still parked waits, through others or at once, for itself."""
-        for needed, jobs in list(self._parked.items()):
-            for job, _ in jobs:
-                what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
-                self.decisions[job.id] = Decision(Verdict.DEPENDENCY, f"it waits for {what}, which waits for it")
+        for needed, turns in self._parked.items():
+            what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
+            for turn in turns:
+                self.decisions[turn.job.id] = Decision(Verdict.DEPENDENCY, f"it waits for {what}, which waits for it")
 
 
 def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:

@@ -1,0 +1,531 @@
+"""A planner that is slow and plain: times are whole seconds, every second and every resource is looked at.
+
+It reads the dictionary of a scenario file and shares no code with the scheduler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+Job = dict[str, Any]
+FILTERS = {
+    "": lambda row: True,
+    "gpu = 1": lambda row: row.get("gpu") == 1,
+    "gpu = 0": lambda row: row.get("gpu") == 0,
+    "type = 'licence'": lambda row: row.get("type") == "licence",
+    "gpu IS NULL": lambda row: row.get("gpu") is None,
+}
+
+
+@dataclass
+class Hold:
+    job: Job
+    start: int
+    walltime: int
+    ids: set[int]
+    waiting: bool
+
+
+@dataclass
+class Result:
+    verdict: str
+    alternative: int | None = None
+    start: int | None = None
+    end: int | None = None
+    resources: list[int] = field(default_factory=list)
+
+
+class NoSuchThing(Exception):
+    pass
+
+
+class Reference:
+    def __init__(self, scenario: dict[str, Any]) -> None:
+        self.rows = sorted(scenario["resources"], key=lambda row: row["id"])
+        self.row = {row["id"]: row for row in self.rows}
+        self.now = scenario.get("now", 0)
+        self.security = scenario.get("security_time", 0)
+        self.policy = scenario.get("policy", "conservative")
+        self.levels = scenario.get("hierarchy")
+        self.queues = scenario.get("queues") or [
+            {"name": "default", "priority": 3, "policy": "fifo"},
+            {"name": "besteffort", "priority": 0, "policy": "fifo"},
+        ]
+        self.quotas = scenario.get("quotas", [])
+        self.running = scenario.get("running", [])
+        self.jobs = scenario["jobs"]
+        self.holds: list[Hold] = []
+        self.baseline: list[Hold] = []
+        self.results: dict[int, Result] = {}
+        self.kill: set[int] = set()
+        self.parked: list[tuple[Job, dict[str, Any]]] = []
+
+    # --- the pass -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        names = {queue["name"] for queue in self.queues}
+        for job in self.jobs:
+            if queue_of(job) not in names:
+                self.results[job["id"]] = Result("never")
+        for besteffort in (False, True):
+            for job in self.running:
+                if is_besteffort(job) == besteffort and job["start"] + job["walltime"] > self.now:
+                    self.holds.append(Hold(job, job["start"], job["walltime"], set(job["resources"]), False))
+            self.baseline = list(self.holds)
+            for priority in sorted({queue["priority"] for queue in self.queues}, reverse=True):
+                merged = [queue for queue in self.queues if queue["priority"] == priority]
+                self.run_queues(merged, besteffort)
+        for job, _ in self.parked:
+            self.results[job["id"]] = Result("dependency")
+
+    def run_queues(self, merged: list[dict[str, Any]], besteffort: bool) -> None:
+        names = [queue["name"] for queue in merged]
+        jobs = [job for job in self.jobs if queue_of(job) in names and is_besteffort(job) == besteffort]
+        line: dict[str, Any] = {"floor": self.now, "head": None}
+        reservations = [job for job in jobs if job.get("reservation") is not None]
+        others = [job for job in jobs if job.get("reservation") is None]
+        fifo = lambda job: (job.get("submitted", 0), job["id"])  # noqa: E731
+        reservations.sort(key=fifo)
+        sign = {"fifo": 0, "smallest": 1, "largest": -1}[merged[0].get("policy", "fifo")]
+        others.sort(key=lambda job: (sign * self.size(job), *fifo(job)))
+        for job in reservations + others:
+            self.parked.append((job, line))
+            self.look_at_newest()
+
+    def look_at_newest(self) -> None:
+        """Settle the job that was parked last if that can be done, then whatever that made possible, first come first."""
+        settled = self.try_to_settle(*self.parked[-1])
+        while settled:
+            settled = any(self.try_to_settle(job, line) for job, line in list(self.parked))
+
+    def try_to_settle(self, job: Job, line: dict[str, Any]) -> bool:
+        result = self.consider(job, line)
+        if result is None:
+            return False
+        self.results[job["id"]] = result
+        self.parked.remove((job, line))
+        return True
+
+    def consider(self, job: Job, line: dict[str, Any]) -> Result | None:
+        ready = self.now
+        waits = False
+        ends = {other["id"]: other["start"] + other["walltime"] for other in self.running}
+        for text in job.get("depends_on", []):
+            outcome, _, number = str(text).rpartition(":")
+            anterior = int(number)
+            if anterior in ends:
+                ready = max(ready, ends[anterior])
+            elif anterior in self.results:
+                if self.results[anterior].end is None:
+                    return Result("dependency")
+                ready = max(ready, self.results[anterior].end)
+            elif any(other["id"] == anterior for other in self.jobs):
+                waits = True
+            elif outcome == "notok":
+                return Result("dependency")
+        if waits:
+            return None
+        try:
+            return self.place(job, line, ready)
+        except NoSuchThing:
+            return Result("never")
+
+    def place(self, job: Job, line: dict[str, Any], ready: int) -> Result | None:
+        if job.get("reservation") is not None:
+            return self.reserve(job, ready)
+        options = list(range(len(job["requests"])))
+        for option in options:
+            self.masks(job, option)
+        begin = ready
+        if self.policy == "easy":
+            found = self.easy(job, options, ready, line)
+        elif self.policy == "fcfs":
+            begin = max(ready, line["floor"])
+            found = self.earliest(job, options, begin)
+            if found and ready <= line["floor"]:
+                line["floor"] = found[1]
+        else:
+            found = self.earliest(job, options, ready)
+        if found is None and self.may_still_open(job):
+            return None
+        if found is not None and found[1] == self.now:
+            return self.start(job, found)
+        verdict = self.why_not_now(job, options, ready, begin, found)
+        if found is None:
+            return Result(verdict)
+        option, start, ids = found
+        if self.policy != "easy":
+            self.enter(job, option, start, ids)
+        return Result(verdict, option, start, start + job["requests"][option]["walltime"], sorted(ids))
+
+    def reserve(self, job: Job, ready: int) -> Result | None:
+        walltime = job["requests"][0]["walltime"]
+        date = max(self.now, job["reservation"])
+        states = {"Alive"} if job["reservation"] <= self.now else {"Alive", "Absent", "Suspected"}
+        late = job["reservation"] + walltime <= self.now
+        self.masks(job, 0)
+        ids = None if late or ready > date else self.fits(job, 0, date, states)
+        if not ids and self.may_still_open(job):
+            return None
+        if ids:
+            if date == self.now:
+                return self.start(job, (0, date, ids))
+            self.enter(job, 0, date, ids)
+            return Result("reserved", 0, date, date + walltime, sorted(ids))
+        if not late and self.impossible(job, [0], states) == "never":
+            return Result("never")
+        return Result("reservation")
+
+    def start(self, job: Job, found: tuple[int, int, set[int]]) -> Result:
+        option, start, ids = found
+        walltime = job["requests"][option]["walltime"]
+        victims = {
+            other["id"]
+            for other in self.running
+            if is_besteffort(other)
+            and other["start"] <= self.now < other["start"] + other["walltime"]
+            and ids & set(other["resources"])
+            and not shares(job, other)
+        }
+        if self.policy != "easy" or not any(hold.job is job for hold in self.holds):
+            self.enter(job, option, start, ids)
+        verdict = "starts"
+        if victims and not is_besteffort(job):
+            self.kill |= victims
+            verdict = "resources_busy"
+        return Result(verdict, option, start, start + walltime, sorted(ids))
+
+    def easy(self, job: Job, options: list[int], ready: int, line: dict[str, Any]) -> tuple[int, int, set[int]] | None:
+        if ready > self.now:
+            return None
+        found = self.best_at(job, options, self.now)
+        if found:
+            return found
+        if line["head"] is None:
+            found = self.earliest(job, options, self.now)
+            if found:
+                line["head"] = (job, found[0], found[1])
+                self.enter(job, *found)
+            return found
+        head, option, date = line["head"]
+        before = list(self.holds)
+        self.holds = [hold for hold in self.holds if hold.job is not head]
+        found = self.best_at(job, options, self.now)
+        if found:
+            self.enter(job, *found)
+            ids = self.allowed(head, option, date)
+            if ids:
+                self.enter(head, option, date, ids)
+                self.results[head["id"]].resources = sorted(ids)
+                return found
+        self.holds = before
+        return None
+
+    # --- where a job fits ---------------------------------------------------------------------------------------
+
+    def enter(self, job: Job, option: int, start: int, ids: set[int]) -> None:
+        self.holds.append(Hold(job, start, job["requests"][option]["walltime"], ids, True))
+
+    def earliest(self, job: Job, options: list[int], ready: int) -> tuple[int, int, set[int]] | None:
+        best = None
+        last = max([ready, *(hold.start + hold.walltime + self.security for hold in self.holds)])
+        for option in options:
+            walltime = job["requests"][option]["walltime"]
+            for start in range(ready, last + 1):
+                ids = self.allowed(job, option, start)
+                if ids:
+                    if best is None or start + walltime < best[1] + job["requests"][best[0]]["walltime"]:
+                        best = option, start, ids
+                    break
+        return best
+
+    def best_at(self, job: Job, options: list[int], start: int) -> tuple[int, int, set[int]] | None:
+        best = None
+        for option in options:
+            ids = self.allowed(job, option, start)
+            if ids and (best is None or job["requests"][option]["walltime"] < job["requests"][best[0]]["walltime"]):
+                best = option, start, ids
+        return best
+
+    def allowed(self, job: Job, option: int, start: int) -> set[int]:
+        """What the job would take at ``start``, empty when it does not fit or a quota forbids it."""
+        ids = self.fits(job, option, start, {"Alive"})
+        return ids if ids and self.quota_holds(job, option, start, ids) else set()
+
+    def fits(self, job: Job, option: int, start: int, states: set[str]) -> set[int]:
+        end = start + job["requests"][option]["walltime"] + self.security
+        free = {ident for ident in self.row if all(self.free_at(job, ident, second) for second in range(start, end))}
+        ids = self.match(job, option, free, states)
+        if states != {"Alive"} and ids and not self.quota_holds(job, option, start, ids):
+            return set()
+        if job.get("reservation") is not None and ids and not self.quota_holds(job, option, start, ids):
+            return set()
+        return ids
+
+    def free_at(self, job: Job, ident: int, second: int) -> bool:
+        name = inside(job)
+        if name is not None and not any(
+            name in opens(hold.job) and ident in hold.ids and hold.start <= second < hold.start + hold.walltime
+            for hold in self.holds
+        ):
+            return False
+        for hold in self.holds:
+            if ident in hold.ids and hold.start <= second < hold.start + hold.walltime + self.security:
+                same_space = inside(hold.job) == name or (name is None and not hold.waiting)
+                if same_space and not shares(job, hold.job):
+                    return False
+        return True
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def masks(self, job: Job, option: int) -> list[tuple[list[tuple[str, str]], list[int]]]:
+        found = []
+        for group in job["requests"][option]["resources"].split("+"):
+            text = ""
+            if group.startswith("{"):
+                text, _, group = group[1:].partition("}")
+            both = [job.get("properties", ""), text]
+            ids = [row["id"] for row in self.rows if all(FILTERS[part](row) for part in both)]
+            if not any("type" in part for part in both):
+                ids = [ident for ident in ids if self.row[ident].get("type", "default") == "default"]
+            if any("gpu" in part for part in both) and not any("gpu" in row for row in self.rows):
+                raise NoSuchThing
+            levels = [tuple(part.split("=")) for part in group.strip("/").split("/")]
+            found.append(([("network_address" if name == "nodes" else name, count) for name, count in levels], ids))
+        return found
+
+    def match(self, job: Job, option: int, free: set[int], states: set[str]) -> set[int]:
+        groups = []
+        for levels, ids in self.masks(job, option):
+            if self.levels is not None and any(
+                name not in (*self.levels, "network_address", "resource_id") for name, _ in levels
+            ):
+                return set()
+            groups.append((levels, [ident for ident in ids if self.row[ident].get("state", "Alive") in states]))
+        if taken := self.in_order(groups, free, False):
+            return taken
+        if len(groups) > 1:
+            for order in permutations(groups):
+                for frugal in (False, True):
+                    if taken := self.in_order(list(order), free, frugal):
+                        return taken
+        return set()
+
+    def in_order(self, groups: list[Any], free: set[int], frugal: bool) -> set[int]:
+        taken: set[int] = set()
+        for rank, (levels, ids) in enumerate(groups):
+            part: set[int] = set()
+            if frugal:
+                wanted = {ident for _, others in groups[rank + 1 :] for ident in others}
+                part = self.tree(levels, ids, free - taken - wanted)
+            part = part or self.tree(levels, ids, free - taken)
+            if not part:
+                return set()
+            taken |= part
+        return taken
+
+    def tree(self, levels: list[tuple[str, str]], ids: list[int], free: set[int]) -> set[int]:
+        (name, count), below = levels[0], levels[1:]
+        blocks: dict[Any, list[int]] = {}
+        for ident in ids:
+            value = ident if name == "resource_id" else self.row[ident].get(name)
+            if value is not None:
+                blocks.setdefault(value, []).append(ident)
+        good = []
+        for block in blocks.values():
+            part = self.tree(below, block, free) if below else (set(block) if set(block) <= free else set())
+            if part:
+                good.append(part)
+            elif count == "ALL":
+                return set()
+        if not good:
+            return set()
+        if count == "BESTHALF":
+            good = good[: max(1, len(good) // 2)]
+        elif count not in ("ALL", "BEST"):
+            if len(good) < int(count):
+                return set()
+            good = good[: int(count)]
+        return set().union(*good)
+
+    def size(self, job: Job) -> int:
+        try:
+            for states in ({"Alive"}, {"Alive", "Absent", "Suspected"}):
+                if ids := self.match(job, 0, set(self.row), states):
+                    return len(ids)
+        except NoSuchThing:
+            pass
+        return 0
+
+    # --- quotas -------------------------------------------------------------------------------------------------
+
+    def quota_holds(self, job: Job, option: int, start: int, ids: set[int]) -> bool:
+        rule = self.rule(job)
+        if rule is None or not self.counted(ids):
+            return True
+        walltime = job["requests"][option]["walltime"]
+        kinds = job.get("types", []) if rule["type"] == "/" else [rule["type"]]
+        for kind in kinds:
+            for second in range(start, start + walltime + self.security):
+                holds = [
+                    hold
+                    for hold in self.holds
+                    if hold.start <= second < hold.start + hold.walltime + self.security
+                    and not exempt(hold.job)
+                    and self.counted(hold.ids)
+                    and same_key(rule, kind, job, hold.job)
+                ]
+                sums = [(self.counted(hold.ids), hold.walltime) for hold in holds] + [(self.counted(ids), walltime)]
+                amounts = {
+                    "resources": sum(count for count, _ in sums),
+                    "jobs": len(sums),
+                    "resource_hours": sum(count * length for count, length in sums) / 3600,
+                }
+                if any(0 <= rule[name] < amount for name, amount in amounts.items()):
+                    return False
+        return True
+
+    def counted(self, ids: set[int]) -> int:
+        return sum(1 for ident in ids if self.row[ident].get("type", "default") == "default")
+
+    def rule(self, job: Job) -> dict[str, Any] | None:
+        if exempt(job):
+            return None
+        matching = [rule for rule in self.quotas if matches(rule, job)]
+        rank = {"*": 2, "/": 1}
+        matching.sort(key=lambda rule: [rank.get(rule[name], 0) for name in ("queue", "project", "type", "user")])
+        return matching[0] if matching else None
+
+    # --- verdicts -----------------------------------------------------------------------------------------------
+
+    def may_still_open(self, job: Job) -> bool:
+        return inside(job) is not None and any(
+            inside(job) in opens(other) and other["id"] not in self.results for other in self.jobs
+        )
+
+    def why_not_now(
+        self, job: Job, options: list[int], ready: int, begin: int, found: tuple[int, int, set[int]] | None
+    ) -> str:
+        if ready > self.now:
+            return "dependency"
+        entered = [hold for hold in self.holds if hold.job is not job]
+        now_holds, self.holds = self.holds, entered
+        try:
+            looked = options if found is None else [found[0]]
+            if found is None:
+                if not any(self.fits(job, option, start, {"Alive"}) for option in options for start in self.instants(begin)):
+                    reason = self.impossible(job, options, {"Alive"})
+                    if reason:
+                        return reason
+                elif self.rule(job) is not None:
+                    return "quota"
+            elif self.rule(job) is not None and begin == self.now and self.fits(job, found[0], self.now, {"Alive"}):
+                return "quota"
+            self.holds = self.baseline
+            resources = [option for option in looked if self.fits(job, option, self.now, {"Alive"})]
+            if any(self.allowed(job, option, self.now) for option in resources):
+                return "behind_higher_priority"
+            return "quota" if resources and self.rule(job) is not None else "resources_busy"
+        finally:
+            self.holds = now_holds
+
+    def instants(self, begin: int) -> range:
+        last = max([begin, *(hold.start + hold.walltime + self.security for hold in self.holds)])
+        return range(begin, last + 1)
+
+    def impossible(self, job: Job, options: list[int], states: set[str]) -> str:
+        if not any(self.match(job, option, set(self.row), states) for option in options):
+            if any(self.match(job, option, set(self.row), {"Alive", "Absent", "Suspected"}) for option in options):
+                return "resources_down"
+            return "never"
+        name = inside(job)
+        if name is None:
+            return ""
+        everything = self.holds
+        self.holds = [hold for hold in everything if name in opens(hold.job) and inside(hold.job) != name]
+        try:
+            empty = any(
+                self.match(
+                    job,
+                    option,
+                    {
+                        ident
+                        for ident in self.row
+                        if all(
+                            any(
+                                name in opens(hold.job) and ident in hold.ids
+                                and hold.start <= second < hold.start + hold.walltime
+                                for hold in everything
+                            )
+                            for second in range(start, start + job["requests"][option]["walltime"] + self.security)
+                        )
+                    },
+                    states,
+                )
+                for option in options
+                for start in self.instants(self.now)
+            )
+        finally:
+            self.holds = everything
+        return "resources_busy" if empty else "never"
+
+
+def queue_of(job: Job) -> str:
+    return str(job.get("queue", "default"))
+
+
+def is_besteffort(job: Job) -> bool:
+    return queue_of(job) == "besteffort" or "besteffort" in job.get("types", [])
+
+
+def word(job: Job, name: str) -> list[str]:
+    return [text.partition("=")[2] for text in job.get("types", []) if text.partition("=")[0] == name]
+
+
+def inside(job: Job) -> str | None:
+    return next(iter(word(job, "inner")), None)
+
+
+def opens(job: Job) -> list[str]:
+    return [name or str(job["id"]) for name in word(job, "container")]
+
+
+def shares(one: Job, two: Job) -> bool:
+    sharing = [word(job, "timesharing") for job in (one, two)]
+    if all(sharing):
+        words = [text[0].split(",") for text in sharing]
+        users = ["user" in part for part in words]
+        names = ["name" in part for part in words]
+        if (
+            users[0] == users[1]
+            and names[0] == names[1]
+            and (not users[0] or one["user"] == two["user"])
+            and (not names[0] or one.get("name", "") == two.get("name", ""))
+        ):
+            return True
+    return any(
+        name in word(second, "allowed") for first, second in ((one, two), (two, one)) for name in word(first, "placeholder")
+    )
+
+
+def exempt(job: Job) -> bool:
+    return bool(opens(job)) or "no_quotas" in job.get("types", [])
+
+
+def matches(rule: dict[str, Any], job: Job) -> bool:
+    values = {"queue": [queue_of(job)], "project": [job.get("project", "default")], "user": [job["user"]]}
+    if any(rule[name] not in ("*", "/", *value) for name, value in values.items()):
+        return False
+    types = job.get("types", [])
+    if rule["type"] == "*":
+        return True
+    return bool(types) if rule["type"] == "/" else rule["type"] in types
+
+
+def same_key(rule: dict[str, Any], kind: str, job: Job, other: Job) -> bool:
+    if not matches(rule, other) or (rule["type"] == "/" and kind not in other.get("types", [])):
+        return False
+    values = [("queue", queue_of), ("project", lambda one: one.get("project", "default")), ("user", lambda one: one["user"])]
+    return all(rule[name] != "/" or value(job) == value(other) for name, value in values)
