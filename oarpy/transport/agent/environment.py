@@ -57,7 +57,7 @@ def remove_files(state: StateDir, key: str) -> None:
 
 
 def job_environment(state: StateDir, key: str, spec: dict[str, Any], account: Account, mark: str) -> dict[str, str]:
-    """The whole environment of a job: the user's defaults, the submission's, OAR's, the job's variables; the last wins."""
+    """A job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins."""
     environment: dict[str, str] = {
         "PATH": _DEFAULT_PATH,
         "HOME": account.home,

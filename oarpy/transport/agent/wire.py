@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from oarpy.transport.agent.record import key_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -71,20 +73,20 @@ def parse_message(line: bytes) -> dict[str, Any]:
     return message
 
 
-def integer(value: object, least: int = 0, most: int = _BIG) -> bool:
+def integer(value: Any, least: int = 0, most: int = _BIG) -> bool:
     """Whether a value is a plain integer within bounds."""
     return type(value) is int and least <= value <= most
 
 
-def read_keys(message: dict[str, Any]) -> list[tuple[int, int]]:
-    """The (job, attempt) pairs of a message."""
+def read_keys(message: dict[str, Any]) -> list[str]:
+    """The records' names of the [job, attempt] pairs of a message, each once."""
     jobs = message.get("jobs")
     if not isinstance(jobs, list):
         raise BadMessage(f"{message['type']}: 'jobs' is not a list")
     for pair in jobs:
         if not isinstance(pair, list) or len(pair) != 2 or not integer(pair[0]) or not integer(pair[1]):
             raise BadMessage(f"{message['type']}: 'jobs' must hold [job, attempt] pairs")
-    return [(pair[0], pair[1]) for pair in jobs]
+    return list(dict.fromkeys(key_of(job, attempt) for job, attempt in jobs))
 
 
 def _text(value: object) -> bool:
@@ -101,8 +103,8 @@ def _variables(value: object) -> bool:
     )
 
 
-def _seconds(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value < _BIG  # type: ignore[operator]
+def _seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < _BIG
 
 
 def _checkpoint(value: object) -> bool:
