@@ -1,0 +1,70 @@
+"""``oardel``: ask for the end of jobs, or send them a signal."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.rendering import json_text, write
+from oarpy.model.errors import UsageError
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(epilog="All or nothing: one job that cannot be acted on stops the whole request.")
+def oardel(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID", help="Jobs to delete.")] = None,
+    arrays: Annotated[
+        list[str] | None,
+        typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),
+    ] = None,
+    condition: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="CONDITION", help="Every live job that meets a condition on job columns."),
+    ] = None,
+    checkpoint: Annotated[
+        bool, typer.Option("-c", "--checkpoint", help="Send each job its checkpoint signal instead.")
+    ] = False,
+    signal: Annotated[
+        str | None,
+        typer.Option("-s", "--signal", metavar="SIGNAL", help="Send this signal (USR1, 10) instead."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+) -> None:
+    """Delete jobs: waiting ones at once, running ones as soon as their nodes have been told."""
+    if checkpoint and signal is not None:
+        raise UsageError("-c and -s exclude each other", hint="-c sends the job's own checkpoint signal")
+    from oarpy.client import jobs
+    from oarpy.client.job_selection import parse_selection
+    from oarpy.client.session import open_session
+
+    selection = parse_selection(ids or (), arrays or (), condition)
+    number = None if signal is None else jobs.parse_signal(signal)
+    with open_session("oardel") as session:
+        if checkpoint:
+            done, action = jobs.checkpoint(session, selection), "checkpoint"
+        elif number is not None:
+            done, action = jobs.send_signal(session, selection, number), "signal"
+        else:
+            done, action = jobs.delete(session, selection), "delete"
+    if as_json:
+        write(json_text({"action": action, "jobs": done}))
+    else:
+        write(_text(action, signal, done))
+
+
+def _text(action: str, signal: str | None, job_ids: tuple[int, ...]) -> str:
+    if action == "checkpoint":
+        return "".join(f"Checkpointing the job = {job} ...REGISTERED.\n" for job in job_ids)
+    if action == "signal":
+        return "".join(f"Sending {signal} to the job = {job} ...REGISTERED.\n" for job in job_ids)
+    lines = [f"Deleting the job = {job} ...REGISTERED.\n" for job in job_ids]
+    listed = " ".join(map(str, job_ids))
+    return "".join(lines) + f"The job(s) [ {listed} ] will be deleted in the near future.\n"
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oardel")

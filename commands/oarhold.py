@@ -1,0 +1,44 @@
+"""``oarhold``: keep waiting jobs from starting."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.rendering import json_text, write
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(epilog="All or nothing: one job that cannot be acted on stops the whole request.")
+def oarhold(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID", help="Jobs to hold.")] = None,
+    arrays: Annotated[
+        list[str] | None,
+        typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),
+    ] = None,
+    condition: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="CONDITION", help="Every live job that meets a condition on job columns."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+) -> None:
+    """Keep waiting jobs from being scheduled until ``oarresume``."""
+    from oarpy.client import jobs
+    from oarpy.client.job_selection import parse_selection
+    from oarpy.client.session import open_session
+
+    selection = parse_selection(ids or (), arrays or (), condition)
+    with open_session("oarhold") as session:
+        done = jobs.hold(session, selection)
+    if as_json:
+        write(json_text({"action": "hold", "jobs": done}))
+    else:
+        write("".join(f"[{job}] Hold request was sent to the OAR server.\n" for job in done))
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oarhold")

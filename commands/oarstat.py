@@ -1,0 +1,174 @@
+"""``oarstat``: what jobs are doing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.job_reports import Question, Report
+from oarpy.client.optional_values import OptionalValueCommand
+from oarpy.client.rendering import write
+from oarpy.client.session import Session, open_session
+from oarpy.model.errors import UsageError
+
+app = typer.Typer(add_completion=False)
+
+OWN = ""
+"""The value of ``-u``, ``-j`` and ``--array`` given alone: the caller, the job one is in, every array."""
+
+
+class OarstatCommand(OptionalValueCommand):
+    """``-u``, ``-j`` and ``--array`` may come alone."""
+
+    optional_values: ClassVar[Mapping[str, str]] = {
+        "-j": "--job",
+        "--job": "--job",
+        "-u": "--user",
+        "--user": "--user",
+        "--array": "--array",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which report is wanted, and how it is rendered."""
+
+    full: bool
+    state: bool
+    as_json: bool
+    arrays: bool
+    compact: bool
+    events: bool
+    properties: bool
+    layout: str
+
+
+@app.command(cls=OarstatCommand)
+def oarstat(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="JOB_ID", help="Jobs to show; a word that is no number is a queue.")
+    ] = None,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-j", "--job", metavar="[ID]", help="Show this job, ended or not; alone: $OAR_JOB_ID; repeatable."
+        ),
+    ] = None,
+    full: Annotated[bool, typer.Option("-f", "--full", help="Show everything, as key = value lines.")] = False,
+    state: Annotated[bool, typer.Option("-s", "--state", help="Show the state alone, as ID: State.")] = False,
+    user: Annotated[
+        str | None, typer.Option("-u", "--user", metavar="[USER]", help="Show the jobs of this user; alone: yours.")
+    ] = None,
+    arrays: Annotated[
+        list[str] | None,
+        typer.Option("--array", metavar="[ID]", help="Show this array, ended or not, with its columns; repeatable."),
+    ] = None,
+    compact: Annotated[bool, typer.Option("-c", "--compact", help="Show an array on one line, as N@ARRAY.")] = False,
+    gantt: Annotated[
+        str | None, typer.Option("-g", "--gantt", metavar="'D1, D2'", help="Show who holds what between two dates.")
+    ] = None,
+    events: Annotated[bool, typer.Option("-e", "--events", help="Show the events of the jobs.")] = False,
+    properties: Annotated[
+        bool, typer.Option("-p", "--properties", help="Show the properties of the resources of the jobs.")
+    ] = False,
+    accounting: Annotated[
+        str | None, typer.Option("--accounting", metavar="'D1, D2'", help="Show consumption between two dates.")
+    ] = None,
+    condition: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="CONDITION", help="Show jobs, ended or not, that meet a condition on columns."),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="1|2|3|csv|ids", help="Text format; default $OAR_OARSTAT_OUTPUT_FORMAT, or 2."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+) -> None:
+    """Show jobs that have not ended, or the jobs asked for."""
+    from oarpy.client.job_table import DEFAULT_FORMAT, check_format
+
+    if gantt is not None and accounting is not None:
+        raise UsageError("--gantt and --accounting exclude each other")
+    chosen = check_format(layout or os.environ.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
+    view = View(full, state, as_json, arrays is not None, compact, events, properties, chosen)
+    if gantt is not None or accounting is not None:
+        _show_period(gantt, accounting, user, as_json=as_json)
+        return
+    question, queue = _question(words or [], jobs or [], arrays or [], condition)
+    with open_session("oarstat") as session:
+        _show_jobs(session, question, user, queue, view)
+
+
+def _question(
+    words: list[str], jobs: list[str], arrays: list[str], condition: str | None
+) -> tuple[Question, str | None]:
+    """Return which jobs are meant and the queue named, if any."""
+    from oarpy.client.job_selection import JobSelection, parse_condition, parse_ids
+
+    named = [word for word in words if word.isdigit()]
+    queues = [word for word in words if not word.isdigit()]
+    if len(queues) > 1:
+        raise UsageError(f"'{queues[1][:60]}' is not a job id", hint="a whole number above 0, or one queue")
+    if OWN in jobs:
+        if not os.environ.get("OAR_JOB_ID"):
+            raise UsageError("-j without a job id", hint="OAR_JOB_ID is not set, so no job is meant")
+        jobs = [*filter(None, jobs), os.environ["OAR_JOB_ID"]]
+    if condition is not None:
+        checked = parse_condition(condition)
+    selection = JobSelection(
+        parse_ids([*named, *jobs]),
+        parse_ids([array for array in arrays if array != OWN], "array"),
+        None if condition is None else checked,
+    )
+    return Question(selection), (queues[0] if queues else None)
+
+
+def _show_jobs(session: Session, question: Question, user: str | None, queue: str | None, view: View) -> None:
+    from oarpy.client import job_reports
+
+    whose = session.user if user == OWN else user
+    named = None if queue is None else job_reports.known_queue(session, queue)
+    _print(_report(session, Question(question.selection, whose, named), view))
+
+
+def _report(session: Session, question: Question, view: View) -> Report:
+    from oarpy.client import job_reports
+
+    if view.state:
+        return job_reports.states(session, question, as_json=view.as_json)
+    if view.events:
+        return job_reports.event_log(session, question, as_json=view.as_json)
+    if view.properties:
+        return job_reports.assigned_properties(session, question, as_json=view.as_json)
+    if view.full or view.as_json:
+        return job_reports.full(session, question, as_json=view.as_json, complete=view.full)
+    return job_reports.listing(session, question, view.layout, arrays=view.arrays, compact=view.compact)
+
+
+def _show_period(gantt: str | None, accounting: str | None, user: str | None, *, as_json: bool) -> None:
+    from oarpy.client import period_reports
+    from oarpy.client.periods import parse_period
+
+    period = parse_period(gantt if gantt is not None else accounting or "")
+    with open_session("oarstat") as session:
+        whose = session.user if user == OWN else user
+        show = period_reports.gantt if gantt is not None else period_reports.accounting
+        write(show(session, period, whose, as_json=as_json))
+
+
+def _print(report: Report) -> None:
+    write(report.text)
+    if report.failure is not None:
+        raise report.failure
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oarstat")

@@ -1,0 +1,53 @@
+"""Jobs as users name them on the command line: ids, ``--array ID``, ``--sql CONDITION``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.model.errors import UsageError
+from oarpy.store.job_scope import FILTER_COLUMNS, Condition, JobScope
+
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobSelection:
+    """What the user wrote: job ids and array ids as text, a condition on job columns (``""`` = none)."""
+
+    job_ids: tuple[int, ...] = ()
+    array_ids: tuple[int, ...] = ()
+    condition: Condition | None = None
+
+    def scope(self, *, live: bool) -> JobScope:
+        """Return the same as the store reads it."""
+        return JobScope(self.job_ids, self.array_ids, condition=self.condition, live=live)
+
+
+def parse_ids(words: Sequence[str], what: str = "job") -> tuple[int, ...]:
+    """Return the ids in ``words`` without repeats; ``what`` names them in the :class:`UsageError` of a wrong one."""
+    return tuple(dict.fromkeys(_parse_id(word, what) for word in words))
+
+
+def _parse_id(word: str, what: str) -> int:
+    if not (word.isascii() and word.isdigit()) or len(word) > 19 or not 0 < int(word) <= _LARGEST:
+        raise UsageError(f"'{word[:60]}' is not a {what} id", hint="a whole number above 0")
+    return int(word)
+
+
+def parse_condition(text: str) -> Condition:
+    """Check a condition on job columns; raise :class:`UsageError` unless it is a plain filter."""
+    from oarpy.admission.filters import compile_filter
+
+    return compile_filter(text, FILTER_COLUMNS).sql
+
+
+def parse_selection(ids: Sequence[str], arrays: Sequence[str], condition: str | None) -> JobSelection:
+    """Read the selection of a command that acts on jobs; raise :class:`UsageError` when there is none."""
+    if not ids and not arrays and condition is None:
+        raise UsageError("no job given", hint="give job ids, --array ID or --sql CONDITION")
+    if condition is not None and (ids or arrays):
+        raise UsageError("--sql and ids exclude each other", hint="write job_id IN (...) in the condition")
+    return JobSelection(
+        parse_ids(ids), parse_ids(arrays, "array"), None if condition is None else parse_condition(condition)
+    )

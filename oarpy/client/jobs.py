@@ -1,0 +1,133 @@
+"""Acting on jobs: delete, signal, hold, release.
+
+All or nothing: every job named is checked first, in the transaction that acts, and one that is unknown, somebody
+else's or in the wrong state stops the whole request before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Collection, Sequence
+
+from oarpy.client.job_selection import JobSelection
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.store import job_requests, kill_requests
+from oarpy.store.job_requests import JobHandle
+
+
+def delete(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """Ask for the end of the selected jobs and return their ids. Asking twice changes nothing.
+
+    Raises :class:`NotFound`, :class:`NotAllowed`, or :class:`OarpyError` when a job has already ended.
+    """
+    with session.connection.transaction():
+        job_ids = _ids(_checked(session, selection, lambda job: None))
+        kill_requests.ask(session.connection, job_ids, session.user, "oardel")
+    return job_ids
+
+
+def send_signal(session: Session, selection: JobSelection, number: int) -> tuple[int, ...]:
+    """Ask for signal ``number`` to be sent to the selected jobs, which must run; return their ids."""
+    with session.connection.transaction():
+        job_ids = _ids(_checked(session, selection, _in_state({JobState.RUNNING}, "cannot get a signal")))
+        kill_requests.signal(session.connection, [(job, number) for job in job_ids], session.user, f"SIGNAL_{number}")
+    return job_ids
+
+
+def checkpoint(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """Ask for each selected job, which must run, to get its own checkpoint signal; return their ids."""
+    with session.connection.transaction():
+        jobs = _checked(session, selection, _in_state({JobState.RUNNING}, "cannot be checkpointed"))
+        signals = [(job.job_id, job.checkpoint_signal) for job in jobs]
+        kill_requests.signal(session.connection, signals, session.user, "CHECKPOINT")
+    return _ids(jobs)
+
+
+def hold(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """Keep the selected jobs, which must wait, from being scheduled; return their ids."""
+    allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be held: only a waiting job can")
+    return _move(session, selection, allowed, JobState.WAITING, JobState.HOLD, "HOLD_WAITING_JOB")
+
+
+def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """Let the selected jobs, which must be held, be scheduled again; return their ids."""
+    allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be resumed: only a held job can")
+    return _move(session, selection, allowed, JobState.HOLD, JobState.WAITING, "RESUME_JOB")
+
+
+def parse_signal(text: str) -> int:
+    """Return the number of a signal given as ``10``, ``USR1`` or ``SIGUSR1``; raise :class:`UsageError`."""
+    name = text.strip().upper()
+    if re.fullmatch(r"[0-9]{1,3}", name) and 1 <= int(name) <= 64:
+        return int(name)
+    known = {member.name: member.value for member in signal.Signals}
+    number = known.get(name) or known.get(f"SIG{name}")
+    if number is None:
+        raise UsageError(f"'{text[:40]}' is not a signal", hint="a name such as USR1, or a number from 1 to 64")
+    return number
+
+
+Check = Callable[[JobHandle], "str | None"]
+"""Says why a job cannot be acted on, None if it can."""
+
+
+def _in_state(allowed: Collection[JobState], complaint: str) -> Check:
+    return lambda job: None if job.state in allowed else f"job {job.job_id} is {job.state} and {complaint}"
+
+
+def _move(
+    session: Session, selection: JobSelection, check: Check, source: JobState, target: JobState, event: str
+) -> tuple[int, ...]:
+    with session.connection.transaction():
+        jobs = _checked(session, selection, check)
+        moving = [job.job_id for job in jobs if job.state == source]
+        job_requests.move(session.connection, moving, source, target)
+        kill_requests.log(session.connection, moving, session.user, event)
+    return _ids(jobs)
+
+
+def _checked(session: Session, selection: JobSelection, check: Check) -> tuple[JobHandle, ...]:
+    """Lock the selected jobs and return them, or raise what is wrong with the first that cannot be acted on.
+
+    Named jobs must all be there and live; of arrays and conditions the live jobs are meant.
+    """
+    jobs = job_requests.lock(session.connection, selection.scope(live=selection.condition is not None))
+    _require_all_found(selection, jobs)
+    for job in jobs:
+        session.require_owner(job.user, f"job {job.job_id}")
+    named = set(selection.job_ids)
+    live = tuple(job for job in jobs if job.state not in FINAL_STATES)
+    for job in jobs:
+        if job.state in FINAL_STATES and job.job_id in named:
+            raise OarpyError(f"job {job.job_id} has already ended ({job.state})", hint="nothing was done")
+    if not live:
+        raise OarpyError("every job of the array has already ended", hint="nothing was done")
+    for job in live:
+        if complaint := check(job):
+            raise OarpyError(complaint, hint="nothing was done")
+    return live
+
+
+def _require_all_found(selection: JobSelection, jobs: Sequence[JobHandle]) -> None:
+    if selection.condition is not None:
+        if not jobs:
+            raise NotFound("no live job meets the condition", hint="oarstat --sql shows what does")
+        return
+    require_known(selection, {job.job_id for job in jobs}, {job.array_id for job in jobs})
+
+
+def require_known(selection: JobSelection, job_ids: Collection[int], array_ids: Collection[int]) -> None:
+    """Raise :class:`NotFound` naming every id of ``selection`` that is not among those found."""
+    for what, wanted, found in (("job", selection.job_ids, job_ids), ("array", selection.array_ids, array_ids)):
+        missing = [str(one) for one in wanted if one not in found]
+        if missing:
+            plural = "s" if len(missing) > 1 else ""
+            verb = "do not exist" if plural else "does not exist"
+            raise NotFound(f"{what}{plural} {', '.join(missing)} {verb}", hint="oarstat lists the jobs")
+
+
+def _ids(jobs: Sequence[JobHandle]) -> tuple[int, ...]:
+    return tuple(job.job_id for job in jobs)

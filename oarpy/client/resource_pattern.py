@@ -1,0 +1,112 @@
+"""Resources in one line: ``/host=node[1-4]/cpu={2}/core={4}``.
+
+Levels go from the outside in. ``name={n}`` makes n of the level in each parent, numbered through the whole cluster
+after the highest number in use. ``name=SET`` names them: a ClusterShell node set such as ``node[1-4,7]``; under a
+parent level the names are dealt out evenly, in order. The innermost level makes the resources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oarpy.model.errors import UsageError
+
+LARGEST = 1_000_000
+"""Most resources made at once."""
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_COUNT = re.compile(r"\{(\d{1,7})\}", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternLevel:
+    """``name={count}`` when ``names`` is empty, else ``name=SET``."""
+
+    name: str
+    count: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The type a new column for this level gets."""
+        return "integer" if all(_NUMBER.fullmatch(name) for name in self.names) else "text"
+
+
+Row = dict[str, "int | str"]
+"""The values of one resource, by level."""
+
+
+def parse_pattern(text: str) -> tuple[PatternLevel, ...]:
+    """Read a pattern; raise :class:`UsageError` naming the level that is wrong."""
+    body = text.strip().removeprefix("/")
+    if not body:
+        raise UsageError("empty resource pattern", hint="for example /host=node[1-4]/cpu={2}/core={4}")
+    levels = tuple(_level(part, text) for part in body.split("/"))
+    names = [level.name for level in levels]
+    if len(set(names)) < len(names):
+        raise UsageError(f"level named twice in '{text[:80]}'", hint="each level once, outermost first")
+    return levels
+
+
+def _level(part: str, text: str) -> PatternLevel:
+    name, equals, value = (piece.strip() for piece in part.partition("="))
+    if not _NAME.fullmatch(name) or not equals or not value:
+        raise UsageError(f"'{part[:60]}' in '{text[:80]}' is no level", hint="write name={count} or name=node[1-4]")
+    if found := _COUNT.fullmatch(value):
+        if not 0 < int(found[1]) <= LARGEST:
+            raise UsageError(f"level '{name}' of {value} is out of range", hint=f"1 to {LARGEST}")
+        return PatternLevel(name, int(found[1]))
+    if "{" in value or "}" in value:
+        raise UsageError(f"'{value[:60]}' of level '{name}' is no count", hint="write {4} for 4 in each parent")
+    names = node_names(value)
+    return PatternLevel(name, len(names), names)
+
+
+def node_names(text: str) -> tuple[str, ...]:
+    """Return the names in a ClusterShell node set, in its order; raise :class:`UsageError` when it is none."""
+    from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+    if len(text) > 10_000 or not text.isascii() or not text.isprintable():
+        raise UsageError(f"'{text[:60]}' is not a set of names", hint="for example node[1-4]")
+    if re.search(r"[@*?!&^]", text) or any(len(number) > 6 for number in re.findall(r"\d+-(\d+)", text)):
+        # groups and wildcards belong to ClusterShell's own configuration; a huge range would fill the memory
+        raise UsageError(f"'{text[:60]}' is not a plain set of names", hint="for example node[1-4],login")
+    try:
+        found = tuple(NodeSet(text))
+    except NodeSetException as error:
+        raise UsageError(f"'{text[:60]}' is not a set of names: {error}", hint="for example node[1-4]") from None
+    if not 0 < len(found) <= LARGEST:
+        raise UsageError(f"'{text[:60]}' names {len(found)} nodes", hint=f"1 to {LARGEST}")
+    return found
+
+
+def expand(levels: tuple[PatternLevel, ...], highest: Mapping[str, int]) -> list[Row]:
+    """Return a row for each innermost block; ``highest`` is the highest number in use for each numbered level."""
+    rows: list[Row] = [{}]
+    for level in levels:
+        if level.names:
+            rows = _named(level, rows)
+        else:
+            first = highest.get(level.name, 0) + 1
+            if len(rows) * level.count > LARGEST:
+                raise UsageError(f"the pattern makes over {LARGEST} resources", hint="add them in parts")
+            rows = [
+                {**row, level.name: first + place * level.count + index}
+                for place, row in enumerate(rows)
+                for index in range(level.count)
+            ]
+    return rows
+
+
+def _named(level: PatternLevel, parents: list[Row]) -> list[Row]:
+    share, rest = divmod(len(level.names), len(parents))
+    if rest:
+        raise UsageError(
+            f"{len(level.names)} names of level '{level.name}' cannot be dealt out to {len(parents)} parents evenly",
+            hint="give a multiple",
+        )
+    values = [int(name) if level.kind == "integer" else name for name in level.names]
+    return [{**parents[place // share], level.name: value} for place, value in enumerate(values)]

@@ -1,0 +1,102 @@
+"""Consumption by window, user, project and queue: counting ended jobs once, and reading the sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.store.database import Connection
+
+# One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that
+# another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
+_ACCOUNT = """
+    WITH picked AS MATERIALIZED (
+        SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime
+        FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted
+        ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+    ), sized AS (
+        SELECT p.*, (SELECT count(*) FROM assigned_resources a JOIN resources r USING (resource_id)
+                     WHERE a.job_id = p.job_id AND r.type = 'default') AS resources
+        FROM picked p
+        WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at
+    ), spans AS (
+        SELECT user_name, project, queue_name, resources, 'USED' AS consumption_type,
+               extract(epoch FROM started_at) AS begin, extract(epoch FROM ended_at) AS finish
+        FROM sized WHERE resources > 0
+        UNION ALL
+        SELECT user_name, project, queue_name, resources, 'ASKED',
+               extract(epoch FROM started_at), extract(epoch FROM started_at) + extract(epoch FROM walltime)
+        FROM sized WHERE resources > 0
+    ), shares AS (
+        SELECT number, user_name, project, queue_name, consumption_type,
+               round(resources * (least(finish, (number + 1) * %(window)s) - greatest(begin, number * %(window)s)))
+                   AS consumption
+        FROM spans, generate_series(floor(begin / %(window)s)::bigint, ceil(finish / %(window)s)::bigint - 1) AS number
+    ), summed AS (
+        INSERT INTO accounting AS a
+            (window_start, window_stop, user_name, project, queue_name, consumption_type, consumption)
+        SELECT to_timestamp(number * %(window)s), to_timestamp((number + 1) * %(window)s), user_name, project,
+               queue_name, consumption_type, sum(consumption)
+        FROM shares
+        GROUP BY number, user_name, project, queue_name, consumption_type
+        ORDER BY number, user_name, project, queue_name, consumption_type
+        ON CONFLICT (window_start, window_stop, user_name, project, queue_name, consumption_type)
+            DO UPDATE SET consumption = a.consumption + excluded.consumption
+    ), marked AS (
+        UPDATE jobs j SET accounted = true FROM picked p WHERE j.job_id = p.job_id RETURNING j.job_id
+    )
+    SELECT count(*) FROM marked
+"""
+
+_CONSUMPTION = """
+    SELECT user_name, project,
+           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'ASKED'), 0)::bigint,
+           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'USED'), 0)::bigint,
+           extract(epoch FROM min(window_start))::bigint, extract(epoch FROM max(window_stop))::bigint
+    FROM accounting
+    WHERE window_start < %(end)s AND window_stop > %(begin)s AND (%(user)s::text IS NULL OR user_name = %(user)s)
+    GROUP BY user_name, project
+    ORDER BY user_name, project
+"""
+
+_FORGET_SUMS = "DELETE FROM accounting"
+_FORGET_MARKS = "UPDATE jobs SET accounted = false WHERE accounted"
+_DELETE_BEFORE = "DELETE FROM accounting WHERE window_stop <= %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """Resource-seconds asked and used by a user in a project, within the windows from ``first`` to ``last`` (epoch)."""
+
+    user: str
+    project: str
+    asked: int
+    used: int
+    first: int
+    last: int
+
+
+def account(connection: Connection, window: int, limit: int) -> int:
+    """Add up to ``limit`` ended jobs to the sums of aligned windows of ``window`` seconds; return how many."""
+    row = connection.execute(_ACCOUNT, {"window": window, "limit": limit}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def consumption(
+    connection: Connection, begin: datetime, end: datetime, user: str | None = None
+) -> tuple[Consumption, ...]:
+    """Return the sums of the windows that meet ``begin`` to ``end``, of one user or of all."""
+    rows = connection.execute(_CONSUMPTION, {"begin": begin, "end": end, "user": user}).fetchall()
+    return tuple(Consumption(*row) for row in rows)
+
+
+def forget(connection: Connection) -> None:
+    """Drop all sums and mark every ended job as not counted yet."""
+    connection.execute(_FORGET_SUMS)
+    connection.execute(_FORGET_MARKS)
+
+
+def delete_before(connection: Connection, moment: datetime) -> int:
+    """Drop the sums of windows that ended before ``moment`` and return how many rows there were."""
+    return connection.execute(_DELETE_BEFORE, (moment,)).rowcount

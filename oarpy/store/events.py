@@ -1,0 +1,56 @@
+"""Reading the log of events, of jobs and of nodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at ``at`` (epoch seconds) to a job, to nodes, or to both."""
+
+    event_id: int
+    at: float
+    type: str
+    job_id: int | None
+    hosts: tuple[str, ...]
+    description: str
+
+
+_OF_JOBS = """
+    SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description
+    FROM event_logs WHERE job_id = ANY(%s) ORDER BY event_id
+"""
+
+# The newest first, from the index on the date; without hosts, every event that names some.
+_OF_HOSTS = """
+    SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description
+    FROM event_logs
+    WHERE CASE WHEN %(all)s THEN hosts <> '{}' ELSE hosts && %(hosts)s::text[] END
+      AND at >= coalesce(%(since)s::timestamptz, '-infinity')
+    ORDER BY at DESC, event_id DESC LIMIT %(limit)s
+"""
+
+
+def job_events(connection: Connection, job_ids: Sequence[int]) -> dict[int, tuple[Event, ...]]:
+    """Return the events of each job that has some, oldest first."""
+    found: dict[int, list[Event]] = defaultdict(list)
+    for number, at, kind, job, hosts, text in connection.execute(_OF_JOBS, [list(job_ids)]):
+        found[job].append(Event(number, at, kind, job, tuple(hosts), text))
+    return {job: tuple(events) for job, events in found.items()}
+
+
+def host_events(
+    connection: Connection, hosts: Sequence[str] | None, since: datetime | None, limit: int | None
+) -> tuple[Event, ...]:
+    """Return events of ``hosts`` (None: of any), oldest first: the last ``limit`` (None: all) from ``since`` on."""
+    values = {"all": hosts is None, "hosts": list(hosts or ()), "since": since, "limit": limit}
+    rows = connection.execute(_OF_HOSTS, values).fetchall()
+    return tuple(
+        Event(number, at, kind, job, tuple(hosts), text) for number, at, kind, job, hosts, text in reversed(rows)
+    )

@@ -1,0 +1,155 @@
+"""Everything known of jobs, for ``oarstat -f`` and ``oarstat -J``: a fixed number of queries, however many jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from psycopg.sql import SQL
+
+from oarpy.model.request import Group, Level, ResourceRequest
+from oarpy.store.database import Connection
+from oarpy.store.events import Event, job_events
+from oarpy.store.job_scope import JobScope
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One row of ``jobs`` and its submission. Times are epoch seconds, ``walltime`` seconds."""
+
+    job_id: int
+    submission_id: int
+    array_id: int
+    array_index: int
+    name: str
+    user: str
+    project: str
+    queue: str
+    kind: str
+    types: Sequence[str]
+    properties: str
+    command: str
+    directory: str
+    stdout: str
+    stderr: str
+    reservation: str
+    reservation_start: float | None
+    resubmit_of: int | None
+    state: str
+    message: str
+    walltime: int | None
+    exit_status: int | None
+    submitted: float
+    started: float | None
+    ended: float | None
+    initial_request: str
+    verdict: str
+    reason: str
+    predicted: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetails:
+    """A job with what hangs on it. ``dependencies`` are ``(required job, outcome)``."""
+
+    row: JobRow
+    requests: tuple[ResourceRequest, ...]
+    resource_ids: tuple[int, ...]
+    hosts: tuple[str, ...]
+    reserved_ids: tuple[int, ...]
+    dependencies: tuple[tuple[int, str], ...]
+    events: tuple[Event, ...]
+
+
+_JOBS = """
+    SELECT j.job_id, j.submission_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name,
+           j.kind, j.types, j.properties, j.command, j.launching_directory, j.stdout_path, j.stderr_path,
+           coalesce(j.reservation_state, 'None'), extract(epoch FROM j.reservation_start)::float8, j.resubmit_of,
+           j.state, j.message, extract(epoch FROM j.walltime)::bigint, j.exit_status,
+           extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
+           extract(epoch FROM j.ended_at)::float8, s.initial_request,
+           coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8
+    FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
+                LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+    WHERE {where}
+    ORDER BY j.job_id
+"""
+
+# Held now or held until the job ended, with the nodes in their order.
+_ASSIGNED = """
+    SELECT a.job_id, array_agg(a.resource_id ORDER BY a.resource_id),
+           array_agg(DISTINCT r.network_address) FILTER (WHERE r.network_address IS NOT NULL)
+    FROM assigned_resources a JOIN resources r ON r.resource_id = a.resource_id
+    WHERE a.job_id = ANY(%s)
+    GROUP BY a.job_id
+"""
+
+_RESERVED = """
+    SELECT job_id, array_agg(resource_id ORDER BY resource_id) FROM reserved_resources
+    WHERE job_id = ANY(%s) GROUP BY job_id
+"""
+
+_DEPENDENCIES = """
+    SELECT job_id, required_job_id, outcome FROM job_dependencies WHERE job_id = ANY(%s) ORDER BY 1, 2
+"""
+
+# One row a group, its levels as two arrays, outermost first.
+_REQUESTS = """
+    SELECT m.submission_id, m.position, extract(epoch FROM m.walltime)::bigint, g.filter,
+           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position)
+    FROM moldable_descriptions m
+        JOIN resource_groups g ON g.moldable_id = m.moldable_id
+        JOIN resource_descriptions d ON d.group_id = g.group_id
+    WHERE m.submission_id = ANY(%s)
+    GROUP BY m.moldable_id, g.group_id
+    ORDER BY m.submission_id, m.position, g.position
+"""
+
+_ENVIRONMENTS = """
+    SELECT j.job_id, s.environment FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
+    WHERE j.job_id = ANY(%s)
+"""
+
+
+def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
+    """Return the jobs of ``scope`` in order of id with all that hangs on them."""
+    where, values = scope.where()
+    cursor = connection.execute(SQL(_JOBS).format(where=where), values)
+    rows = [JobRow(*row) for row in cursor.fetchall()]
+    ids = [row.job_id for row in rows]
+    assigned = {job: (tuple(some), tuple(hosts or ())) for job, some, hosts in connection.execute(_ASSIGNED, [ids])}
+    reserved = {job: tuple(some) for job, some in connection.execute(_RESERVED, [ids])}
+    required: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for job, other, outcome in connection.execute(_DEPENDENCIES, [ids]):
+        required[job].append((other, outcome))
+    requests = _requests(connection, {row.submission_id for row in rows})
+    events = job_events(connection, ids)
+    return tuple(
+        JobDetails(
+            row,
+            requests.get(row.submission_id, ()),
+            *assigned.get(row.job_id, ((), ())),
+            reserved.get(row.job_id, ()),
+            tuple(required[row.job_id]),
+            events.get(row.job_id, ()),
+        )
+        for row in rows
+    )
+
+
+def _requests(connection: Connection, submissions: Iterable[int]) -> dict[int, tuple[ResourceRequest, ...]]:
+    alternatives: dict[int, dict[int, tuple[int, list[Group]]]] = defaultdict(dict)
+    for submission, position, walltime, condition, names, counts in connection.execute(_REQUESTS, [list(submissions)]):
+        levels = tuple(Level(name, count) for name, count in zip(names, counts, strict=True))
+        _, groups = alternatives[submission].setdefault(position, (walltime, []))
+        groups.append(Group(levels, condition))
+    return {
+        submission: tuple(ResourceRequest(tuple(groups), walltime) for walltime, groups in found.values())
+        for submission, found in alternatives.items()
+    }
+
+
+def environments(connection: Connection, job_ids: Sequence[int]) -> dict[int, Mapping[str, str]]:
+    """Return the environment each job was submitted in."""
+    return dict(connection.execute(_ENVIRONMENTS, [list(job_ids)]).fetchall())

@@ -1,0 +1,45 @@
+"""What users ask to be done with jobs: kill them, signal them, hold them, release them. Set-wise, each row locked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg.sql import SQL
+
+from oarpy.store.database import Connection
+from oarpy.store.job_scope import JobScope
+
+
+@dataclass(frozen=True, slots=True)
+class JobHandle:
+    """What must be known of a job to decide whether somebody may act on it. ``checkpoint_signal`` is a number."""
+
+    job_id: int
+    array_id: int
+    user: str
+    state: str
+    kind: str
+    checkpoint_signal: int
+
+
+# In order of id, as every other writer locks them, so that two requests never wait for each other.
+_HANDLES = """
+    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal
+    FROM jobs j WHERE {where} ORDER BY j.job_id FOR NO KEY UPDATE
+"""
+
+# Waiting to Hold, or back; what has moved on meanwhile stays.
+_MOVE = "UPDATE jobs SET state = %s WHERE job_id = ANY(%s) AND state = %s"
+
+
+def lock(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
+    """Return the jobs of ``scope`` in order of id, locked until the end of the transaction."""
+    where, values = scope.where()
+    rows = connection.execute(SQL(_HANDLES).format(where=where), values).fetchall()
+    return tuple(JobHandle(*row) for row in rows)
+
+
+def move(connection: Connection, job_ids: Sequence[int], source: str, target: str) -> None:
+    """Move the jobs that are in state ``source`` to ``target``."""
+    connection.execute(_MOVE, (target, list(job_ids), source))

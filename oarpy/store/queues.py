@@ -1,0 +1,57 @@
+"""Queues: their priority, policy and whether their jobs are scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue; the highest ``priority`` is served first, jobs of one that is not ``active`` wait."""
+
+    name: str
+    priority: int
+    policy: str
+    active: bool
+
+
+_QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
+_ADD = "INSERT INTO queues (queue_name, priority, policy) VALUES (%s, %s, %s)"
+_CHANGE = "UPDATE queues SET priority = %s, policy = %s WHERE queue_name = %s"
+_ACTIVATE = "UPDATE queues SET active = %s WHERE queue_name = ANY(%s)"
+_REMOVE = "DELETE FROM queues WHERE queue_name = %s"
+_USER = "SELECT job_id FROM jobs WHERE queue_name = %s LIMIT 1"
+
+
+def queues(connection: Connection) -> tuple[Queue, ...]:
+    """Return every queue, highest priority first."""
+    return tuple(Queue(*row) for row in connection.execute(_QUEUES).fetchall())
+
+
+def add(connection: Connection, queue: Queue) -> None:
+    """Add a queue, active."""
+    connection.execute(_ADD, (queue.name, queue.priority, queue.policy))
+
+
+def change(connection: Connection, queue: Queue) -> None:
+    """Give a queue another priority and policy."""
+    connection.execute(_CHANGE, (queue.priority, queue.policy, queue.name))
+
+
+def activate(connection: Connection, names: Sequence[str], active: bool) -> None:
+    """Open or close queues."""
+    connection.execute(_ACTIVATE, (active, list(names)))
+
+
+def user(connection: Connection, name: str) -> int | None:
+    """Return a job of the queue, ended or not; None if there never was one."""
+    row = connection.execute(_USER, (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Remove a queue that no job is in."""
+    connection.execute(_REMOVE, (name,))
