@@ -89,6 +89,20 @@ def database_url(as_json: Json = False) -> None:
     write(json_text({"url": url}) if as_json else f"{url}\n")
 
 
+@database.command("query")
+def database_query(
+    statement: Annotated[str, typer.Argument(metavar="SQL", help="One query; nothing can be changed by it.")],
+    as_json: Json = False,
+) -> None:
+    """Run a query, for example over the views of schema oar_report, and print its rows."""
+    from oarpy.client.queries import query
+    from oarpy.client.session import open_session
+
+    with open_session("oarpy db query") as session:
+        found = query(session, statement)
+    write(found.json() if as_json else found.text())
+
+
 @settings.command("show")
 def config_show(as_json: Json = False) -> None:
     """Print every setting and where its value comes from; passwords are hidden."""
@@ -156,6 +170,16 @@ def generate(
     from oarpy.simulation.generate import run_generate
 
     raise typer.Exit(run_generate(kind, procs, jobs=jobs, seed=seed, output=output))
+
+
+@app.command()
+def demo(
+    directory: Annotated[Path, typer.Option("--directory", help="Where the demo cluster lives.")] = Path(".oarpy/demo"),
+) -> None:
+    """Run the main job of a batch scheduler for real on this machine, print the transcript, stop cleanly."""
+    from oarpy.client.demo import run_demo
+
+    run_demo(directory.resolve())
 
 
 @app.command()

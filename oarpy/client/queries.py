@@ -1,0 +1,37 @@
+"""SQL of an analyst or an admin, run so that nothing can change, and its rows as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarpy.client.rendering import Column, Table, json_text
+from oarpy.client.session import Session
+from oarpy.store.query import read_only
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The answer to a query."""
+
+    names: tuple[str, ...]
+    values: list[tuple[object, ...]]
+
+    def text(self) -> str:
+        """Return an aligned table; NULL is empty."""
+        rows = tuple(tuple("" if value is None else str(value) for value in row) for row in self.values)
+        return Table(tuple(map(Column, self.names)), rows).text()
+
+    def json(self) -> str:
+        """Return an array of objects, one a row; what JSON does not know is a string."""
+        return json_text(
+            [{name: _plain(value) for name, value in zip(self.names, row, strict=True)} for row in self.values]
+        )
+
+
+def query(session: Session, statement: str) -> Rows:
+    """Run one query in a read-only transaction. Raises :class:`oarpy.model.errors.UsageError` when it fails."""
+    return Rows(*read_only(session.connection, statement))
+
+
+def _plain(value: object) -> str | int | float | bool | None:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,22 @@
+"""A statement that somebody typed, run so that it can only read."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+from oarpy.model.errors import UsageError
+from oarpy.store.database import Connection
+
+
+def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Run ``statement`` in a read-only transaction: (column names, rows). Raises :class:`UsageError` when it fails."""
+    try:
+        with connection.transaction():
+            connection.execute("SET TRANSACTION READ ONLY")
+            cursor = connection.execute(sql.SQL(statement))
+            if cursor.description is None:
+                raise UsageError("the statement returns no rows", hint="only queries, such as SELECT")
+            return tuple(column.name for column in cursor.description), cursor.fetchall()
+    except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
+        raise UsageError(f"the query failed: {str(error).splitlines()[0]}") from error
