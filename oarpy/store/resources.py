@@ -98,7 +98,7 @@ _NODES = """
 
 _INSERT = """
     INSERT INTO resources ({columns})
-    SELECT * FROM unnest({arrays}) WITH ORDINALITY AS given ({columns}, place) ORDER BY place
+    SELECT {columns} FROM unnest({arrays}) WITH ORDINALITY AS given ({columns}, place) ORDER BY place
     RETURNING resource_id
 """
 
