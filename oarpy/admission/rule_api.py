@@ -32,6 +32,7 @@ from oarpy.admission import filters
 from oarpy.admission.site import Site
 from oarpy.admission.submission import FIELDS, Submission, checked
 from oarpy.model.durations import parse_duration
+from oarpy.model.errors import UsageError
 from oarpy.model.request import Group
 
 MAXIMUM_NOTES = 100
@@ -131,7 +132,7 @@ class RuleApi:
         """AND ``sql`` to the property filter, once."""
         filters.check_condition(sql)
         if not filters.holds_condition(self.submission.properties, sql):
-            self.submission.properties = filters.join_conditions(self.submission.properties, sql)
+            self.submission.properties = _joined(self.submission.properties, sql)
 
     def restrict_groups(self, sql: str, unless_named: str | None = None) -> None:
         """AND ``sql``, once, to the filter of every resource group, or of those that do not name a property."""
@@ -141,7 +142,7 @@ class RuleApi:
             named = unless_named is not None and names_property(group.filter, unless_named)
             if named or filters.holds_condition(group.filter, sql):
                 return group
-            return dataclasses.replace(group, filter=filters.join_conditions(group.filter, sql))
+            return dataclasses.replace(group, filter=_joined(group.filter, sql))
 
         self.submission.alternatives = tuple(
             dataclasses.replace(request, groups=tuple(map(restricted, request.groups)))
@@ -171,6 +172,16 @@ class RuleApi:
             else request
             for place, request in enumerate(self.submission.alternatives)
         )
+
+
+def _joined(condition: str, addition: str) -> str:
+    """AND two filters; refuse a user's filter that is only just short and shallow enough by itself."""
+    joined = filters.join_conditions(condition, addition)
+    try:
+        filters.check_condition(joined)
+    except UsageError as error:
+        raise Refusal(f"{error.message} once '{addition}' is added, shorten it") from None
+    return joined
 
 
 def names_property(sql: str, name: str) -> bool:

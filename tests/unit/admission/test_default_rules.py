@@ -60,6 +60,13 @@ def test_a_reservation_in_the_besteffort_queue_is_refused_like_the_type() -> Non
         RuleSet(default_rules()).run(submission, FixedSite())
 
 
+@pytest.mark.parametrize("properties", ["cpu = 1 OR " * 908 + "cpu = 1", "NOT " * 98 + "cpu = 1"], ids=["long", "deep"])
+def test_a_filter_that_has_no_room_for_the_rules_is_the_users_to_shorten(properties: str) -> None:
+    submission = Submission("ann", properties=properties)
+    with pytest.raises(RefusedByRule, match=r"once '.*' is added, shorten it \(admission rule "):
+        RuleSet(default_rules()).run(submission, FixedSite())
+
+
 def test_lines_for_type_checkers_are_left_out_and_others_keep_their_numbers() -> None:
     rule = read_rule("x", 3, "# Does it.\n# enabled: no\nrefuse('no')\n# mypy: ignore-errors\n")
     assert (rule.text, rule.enabled, rule.priority) == ("# Does it.\n# enabled: no\nrefuse('no')\n", False, 3)
