@@ -96,13 +96,20 @@ class Trace:
 
 
 class RefusedByRule(AdmissionRefused):
-    """A rule refused the submission, or failed, at ``line``; ``trace`` tells what ran before."""
+    """A rule refused the submission, or failed, at ``line``; ``trace`` tells what ran before.
 
-    def __init__(self, message: str, *, hint: str, rule: str, line: int | None, trace: Trace) -> None:
+    ``timed_out`` says that the rule was interrupted, perhaps in the middle of a question to the site: a database
+    connection behind it may be in the middle of a query and must not be used again.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str, rule: str, line: int | None, trace: Trace, timed_out: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.rule = rule
         self.line = line
         self.trace = trace
+        self.timed_out = timed_out
 
 
 class RuleSet:
@@ -153,7 +160,7 @@ def _apply(rule: Rule, submission: Submission, site: Site, trace: Trace, limits:
     def action() -> None:
         exec(compiled(rule.name, rule.text), api.namespace())
 
-    refusal, line, hint = "", None, f"admission rule {rule.name}"
+    refusal, line, hint, timed_out = "", None, f"admission rule {rule.name}", False
     try:
         limits.run(action, time_limit)
     except (KeyboardInterrupt, Unreachable):
@@ -161,6 +168,7 @@ def _apply(rule: Rule, submission: Submission, site: Site, trace: Trace, limits:
     except Refusal as error:
         refusal, line = str(error) or "refused", _line(error, rule.name)
     except BaseException as error:
+        timed_out = isinstance(error, TimeExceeded)
         line = _line(error, rule.name)
         place = f"admission rule {rule.name} failed at line {line}" if line else f"admission rule {rule.name} failed"
         refusal, hint = f"{place}: {_reason(error, time_limit)}", "tell the administrators"
@@ -175,7 +183,7 @@ def _apply(rule: Rule, submission: Submission, site: Site, trace: Trace, limits:
         )
     )
     if refusal:
-        raise RefusedByRule(refusal, hint=hint, rule=rule.name, line=line, trace=trace) from None
+        raise RefusedByRule(refusal, hint=hint, rule=rule.name, line=line, trace=trace, timed_out=timed_out) from None
 
 
 def _changes(before: Submission, after: Submission) -> tuple[Change, ...]:

@@ -122,6 +122,7 @@ def test_a_mistake_in_a_rule_refuses_with_its_name_and_line(text: str, line: int
     assert part in str(error)
     assert (error.rule, error.line) == ("mine", line)
     assert error.hint == "tell the administrators"
+    assert not error.timed_out
 
 
 def test_a_text_that_python_cannot_read_at_all() -> None:
@@ -137,7 +138,9 @@ def test_a_text_that_python_cannot_read_at_all() -> None:
     ],
 )
 def test_a_rule_that_never_ends_is_interrupted(text: str) -> None:
-    assert "ran longer than 0.05 s" in str(refused(text, time_limit=0.05))
+    error = refused(text, time_limit=0.05)
+    assert "ran longer than 0.05 s" in str(error)
+    assert error.timed_out
 
 
 def test_an_exit_out_of_the_api_refuses_too() -> None:
