@@ -38,6 +38,10 @@ class GroupMatcher:
         """Return the resources to take among ``free``, 0 when the group does not fit."""
         return 0 if self.reason else _match(self.tree, self.counts, free)
 
+    def fits(self, free: int) -> bool:
+        """Tell whether :meth:`match` finds something."""
+        return bool(self.match(free))
+
 
 def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
     if tree.singles:
@@ -87,6 +91,10 @@ class RequestMatcher:
         self.usable = usable
         self.least = sum(_least(group.tree, group.counts) for group in self.groups)
         """No fewer resources than this will do."""
+
+    def may_fit(self, free: int) -> bool:
+        """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""
+        return all(group.fits(free) for group in self.groups)
 
     def match(self, free: int) -> int:
         """Return the resources to take among ``free``, 0 when the request does not fit."""

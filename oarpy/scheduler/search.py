@@ -71,16 +71,27 @@ class Search:
         fitted: float | None = None
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest or instant == start):
-            claim = self._claim(views, option, instant)
+            claim = self._next(views, option, instant, latest)
             if claim is None:
-                instant = _next(views, instant)
-                continue
-            fitted = instant if fitted is None else fitted
+                break
+            fitted = claim.start if fitted is None else fitted
             excess = self._excess(gantt, demand, claim)
             if excess is None:
                 return claim, fitted
             instant = excess if excess < float("inf") else None
         return None, fitted
+
+    def _next(self, views: Sequence[Timeline], option: Option, start: float, latest: float | None) -> Claim | None:
+        """Return the first placement that resources allow at ``start``, or later and before ``latest``."""
+        if len(views) == 1:
+            fit = views[0].first_fit(start, option.walltime + self._security, option.matcher, latest)
+            return Claim(fit[0], option.walltime, fit[1]) if fit else None
+        instant: float | None = start
+        while instant is not None and (latest is None or instant < latest or instant == start):
+            if claim := self._claim(views, option, instant):
+                return claim
+            instant = _after(views, instant)
+        return None
 
     def _claim(self, views: Sequence[Timeline], option: Option, start: float) -> Claim | None:
         free = option.matcher.usable if views else 0
@@ -99,6 +110,6 @@ class Search:
         return gantt.ledger.last_excess(demand.limit, claim.start, claim.end + self._security, amount)
 
 
-def _next(views: Sequence[Timeline], instant: float) -> float | None:
+def _after(views: Sequence[Timeline], instant: float) -> float | None:
     """Return the next instant at which more may be free."""
     return min((after for view in views if (after := view.after(instant)) is not None), default=None)

@@ -1,21 +1,83 @@
-"""A set of resources over time: what is free in each period, from one instant on and for ever."""
+"""A set of resources over time: what is free in each period, from one instant on and for ever.
+
+Time is cut into slots of constant content. Neighbouring slots are kept in chunks, and each chunk remembers what is free
+throughout it and what has yet to be taken from its slots: a job that covers a whole chunk costs two operations there,
+whether it is looked for or entered.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
+import numpy as np
+
+from oarpy.scheduler.matching import RequestMatcher
+
+_CHUNK = 48
+"""Slots of a full chunk; one that reaches twice as many is split."""
+
+_ALL = -1
+
+
+class _Chunk:
+    """Slots that follow each other.
+
+    ``kept`` is still to be ANDed to each of ``free``; ``common`` is what is free in all of them, that included.
+    """
+
+    __slots__ = ("begins", "common", "free", "kept")
+
+    def __init__(self, begins: list[float], free: list[int], common: int) -> None:
+        self.begins = begins
+        self.free = free
+        self.common = common
+        self.kept = _ALL
+
+    def copy(self) -> _Chunk:
+        twin = _Chunk(self.begins.copy(), self.free.copy(), self.common)
+        twin.kept = self.kept
+        return twin
+
+    def settle(self) -> list[int]:
+        """Bring ``free`` up to date and return it."""
+        if self.kept != _ALL:
+            kept = self.kept
+            self.free = [bits & kept for bits in self.free]
+            self.kept = _ALL
+        return self.free
+
+    def split(self) -> _Chunk:
+        """Move the later half into a new chunk."""
+        free, middle = self.settle(), len(self.free) // 2
+        later = _Chunk(self.begins[middle:], free[middle:], _ALL)
+        del self.begins[middle:], free[middle:]
+        self.common, later.common = common_of(self.free), common_of(later.free)
+        return later
+
+
+def common_of(sets: list[int]) -> int:
+    """Return what is in every set; everything when there is none."""
+    bits = _ALL
+    for other in sets:
+        bits &= other
+    return bits
+
 
 class Timeline:
     """Slots of constant content. The first one begins at ``origin``; earlier times do not exist.
 
-    Every slot ends where the next begins, the last one never.
+    Every slot ends where the next begins, the last one never. ``counts`` are the numbers of free resources, slot by
+    slot, ``starts`` the beginnings.
     """
 
-    __slots__ = ("begins", "free")
+    __slots__ = ("_chunk_begins", "_chunks", "_counts", "_starts", "begins")
 
     def __init__(self, origin: float, free: int) -> None:
         self.begins: list[float] = [origin]
-        self.free: list[int] = [free]
+        self._chunks = [_Chunk([origin], [free], free)]
+        self._chunk_begins: list[float] = [origin]
+        self._starts = np.full(64, origin, dtype=np.float64)
+        self._counts = np.full(64, free.bit_count(), dtype=np.int32)
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -24,37 +86,136 @@ class Timeline:
         """Return an independent timeline of equal content."""
         twin = Timeline(0, 0)
         twin.begins = self.begins.copy()
-        twin.free = self.free.copy()
+        twin._chunks = [chunk.copy() for chunk in self._chunks]
+        twin._chunk_begins = self._chunk_begins.copy()
+        twin._starts = self._starts.copy()
+        twin._counts = self._counts.copy()
         return twin
 
     def remove(self, begin: float, end: float, bits: int) -> None:
         """Take ``bits`` away during [begin, end)."""
         left, right = self._cut(begin, end)
+        if left == right:
+            return
         kept = ~bits
-        free = self.free
-        for index in range(left, right):
-            free[index] &= kept
+        self._counts[left:right] -= bits.bit_count()
+        rank, low = self._place(left)
+        while left < right:
+            chunk = self._chunks[rank]
+            size = len(chunk.begins)
+            high = min(size, low + right - left)
+            if chunk.common & bits != bits:
+                self._recount(chunk, low, high, left - low, bits)
+            if high - low == size:
+                chunk.kept &= kept
+            else:
+                free = chunk.settle()
+                for index in range(low, high):
+                    free[index] &= kept
+            chunk.common &= kept
+            left += high - low
+            rank, low = rank + 1, 0
+
+    def _recount(self, chunk: _Chunk, low: int, high: int, offset: int, bits: int) -> None:
+        """Give back to the counts those of ``bits`` that are not free anyway."""
+        free = chunk.settle()
+        for index in range(low, high):
+            self._counts[offset + index] += (bits & ~free[index]).bit_count()
 
     def add(self, begin: float, end: float, bits: int) -> None:
         """Put ``bits`` in during [begin, end)."""
         left, right = self._cut(begin, end)
-        free = self.free
         for index in range(left, right):
-            free[index] |= bits
+            rank, low = self._place(index)
+            chunk = self._chunks[rank]
+            free = chunk.settle()
+            self._counts[index] += (bits & ~free[low]).bit_count()
+            free[low] |= bits
+            chunk.common = common_of(free)
 
     def common(self, begin: float, end: float) -> int:
         """Return what is free during the whole of [begin, end); ``begin`` is not before the origin."""
-        left = bisect_right(self.begins, begin) - 1
-        right = bisect_left(self.begins, end)
-        bits = self.free[left]
-        for index in range(left + 1, right):
-            bits &= self.free[index]
-        return bits
+        rank = bisect_right(self._chunk_begins, begin) - 1
+        last = bisect_left(self._chunk_begins, end) - 1
+        chunk = self._chunks[rank]
+        low = bisect_right(chunk.begins, begin) - 1
+        if rank == last:
+            return _part(chunk, low, bisect_left(chunk.begins, end))
+        bits = _part(chunk, low, len(chunk.begins))
+        for chunk in self._chunks[rank + 1 : last]:
+            bits &= chunk.common
+        chunk = self._chunks[last]
+        return bits & _part(chunk, 0, bisect_left(chunk.begins, end))
 
     def after(self, instant: float) -> float | None:
         """Return the first beginning of a slot after ``instant``."""
         index = bisect_right(self.begins, instant)
         return self.begins[index] if index < len(self.begins) else None
+
+    def first_fit(
+        self, instant: float, hold: float, matcher: RequestMatcher, latest: float | None = None
+    ) -> tuple[float, int] | None:
+        """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds.
+
+        Return it with the resources to take; None when there is none, or none before ``latest`` (which does not
+        exclude ``instant`` itself).
+        """
+        begins = self.begins
+        for first, last in self._gaps(bisect_right(begins, instant) - 1, instant, hold, matcher.least):
+            left, start = first, max(instant, begins[first])
+            until = begins[last] if last < len(begins) else float("inf")
+            while start + hold <= until:
+                if latest is not None and start >= latest and start != instant:
+                    return None
+                if bits := matcher.match(self.common(start, start + hold)):
+                    return start, bits
+                left = self._behind_obstacle(left, bisect_left(begins, start + hold, left), matcher)
+                if left >= last:
+                    break
+                start = begins[left]
+        return None
+
+    def _gaps(self, left: int, instant: float, hold: float, least: int) -> list[tuple[int, int]]:
+        """Return the runs of slots with ``least`` free resources each that last ``hold`` seconds, from ``left`` on."""
+        size = len(self.begins)
+        walls = np.flatnonzero(self._counts[left:size] < least)
+        if not walls.size:
+            return [(left, size)]
+        walls += left
+        firsts = np.concatenate(([left], walls + 1))
+        lasts = np.concatenate((walls, [size]))
+        inside = firsts < lasts
+        firsts, lasts = firsts[inside], lasts[inside]
+        ends = np.append(self._starts[:size], np.inf)[lasts]
+        long = ends >= np.maximum(self._starts[firsts], instant) + hold
+        return list(zip(firsts[long].tolist(), lasts[long].tolist(), strict=True))
+
+    def _behind_obstacle(self, left: int, right: int, matcher: RequestMatcher) -> int:
+        """Return the next slot to begin at, knowing that the slots [left, right) together do not serve.
+
+        Every later beginning before ``right`` still has to cover the last of them; so walk back from there as far as
+        the request may be served.
+        """
+        bits = _ALL
+        rank, low = self._place(right - 1)
+        high, place = low + 1, right
+        while place > left:
+            chunk = self._chunks[rank]
+            low = max(0, high - (place - left))
+            narrowed = bits & _part(chunk, low, high)
+            if not matcher.may_fit(narrowed):
+                return max(place - _fitting(chunk.settle()[low:high], bits, matcher), left + 1)
+            bits = narrowed
+            place -= high - low
+            rank -= 1
+            high = len(self._chunks[rank].begins)
+        return left + 1
+
+    def _place(self, index: int) -> tuple[int, int]:
+        """Return the chunk of a slot and the slot's index there."""
+        begin = self.begins[index]
+        rank = bisect_right(self._chunk_begins, begin) - 1
+        return rank, bisect_left(self._chunks[rank].begins, begin)
 
     def _cut(self, begin: float, end: float) -> tuple[int, int]:
         """Make ``begin`` and ``end`` boundaries; return the range of slots between them."""
@@ -65,7 +226,43 @@ class Timeline:
 
     def _boundary(self, instant: float) -> int:
         index = bisect_left(self.begins, instant)
-        if index == len(self.begins) or self.begins[index] != instant:
-            self.begins.insert(index, instant)
-            self.free.insert(index, self.free[index - 1])
+        size = len(self.begins)
+        if index < size and self.begins[index] == instant:
+            return index
+        self.begins.insert(index, instant)
+        if size == len(self._starts):
+            self._starts = np.concatenate((self._starts, np.empty_like(self._starts)))
+            self._counts = np.concatenate((self._counts, np.empty_like(self._counts)))
+        self._starts[index + 1 : size + 1] = self._starts[index:size]
+        self._counts[index + 1 : size + 1] = self._counts[index:size]
+        self._starts[index] = instant
+        self._counts[index] = self._counts[index - 1]
+        rank = bisect_right(self._chunk_begins, instant) - 1
+        chunk = self._chunks[rank]
+        inner = bisect_left(chunk.begins, instant)
+        chunk.begins.insert(inner, instant)
+        chunk.free.insert(inner, chunk.free[inner - 1])
+        if len(chunk.begins) >= 2 * _CHUNK:
+            later = chunk.split()
+            self._chunks.insert(rank + 1, later)
+            self._chunk_begins.insert(rank + 1, later.begins[0])
         return index
+
+
+def _part(chunk: _Chunk, low: int, high: int) -> int:
+    """Return what is free in all of some slots of a chunk."""
+    if high - low == len(chunk.begins):
+        return chunk.common
+    bits = chunk.kept
+    for free in chunk.free[low:high]:
+        bits &= free
+    return bits
+
+
+def _fitting(sets: list[int], bits: int, matcher: RequestMatcher) -> int:
+    """Return how many of ``sets``, from the last one backwards, ``matcher`` may be served by together with ``bits``."""
+    narrowed = []
+    for free in reversed(sets):
+        bits &= free
+        narrowed.append(bits)
+    return bisect_left(narrowed, True, key=lambda left: not matcher.may_fit(left))

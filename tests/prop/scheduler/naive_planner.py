@@ -230,10 +230,9 @@ class Reference:
 
     def earliest(self, job: Job, options: list[int], ready: int) -> tuple[int, int, set[int]] | None:
         best = None
-        last = max([ready, *(hold.start + hold.walltime + self.security for hold in self.holds)])
         for option in options:
             walltime = job["requests"][option]["walltime"]
-            for start in range(ready, last + 1):
+            for start in self.instants(ready):
                 ids = self.allowed(job, option, start)
                 if ids:
                     if best is None or start + walltime < best[1] + job["requests"][best[0]]["walltime"]:
@@ -431,9 +430,13 @@ class Reference:
         finally:
             self.holds = now_holds
 
-    def instants(self, begin: int) -> range:
-        last = max([begin, *(hold.start + hold.walltime + self.security for hold in self.holds)])
-        return range(begin, last + 1)
+    def instants(self, begin: int) -> list[int]:
+        """When a job may start: at once, or when something else begins or ends."""
+        found = {begin}
+        for hold in self.holds:
+            end = hold.start + hold.walltime
+            found |= {hold.start, end, end + self.security}
+        return sorted(instant for instant in found if instant >= begin)
 
     def impossible(self, job: Job, options: list[int], states: set[str]) -> str:
         if not any(self.match(job, option, set(self.row), states) for option in options):
