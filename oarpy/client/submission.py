@@ -12,7 +12,7 @@ from oarpy.admission.rules import Rule, RuleSet
 from oarpy.admission.submission import Submission
 from oarpy.client.session import Session
 from oarpy.client.submission_draft import Caller, draft
-from oarpy.client.submission_feasibility import check_names, needed_resources
+from oarpy.client.submission_feasibility import Need, check_names, needed_resources
 from oarpy.client.submission_options import Options
 from oarpy.client.submission_site import DatabaseSite
 from oarpy.client.submission_values import check_values, read_dependency
@@ -55,14 +55,14 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
     fill_in(asked, limits)
     check_values(asked)
     dependencies = _check_against_cluster(asked, site, session)
-    count, impossible = needed_resources(session.connection, asked.alternatives, asked.properties, site.properties())
+    need = needed_resources(session.connection, asked.alternatives, asked.properties, site.properties())
     with session.connection.transaction():
-        job_ids = submissions.store(session.connection, to_store(asked, first_seen, count, dependencies))
+        job_ids = submissions.store(session.connection, to_store(asked, first_seen, need, dependencies))
     return Submitted(
         job_ids=tuple(job_ids),
         is_array=len(job_ids) > 1 or bool(asked.array_parameters),
         reservation=asked.reservation,
-        warnings=(*warnings, *impossible),
+        warnings=(*warnings, *need.warnings),
         notes=tuple(trace.notes),
         trace=tuple(trace.lines()),
     )
@@ -110,9 +110,9 @@ def fill_in(asked: Submission, limits: settings.Submission) -> None:
 
 
 def to_store(
-    asked: Submission, first_seen: Mapping[str, object], count: int, dependencies: tuple[tuple[int, str], ...]
+    asked: Submission, first_seen: Mapping[str, object], need: Need, dependencies: tuple[tuple[int, str], ...]
 ) -> submissions.NewSubmission:
-    """Return what is stored: ``first_seen`` is the record before the rules, ``count`` the resources it takes."""
+    """Return what is stored: ``first_seen`` is the record before the rules, ``need`` what it takes."""
     queue = asked.queue or ""
     return submissions.NewSubmission(
         user=asked.user,
@@ -121,7 +121,7 @@ def to_store(
         directory=asked.directory,
         stdout=asked.stdout,
         stderr=asked.stderr,
-        message=_message(asked, count),
+        message=_message(asked, need),
         alternatives=tuple(_alternative(request) for request in asked.alternatives),
         size=asked.array_size,
         parameters=asked.array_parameters,
@@ -157,10 +157,10 @@ def _alternative(request: ResourceRequest) -> submissions.AlternativeEntry:
     return submissions.AlternativeEntry(request.walltime, groups)
 
 
-def _message(asked: Submission, count: int) -> str:
+def _message(asked: Submission, need: Need) -> str:
     """Return OAR's summary of a submission: resources, walltime, kind, and what differs from the usual."""
-    walltime = asked.alternatives[0].walltime or 0
-    parts = [f"R={count}", f"W={format_duration(walltime)}", "J=R" if asked.reservation else "J=B"]
+    walltime = asked.alternatives[need.alternative].walltime or 0
+    parts = [f"R={need.resources}", f"W={format_duration(walltime)}", "J=R" if asked.reservation else "J=B"]
     parts += [f"N={asked.name}"] if asked.name else []
     parts += [f"Q={asked.queue}"] if asked.queue != "default" else []
     parts += [f"P={asked.project}"] if asked.project != "default" else []

@@ -54,24 +54,29 @@ def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, pro
                 compile_filter(group.filter, properties)
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The first possible alternative (its position) and how many resources it takes; warnings about impossible ones."""
+
+    alternative: int
+    resources: int
+    warnings: tuple[str, ...] = ()
+
+
 def needed_resources(
     connection: Connection, alternatives: tuple[ResourceRequest, ...], filter_text: str, properties: Mapping[str, str]
-) -> tuple[int, list[str]]:
-    """Return how many resources the first possible alternative takes, and what is wrong with impossible ones.
+) -> Need:
+    """Return what the first possible alternative takes, with a warning for each impossible one.
 
     Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
     """
-    count, warnings, reasons = 0, [], []
-    for place, request in enumerate(alternatives, 1):
-        answer = _alternative(connection, request, filter_text, properties)
-        if isinstance(answer, Impossible):
-            reasons.append(answer.reason)
-            warnings.append(f"Warning: alternative {place} can never run: {answer.reason}")
-        else:
-            count = count or answer
-    if len(reasons) == len(alternatives):
-        raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
-    return count, warnings
+    answers = [_alternative(connection, request, filter_text, properties) for request in alternatives]
+    reasons = {place: answer.reason for place, answer in enumerate(answers) if isinstance(answer, Impossible)}
+    for place, answer in enumerate(answers):
+        if not isinstance(answer, Impossible):
+            warnings = [f"Warning: alternative {n + 1} can never run: {reason}" for n, reason in reasons.items()]
+            return Need(place, answer, tuple(warnings))
+    raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
 
 
 def _alternative(

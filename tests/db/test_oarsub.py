@@ -1,0 +1,317 @@
+"""``oarsub`` from the options to the rows."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from oarsub_cluster import Connection, Submitter, build, submitter
+from sample_cluster import ME, add_job, add_nodes
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def oarsub(
+    connection: Connection,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Submitter:
+    build(connection)
+    monkeypatch.chdir(tmp_path)
+    return submitter(cluster_environment, monkeypatch, capsys)
+
+
+def test_one_job(connection: Connection, oarsub: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GREETING", "h\u00e9llo\n")
+    result = oarsub("sleep 1")
+    assert (result.status, result.out, result.err) == (0, "OAR_JOB_ID=1\n", "")
+    row = connection.execute(
+        "SELECT user_name, project, queue_name, job_name, command, launching_directory, stdout_path, stderr_path,"
+        " state, array_id, array_index, types, kind, message, properties FROM jobs"
+    ).fetchall()
+    files = ("OAR.%jobid%.stdout", "OAR.%jobid%.stderr")
+    message = "R=1,W=2:0:0,J=B"
+    assert row == [
+        (
+            *(ME, "default", "default", "", "sleep 1", str(tmp_path), *files, "Waiting"),
+            *(1, 1, [], "PASSIVE", message, "drain = 'NO'"),
+        )
+    ]
+    ((environment, typed, request),) = connection.execute(
+        "SELECT environment, initial_request, request FROM submissions"
+    )
+    assert environment == dict(os.environ)
+    assert environment["GREETING"] == "h\u00e9llo\n"
+    assert typed == "oarsub 'sleep 1'"
+    assert request["command"] == "sleep 1"
+    assert "environment" not in request
+
+
+def test_every_option_is_stored(connection: Connection, oarsub: Submitter, tmp_path: Path) -> None:
+    earlier = oarsub.job_id("date")
+    (tmp_path / "work").mkdir()
+    job = oarsub.job_id(
+        *(
+            "-l",
+            "{mem > 8}/nodes=2/core=1+{type = 'licence'}/resource_id=1,walltime=0:30:0",
+            "-l",
+            "/nodes=1,walltime=1h",
+        ),
+        *(
+            "-p",
+            "mem < 99 OR mem IS NULL",
+            "-q",
+            "admin" if ME == "root" else "default",
+            "-t",
+            "idempotent",
+            "-n",
+            "my name",
+        ),
+        *("--project", "p1", "-d", f"{tmp_path}/work", "-O", "out.%jobid%", "-E", "err", "-a", f"ok:{earlier}"),
+        *("--checkpoint", "60", "--signal", "10", "--notify", "[END]mail:me@site.org", "--hold", "run", "a b"),
+    )
+    assert connection.execute(
+        "SELECT job_name, project, types, command, launching_directory, stdout_path, stderr_path, checkpoint,"
+        " checkpoint_signal, notify, state, message FROM jobs WHERE job_id = %s",
+        (job,),
+    ).fetchall() == [
+        (
+            *("my name", "p1", ["idempotent"], "run 'a b'", f"{tmp_path}/work", "out.%jobid%", "err"),
+            *(timedelta(seconds=60), 10, "[END]mail:me@site.org", "Hold"),
+            f"R=3,W=0:30:0,J=B,N=my name,{'Q=admin,' if ME == 'root' else ''}P=p1,T=idempotent",
+        )
+    ]
+    assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(job, earlier, "ok")]
+    assert connection.execute(
+        "SELECT m.position, m.walltime, g.position, g.filter, d.position, d.level, d.count"
+        " FROM jobs JOIN moldable_descriptions m USING (submission_id)"
+        " JOIN resource_groups g ON g.moldable_id = m.moldable_id"
+        " JOIN resource_descriptions d USING (group_id) WHERE job_id = %s ORDER BY 1, 3, 5",
+        (job,),
+    ).fetchall() == [
+        (0, timedelta(minutes=30), 0, "(mem > 8) AND (type = 'default')", 0, "nodes", 2),
+        (0, timedelta(minutes=30), 0, "(mem > 8) AND (type = 'default')", 1, "core", 1),
+        (0, timedelta(minutes=30), 1, "type = 'licence'", 0, "resource_id", 1),
+        (1, timedelta(hours=1), 0, "type = 'default'", 0, "nodes", 1),
+    ]
+
+
+def test_array(connection: Connection, oarsub: Submitter) -> None:
+    earlier = oarsub.job_id("date")
+    result = oarsub("--array", "3", "-n", "many", "-a", str(earlier), "date")
+    assert result.out == "OAR_JOB_ID=2\nOAR_JOB_ID=3\nOAR_JOB_ID=4\nOAR_ARRAY_ID=2\n"
+    assert connection.execute(
+        "SELECT job_id, array_id, array_index, command, stdout_path FROM jobs WHERE job_id > 1 ORDER BY 1"
+    ).fetchall() == [(2 + i, 2, 1 + i, "date", "OAR.many.%jobid%.stdout") for i in range(3)]
+    assert connection.execute("SELECT * FROM job_dependencies ORDER BY 1").fetchall() == [
+        (job, earlier, "any") for job in (2, 3, 4)
+    ]
+    assert connection.execute("SELECT count(*) FROM submissions").fetchone() == (2,)
+
+
+def test_array_of_parameters(connection: Connection, oarsub: Submitter, tmp_path: Path) -> None:
+    (tmp_path / "params").write_text("# first, second\n1 one\n\n\"\"\n2 'two words' # tail\n", encoding="utf-8")
+    result = oarsub("--array-param-file", "params", "./run -v")
+    assert result.out == "OAR_JOB_ID=1\nOAR_JOB_ID=2\nOAR_JOB_ID=3\nOAR_ARRAY_ID=1\n"
+    assert connection.execute("SELECT array_index, command FROM jobs ORDER BY 1").fetchall() == [
+        (1, "./run -v 1 one"),
+        (2, "./run -v"),
+        (3, "./run -v 2 'two words'"),
+    ]
+
+
+def test_array_is_written_set_wise(connection: Connection, oarsub: Submitter) -> None:
+    before = _transactions(connection)
+    assert len(oarsub.job_ids("--array", "10000", "date")) == 10_000
+    assert connection.execute("SELECT count(*), min(array_index), max(array_index) FROM jobs").fetchone() == (
+        10_000,
+        1,
+        10_000,
+    )
+    assert _transactions(connection) - before < 50
+
+
+def _transactions(connection: Connection) -> int:
+    """Return how many transaction ids were used so far: each writing statement on its own would use one."""
+    row = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_script_options(connection: Connection, oarsub: Submitter, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(
+        "#!/bin/sh\n#OAR -l /nodes=2,walltime=0:10:0\n#OAR -n from script\n#OAR -t idempotent\n"
+        "#OAR --project its\ndate\n",
+        encoding="utf-8",
+    )
+    result = oarsub("-S", "-n", "typed", "-t", "no_quotas", "-l", "/nodes=1", "./job.sh one 'two three'")
+    assert result.out == (
+        "# Warning: name 'typed' of the command line wins over 'from script' of the script\nOAR_JOB_ID=1\n"
+    )
+    assert connection.execute("SELECT job_name, project, types, command FROM jobs").fetchall() == [
+        ("typed", "its", ["no_quotas", "idempotent"], "./job.sh one 'two three'")
+    ]
+    assert connection.execute("SELECT walltime FROM moldable_descriptions ORDER BY position").fetchall() == [
+        (timedelta(hours=2),),
+        (timedelta(minutes=10),),
+    ]
+    ((typed,),) = connection.execute("SELECT initial_request FROM submissions")
+    assert typed.endswith(
+        "; #OAR -l /nodes=2,walltime=0:10:0; #OAR -n from script; #OAR -t idempotent; #OAR --project its"
+    )
+
+
+def test_walltime_alone_takes_the_default_resources(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("-l", "walltime=0:5:0", "date")
+    assert connection.execute("SELECT walltime FROM moldable_descriptions").fetchall() == [(timedelta(minutes=5),)]
+    assert connection.execute("SELECT level, count FROM resource_descriptions").fetchall() == [("resource_id", 1)]
+
+
+def test_json(oarsub: Submitter) -> None:
+    result = oarsub("-J", "--array", "2", "date")
+    assert json.loads(result.out) == {
+        "job_id": 1,
+        "array_id": 1,
+        "job_ids": [1, 2],
+        "notes": [],
+        "warnings": [],
+    }
+
+
+def test_notes_of_rules_come_as_they_are(oarsub: Submitter) -> None:
+    result = oarsub("-t", "besteffort", "date")
+    assert result.out == "type besteffort: the job goes to queue besteffort\nOAR_JOB_ID=1\n"
+    assert json.loads(oarsub("-J", "-t", "besteffort", "date").out)["notes"] == [
+        "type besteffort: the job goes to queue besteffort"
+    ]
+
+
+def test_verbose_shows_what_each_rule_changed(oarsub: Submitter) -> None:
+    lines = oarsub("-v", "date").out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("# rule default_queue "))
+    assert lines[place + 1] == "#   queue: None -> 'default'"
+    assert lines[-1] == "OAR_JOB_ID=1"
+    assert all(line.startswith("# ") for line in lines[:-1])
+
+
+def test_verbose_refusal_shows_the_trace(connection: Connection, oarsub: Submitter) -> None:
+    connection.execute(
+        "INSERT INTO admission_rules (name, priority, rule_text) VALUES ('broken', 90, E'x = 1\\ny = x / 0\\n')"
+    )
+    result = oarsub("-v", "date")
+    assert result.status == 3
+    assert result.err.count("\n") == 1
+    assert "broken" in result.err
+    assert "line 2" in result.err
+    assert "Traceback" not in result.err
+    assert any(line.startswith("#   refused: ") for line in result.out.splitlines())
+
+
+def test_impossible_alternative_is_a_warning_while_another_is_possible(
+    connection: Connection, oarsub: Submitter
+) -> None:
+    result = oarsub("-l", "/nodes=50", "-l", "/nodes=2", "date")
+    assert result.status == 0
+    assert result.out.startswith("# Warning: alternative 1 can never run: needs 50 nodes, 4 exist\n")
+    assert connection.execute("SELECT message FROM jobs").fetchall() == [("R=8,W=2:0:0,J=B",)]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "resources"),
+    [
+        ("/nodes=4", 16),
+        ("nodes=2/cpu=1", 4),
+        ("/cpu=8", 16),
+        ("/core=3", 3),
+        ("/nodes=ALL", 16),
+        ("/nodes=BEST/core=1", 4),
+        ("/nodes=BESTHALF", 8),
+        ("{mem >= 24}/nodes=2", 8),
+        ("{type = 'licence'}/resource_id=3", 3),
+        ("/nodes=1/core=2+{type = 'licence'}/resource_id=3", 5),
+        ("/nodes=3+/nodes=1", 16),
+        ("{mem = 16}/nodes=1+{mem > 8}/nodes=2", 12),
+    ],
+)
+def test_possible_requests_and_what_they_take(
+    connection: Connection, oarsub: Submitter, request_text: str, resources: int
+) -> None:
+    oarsub.job_id("-l", request_text, "date")
+    ((message,),) = connection.execute("SELECT message FROM jobs")
+    assert message.split(",")[0] == f"R={resources}"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "reason"),
+    [
+        ("/nodes=5", "needs 5 nodes, 4 exist"),
+        ("/nodes=2/core=5", "needs 5 cores in one node, 4 exist"),
+        ("/nodes=1/cpu=3/core=1", "needs 3 cpus with /core=1 in one node, 2 exist"),
+        ("/nodes=5/core=1", "needs 5 nodes with /core=1, 4 exist"),
+        ("{mem > 16}/nodes=3", "needs 3 nodes, 2 exist"),
+        ("{mem > 1000}/nodes=1", "no resource for {"),
+        ("/gpu=1", "no resource"),
+        ("{type = 'licence'}/resource_id=4", "needs 4 resources, 3 exist"),
+        ("/nodes=3+/nodes=2", "together"),
+        ("{mem > 16}/nodes=1+{mem > 16}/nodes=2", "together"),
+    ],
+)
+def test_requests_that_can_never_run(connection: Connection, oarsub: Submitter, request_text: str, reason: str) -> None:
+    result = oarsub("-l", request_text, "date")
+    assert result.status == 3
+    assert reason in result.err
+    assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+
+
+def test_name_with_odd_characters_does_not_reach_the_file_names(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("-n", "../a (1)/b", "date")
+    assert connection.execute("SELECT job_name, stdout_path FROM jobs").fetchall() == [
+        ("../a (1)/b", "OAR..._a__1__b.%jobid%.stdout")
+    ]
+
+
+def test_dependency_on_the_job_of_another(connection: Connection, oarsub: Submitter) -> None:
+    other = add_job(connection, "Terminated", user="somebody", resources=add_nodes(connection, "n9"))
+    job = oarsub.job_id("-a", f"notok:{other}", "date")
+    assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(job, other, "notok")]
+
+
+def test_noop_needs_no_command(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("-t", "noop")
+    assert connection.execute("SELECT command, types FROM jobs").fetchall() == [("", ["noop"])]
+
+
+def test_environment_that_is_not_text_is_left_out(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "ODD", "a\udc80")
+    result = oarsub("date")
+    assert result.out == "# Warning: environment variable 'ODD' is not UTF-8 and is left out\nOAR_JOB_ID=1\n"
+    ((environment,),) = connection.execute("SELECT environment FROM submissions")
+    assert "ODD" not in environment
+
+
+def test_resubmit(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-n", "again", "-l", "/nodes=2", "date")
+    dependant = oarsub.job_id("-a", f"ok:{job}", "date")
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", (job,))
+    copy = oarsub.job_id("--resubmit", str(job))
+    assert connection.execute(
+        "SELECT job_name, command, state, resubmit_of, array_id, array_index, exit_status, started_at, message,"
+        " submission_id = (SELECT submission_id FROM jobs WHERE job_id = %s) FROM jobs WHERE job_id = %s",
+        (job, copy),
+    ).fetchall() == [("again", "date", "Waiting", job, copy, 1, None, None, "R=8,W=2:0:0,J=B,N=again", True)]
+    assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(dependant, copy, "ok")]
+
+
+def test_version(oarsub: Submitter) -> None:
+    result = oarsub("--version")
+    assert result.status == 0
+    assert result.out.startswith("oarsub of oarpy ")
