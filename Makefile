@@ -1,0 +1,71 @@
+# Set-up, demo, tests, checks and benchmarks: one target each. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+export PYTHON
+VENV := .venv
+BIN := $(VENV)/bin
+TREE := build/tree
+RESULTS := benchmarks/results
+INSTALLED_FROM := pyproject.toml constraints.txt packaging/environment.sh
+
+# the benchmark of the main job first, then every other script of benchmarks/ that can be run
+BENCHMARKS := main_job $(filter-out main_job,$(basename $(notdir $(shell grep -ls __main__ benchmarks/*.py))))
+BENCHMARK_OPTIONS_simulation := --json $(RESULTS)/simulation.json
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1 \2/' |
+	while read -r name what; do printf '%-8s %s\n' "$$name" "$$what"; done
+
+.PHONY: demo
+demo: $(VENV)/.installed-embedded ## set up, then run the main job for real: database, nodes, jobs, accounting
+	@$(BIN)/oarpy demo --directory .oarpy/demo </dev/null
+
+.PHONY: test
+test: check services ## set up, then check everything and run every test
+	@$(BIN)/python packaging/run_tests.py </dev/null
+
+.PHONY: check
+check: $(VENV)/.installed-dev ## style, types, import contracts, lengths: no database, no test
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python packaging/lengths.py
+	$(BIN)/python packaging/source_tree.py $(TREE)
+	$(BIN)/python packaging/check_types.py $(TREE)
+	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --no-logo --config $(CURDIR)/pyproject.toml
+
+.PHONY: bench
+bench: $(VENV)/.installed-dev ## measure; tables on standard output, JSON in benchmarks/results/
+	@mkdir -p $(RESULTS)
+	$(foreach name,$(BENCHMARKS),
+	echo '$$ python -m benchmarks.$(name) $(BENCHMARK_OPTIONS_$(name))'
+	$(BIN)/python -m benchmarks.$(name) $(BENCHMARK_OPTIONS_$(name)) </dev/null
+	)
+
+.PHONY: docs
+docs: $(VENV)/.installed-dev ## write the generated pages of docs/ again
+	@$(BIN)/python docs/generate.py
+
+.PHONY: clean
+clean: ## remove what the other targets made, the demo's cluster included
+	@if [ -x $(BIN)/python ] && [ -d .oarpy ]; then $(BIN)/python packaging/remove_clusters.py .oarpy; fi
+	rm -rf $(VENV) build dist *.egg-info .oarpy .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: services
+services: # what Debian has to provide for the tests, where it may be installed
+	@packaging/services.sh
+
+$(VENV)/.installed-dev: $(INSTALLED_FROM)
+	@packaging/environment.sh $(VENV) embedded,dev
+	touch $(VENV)/.installed-embedded $@
+
+$(VENV)/.installed-embedded: $(INSTALLED_FROM)
+	@packaging/environment.sh $(VENV) embedded
+	touch $@

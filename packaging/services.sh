@@ -1,0 +1,37 @@
+#!/bin/bash
+# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, and sshd. No service is started.
+#
+# As an ordinary user, or without apt, it only says what is missing: the tests that need it are then skipped.
+set -euo pipefail
+
+missing=()
+compgen -G '/usr/lib/postgresql/15/bin/postgres' >/dev/null || missing+=(postgresql-15)
+PATH=$PATH:/usr/sbin command -v sshd >/dev/null || missing+=(openssh-server)
+command -v ssh-keygen >/dev/null || missing+=(openssh-client)
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "services.sh: not installed here, tests that need them will be skipped: ${missing[*]}" >&2
+    exit 0
+fi
+
+# Debian asks this program before it starts a service: 101 means no.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+    trap 'rm -f $policy' EXIT
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod +x $policy
+fi
+# The tests make their own servers: Debian's package need not make one.
+if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    mkdir -p /etc/postgresql-common
+    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+fi
+
+echo "installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq </dev/null
+for package in "${missing[@]}"; do
+    apt-get install -y -qq --no-install-recommends "$package" </dev/null >/dev/null ||
+        echo "services.sh: $package cannot be installed; tests that need it will be skipped" >&2
+done
