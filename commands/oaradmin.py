@@ -78,7 +78,7 @@ def list_resources(
     as_json: Json = False,
 ) -> None:
     """List resources with all their properties."""
-    from oarpy.client.resource_removal import find
+    from oarpy.client.resource_selection import find
     from oarpy.client.resource_text import properties_of, resource_json, shown
     from oarpy.client.session import open_session
 

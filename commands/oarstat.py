@@ -11,7 +11,7 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.job_reports import Question, Report
-from oarpy.client.optional_values import OptionalValueCommand
+from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
@@ -25,12 +25,12 @@ OWN = ""
 class OarstatCommand(OptionalValueCommand):
     """``-u``, ``-j`` and ``--array`` may come alone."""
 
-    optional_values: ClassVar[Mapping[str, str]] = {
-        "-j": "--job",
-        "--job": "--job",
-        "-u": "--user",
-        "--user": "--user",
-        "--array": "--array",
+    optional_values: ClassVar[Mapping[str, OptionalValue]] = {
+        "-j": OptionalValue("--job"),
+        "--job": OptionalValue("--job"),
+        "-u": OptionalValue("--user"),
+        "--user": OptionalValue("--user"),
+        "--array": OptionalValue("--array"),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from typer import Context
@@ -12,12 +13,22 @@ from typer.core import TyperCommand
 _CLUSTER = re.compile(r"-([A-Za-z]+)")
 
 
-def spread(arguments: Sequence[str], options: Mapping[str, str]) -> list[str]:
-    """Rewrite ``arguments`` so that each option named in ``options`` (name: long form) has its value attached.
+@dataclass(frozen=True, slots=True)
+class OptionalValue:
+    """An option called ``name`` in full. The word that follows is its value if it begins like ``value``."""
 
-    A following word that does not begin with ``-`` is the value; without one the value is empty.
+    name: str
+    value: str = "[^-]"
 
-    >>> spread(["-fj", "12", "-u"], {"-j": "--job", "-u": "--user"})
+    def takes(self, word: str) -> bool:
+        """Tell whether ``word`` is the value rather than an argument of its own."""
+        return re.match(self.value, word) is not None
+
+
+def spread(arguments: Sequence[str], options: Mapping[str, OptionalValue]) -> list[str]:
+    """Rewrite ``arguments`` so that each of ``options`` (by every name it has) has its value attached, maybe empty.
+
+    >>> spread(["-fj", "12", "-u"], {"-j": OptionalValue("--job"), "-u": OptionalValue("--user")})
     ['-f', '--job=12', '--user=']
     """
     result: list[str] = []
@@ -30,9 +41,9 @@ def spread(arguments: Sequence[str], options: Mapping[str, str]) -> list[str]:
         if cluster and len(cluster[1]) > 1 and f"-{cluster[1][-1]}" in options:
             result.append(word[:-1])
             word = f"-{cluster[1][-1]}"
-        if word in options:
-            value = waiting.pop() if waiting and not waiting[-1].startswith("-") else ""
-            word = f"{options[word]}={value}"
+        if option := options.get(word):
+            value = waiting.pop() if waiting and option.takes(waiting[-1]) else ""
+            word = f"{option.name}={value}"
         result.append(word)
     return result
 
@@ -40,7 +51,7 @@ def spread(arguments: Sequence[str], options: Mapping[str, str]) -> list[str]:
 class OptionalValueCommand(TyperCommand):
     """A command some of whose options may come without a value, which is then read as ``""``."""
 
-    optional_values: ClassVar[Mapping[str, str]] = {}
+    optional_values: ClassVar[Mapping[str, OptionalValue]] = {}
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Attach the values, then parse as usual."""

@@ -220,3 +220,11 @@ def highest(connection: Connection, names: Sequence[str]) -> dict[str, int]:
 def known_nodes(connection: Connection, names: Sequence[str]) -> set[str]:
     """Return those of the nodes that are described already."""
     return {row[0] for row in connection.execute(_KNOWN_NODES, (list(names),))}
+
+
+_LOG = "INSERT INTO event_logs (type, hosts, description) VALUES ('NODE_STATE_CHANGED', %s, %s)"
+
+
+def log_change(connection: Connection, nodes: Sequence[str], description: str) -> None:
+    """Note in the events of the nodes what somebody did to them."""
+    connection.execute(_LOG, (list(nodes), description))

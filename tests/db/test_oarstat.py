@@ -11,19 +11,6 @@ from sample_cluster import EPOCH, ME, Connection, Shell, add_job, add_nodes
 pytestmark = pytest.mark.db
 
 
-@pytest.fixture
-def shell(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Shell:
-    monkeypatch.setenv("OARPY_CONFIG", cluster_environment["OARPY_CONFIG"])
-    monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.delenv("OAR_JOB_ID", raising=False)
-    return Shell(capsys)
-
-
 def test_plain_list_has_live_jobs_in_format_2(connection: Connection, shell: Shell) -> None:
     add_job(connection, "Terminated", user="alice")
     add_job(connection, "Waiting", user="alice", message="R=2,W=1:0:0,J=B")

@@ -1,0 +1,77 @@
+"""``oarnodes``: nodes, their resources, their states and the jobs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
+from oarpy.client.rendering import write
+from oarpy.model.errors import UsageError
+
+app = typer.Typer(add_completion=False)
+
+
+class OarnodesCommand(OptionalValueCommand):
+    """``-e`` may come without a date; a word after it that is none is a node."""
+
+    optional_values: ClassVar[Mapping[str, OptionalValue]] = {
+        "-e": OptionalValue("--events", r"\d{4}-"),
+        "--events": OptionalValue("--events", r"\d{4}-"),
+    }
+
+
+@app.command(cls=OarnodesCommand)
+def oarnodes(
+    hosts: Annotated[
+        list[str] | None, typer.Argument(metavar="NODES", help="Nodes such as node[1-4]; default all.")
+    ] = None,
+    resources: Annotated[
+        list[str] | None, typer.Option("-r", "--resource", metavar="ID", help="Show this resource; repeatable.")
+    ] = None,
+    state: Annotated[bool, typer.Option("-s", "--state", help="Show the states alone.")] = False,
+    names: Annotated[bool, typer.Option("-l", "--list", help="Show the names of the nodes alone.")] = False,
+    jobs: Annotated[bool, typer.Option("-j", "--jobs", help="Show the jobs on each resource that is held.")] = False,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "-e", "--events", metavar="[DATE]", help="Show the events of nodes from a date on; alone: the last."
+        ),
+    ] = None,
+    condition: Annotated[
+        str | None,
+        typer.Option("--sql", metavar="CONDITION", help="Show resources that meet a condition on properties."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+) -> None:
+    """Show resources with their states, properties and jobs."""
+    if sum((state, names, jobs, events is not None)) > 1:
+        raise UsageError("-s, -l, -j and -e exclude each other")
+    from oarpy.client import nodes
+    from oarpy.client.periods import parse_date
+    from oarpy.client.resource_selection import find
+    from oarpy.client.session import open_session
+
+    since = parse_date(events) if events else None
+    with open_session("oarnodes") as session:
+        found = find(session, resources or (), hosts or (), condition)
+        if state:
+            text = nodes.states(found, as_json=as_json)
+        elif names:
+            text = nodes.names(found, as_json=as_json)
+        elif jobs:
+            text = nodes.jobs(session, found, as_json=as_json)
+        elif events is not None:
+            everywhere = not (hosts or resources or condition)
+            text = nodes.event_log(session, found, since, everywhere=everywhere, as_json=as_json)
+        else:
+            text = nodes.full(session, found, as_json=as_json)
+    write(text)
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oarnodes")

@@ -1,0 +1,118 @@
+"""What ``oarnodes`` shows: resources by node, their states, the jobs on them, the events of nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from oarpy.client.job_description import event_json, event_line
+from oarpy.client.rendering import JsonValue, ids_text, json_text, one_line
+from oarpy.client.resource_text import properties_of, resource_json, shown
+from oarpy.client.session import Session
+from oarpy.store import events, node_listing, resources
+from oarpy.store.resources import Resource
+
+LAST_EVENTS = 20
+"""Events shown when no date is given."""
+
+NO_NODE = ""
+"""The node under which resources without one are listed."""
+
+_IN_LINES = ("resource_id", "network_address", "state")
+
+
+def full(session: Session, found: Sequence[Resource], *, as_json: bool) -> str:
+    """Return everything on each resource, with the jobs that hold it and the channel to its node."""
+    holders = resources.holders(session.connection, [one.resource_id for one in found])
+    names = sorted({one.network_address for one in found if one.network_address is not None})
+    channels = {node.name: node for node in node_listing.describe(session.connection, names)}
+    if as_json:
+        document: dict[str, JsonValue] = {}
+        for one in found:
+            node = channels.get(one.network_address or "")
+            document[str(one.resource_id)] = {
+                **resource_json(one),
+                "state_by": one.state_by,
+                "state_since": int(one.state_since),
+                "jobs": holders.get(one.resource_id, ()),
+                "channel": node.channel if node else None,
+                "channel_message": node.message if node else None,
+                "transport": node.transport if node else None,
+                "address": (node.host or node.name) if node else None,
+                "port": node.port if node else None,
+            }
+        return json_text(document)
+    return "\n".join(_described(one, holders.get(one.resource_id, ())) for one in found)
+
+
+def _described(one: Resource, jobs: Sequence[int]) -> str:
+    values = properties_of(one).items()
+    pairs = ", ".join(f"{name}={shown(value)}" for name, value in values if name not in _IN_LINES and value is not None)
+    lines = [
+        f"network_address: {one.network_address or ''}".rstrip(),
+        f"resource_id: {one.resource_id}",
+        f"state: {state(one)}",
+        *([f"jobs: {', '.join(map(str, jobs))}"] if jobs else []),
+        f"properties: {one_line(pairs)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def state(one: Resource) -> str:
+    """Return the state; an absent resource that can be woken up is ``Absent (standby)``, a drained one is marked."""
+    upto = one.properties.get("available_upto")
+    if one.state == "Absent" and isinstance(upto, datetime) and upto.timestamp() >= time.time():
+        return "Absent (standby)"
+    return f"{one.state} (drain)" if one.properties.get("drain") else one.state
+
+
+def states(found: Sequence[Resource], *, as_json: bool) -> str:
+    """Return the state of each resource under its node."""
+    return _by_node(found, state, state, as_json=as_json)
+
+
+def jobs(session: Session, found: Sequence[Resource], *, as_json: bool) -> str:
+    """Return the jobs on each resource that is held, under its node."""
+    holders = resources.holders(session.connection, [one.resource_id for one in found])
+    held = [one for one in found if one.resource_id in holders]
+
+    def listed(one: Resource) -> tuple[int, ...]:
+        return holders[one.resource_id]
+
+    return _by_node(held, lambda one: ", ".join(map(str, listed(one))), listed, as_json=as_json)
+
+
+def _by_node(
+    found: Sequence[Resource],
+    text: Callable[[Resource], str],
+    value: Callable[[Resource], JsonValue],
+    *,
+    as_json: bool,
+) -> str:
+    grouped = [(name or NO_NODE, list(group)) for name, group in groupby(found, key=lambda one: one.network_address)]
+    if as_json:
+        return json_text({name: {str(one.resource_id): value(one) for one in group} for name, group in grouped})
+    lines = []
+    for name, group in grouped:
+        lines.append(f"{name or '(no node)'}\n")
+        lines += [f"    {one.resource_id} : {text(one)}\n" for one in group]
+    return "".join(lines)
+
+
+def names(found: Sequence[Resource], *, as_json: bool) -> str:
+    """Return the names of the nodes, one a line."""
+    listed = list(dict.fromkeys(one.network_address for one in found if one.network_address is not None))
+    return json_text(listed) if as_json else ids_text(listed)
+
+
+def event_log(
+    session: Session, found: Sequence[Resource], since: datetime | None, *, everywhere: bool, as_json: bool
+) -> str:
+    """Return the last :data:`LAST_EVENTS` events of the nodes (``everywhere``: of any), or all from ``since`` on."""
+    hosts = None if everywhere else sorted({one.network_address for one in found if one.network_address is not None})
+    listed = events.host_events(session.connection, hosts, since, None if since else LAST_EVENTS)
+    if as_json:
+        return json_text([event_json(event) for event in listed])
+    return "".join(f"[{','.join(event.hosts)}] {event_line(event)}" for event in listed)

@@ -1,0 +1,82 @@
+"""``oarproperty``: the columns of resources that filters and requests may name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from oarpy.client.rendering import Column, JsonValue, Table
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.store import properties
+from oarpy.store.properties import Property
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_RESERVED = frozenset({"nodes", "walltime"})
+
+
+def add(session: Session, name: str, kind: str) -> None:
+    """Add a property without values. Only an admin may."""
+    session.require_admin("add properties")
+    _check_name(name)
+    with session.connection.transaction():
+        _refuse_existing(session, name)
+        properties.add(session.connection, name, kind)
+
+
+def delete(session: Session, name: str) -> None:
+    """Drop a property with its values, unless oarpy or a live job needs it. Only an admin may."""
+    session.require_admin("delete properties")
+    with session.connection.transaction():
+        _require_free(session, name)
+        properties.delete(session.connection, name)
+
+
+def rename(session: Session, text: str) -> tuple[str, str]:
+    """Give a property another name, written ``old,new``; return both. Only an admin may."""
+    session.require_admin("rename properties")
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2:
+        raise UsageError(f"'{text[:60]}' is not old,new", hint="for example -r mem,memory")
+    old, new = parts
+    _check_name(new)
+    with session.connection.transaction():
+        _require_free(session, old)
+        _refuse_existing(session, new)
+        properties.rename(session.connection, old, new)
+    return old, new
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"'{name[:60]}' is no name for a property", hint="lower-case letters, digits and _")
+    if name in _RESERVED:
+        raise UsageError(f"'{name}' has a meaning in requests", hint="choose another name")
+
+
+def _refuse_existing(session: Session, name: str) -> None:
+    if properties.column_exists(session.connection, name):
+        raise OarpyError(f"property '{name}' exists already", hint="oarproperty -l lists them")
+
+
+def _require_free(session: Session, name: str) -> None:
+    """Raise unless ``name`` is a property that neither oarpy nor a live job needs."""
+    known = {one.name: one for one in properties.properties(session.connection)}
+    if name not in known:
+        raise NotFound(f"there is no property '{name[:60]}'", hint="oarproperty -l lists them")
+    if known[name].protected:
+        raise OarpyError(f"property '{name}' is part of oarpy", hint="it can be neither deleted nor renamed")
+    job = properties.live_user(session.connection, name)
+    if job is not None:
+        raise OarpyError(f"property '{name}' is in the request of job {job}", hint="wait for it, or delete it first")
+
+
+def table(listed: Sequence[Property]) -> str:
+    """Return a line a property."""
+    columns = (Column("Property", 20), Column("Type", 11), Column("Protected"))
+    return Table(columns, tuple((one.name, one.kind, "yes" if one.protected else "no") for one in listed)).text()
+
+
+def document(listed: Sequence[Property]) -> dict[str, JsonValue]:
+    """Return an object keyed by property."""
+    return {one.name: {"type": one.kind, "protected": one.protected} for one in listed}

@@ -1,0 +1,188 @@
+"""``oaradmin resources``, ``oarnodes``, ``oarnodesetting``, ``oarproperty``, ``oarqueue``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
+
+pytestmark = pytest.mark.db
+
+
+def rows(connection: Connection, columns: str) -> list[tuple[object, ...]]:
+    return connection.execute(f"SELECT {columns} FROM resources ORDER BY resource_id").fetchall()  # type: ignore[arg-type]  # noqa: S608
+
+
+def test_a_pattern_becomes_resources(connection: Connection, shell: Shell) -> None:
+    said = shell.done("oaradmin", "resources", "add", "/switch={1}/host=node[1-2]/cpu={2}/core={2}", "-p", "deploy=YES")
+    assert said == "8 resources added on 2 nodes\n"
+    assert rows(connection, "switch, network_address, host, cpu, core, cpuset, deploy") == [
+        (1, "node1", "node1", 1, 1, 0, True),
+        (1, "node1", "node1", 1, 2, 1, True),
+        (1, "node1", "node1", 2, 3, 2, True),
+        (1, "node1", "node1", 2, 4, 3, True),
+        (1, "node2", "node2", 3, 5, 0, True),
+        (1, "node2", "node2", 3, 6, 1, True),
+        (1, "node2", "node2", 4, 7, 2, True),
+        (1, "node2", "node2", 4, 8, 3, True),
+    ]
+    shell.done("oaradmin", "resources", "add", "/host=node3/cpu={1}/core={2}", "--transport", "local")
+    assert rows(connection, "host, cpu, core")[8:] == [("node3", 5, 9), ("node3", 5, 10)]
+    nodes = connection.execute("SELECT network_address, transport FROM nodes ORDER BY 1").fetchall()
+    assert nodes == [("node1", "ssh"), ("node2", "ssh"), ("node3", "local")]
+
+
+def test_addresses_and_ports_go_node_by_node(connection: Connection, shell: Shell) -> None:
+    shell.done(
+        "oaradmin", "resources", "add", "/host=n[1-3]/core={1}", "--address", "127.0.0.[1-3]", "--port", "2201-2203"
+    )
+    nodes = connection.execute("SELECT network_address, transport, host, port FROM nodes ORDER BY 1").fetchall()
+    assert nodes == [
+        ("n1", "ssh", "127.0.0.1", 2201),
+        ("n2", "ssh", "127.0.0.2", 2202),
+        ("n3", "ssh", "127.0.0.3", 2203),
+    ]
+
+
+def test_dry_run_prints_rows_and_stores_nothing(connection: Connection, shell: Shell) -> None:
+    said = shell.done("oaradmin", "resources", "add", "/rack=r1/host=n1/core={2}", "--dry-run")
+    assert said == (
+        "rack host core type    network_address cpuset\n"
+        "---- ---- ---- ------- --------------- ------\n"
+        "r1   n1   1    default n1              0\n"
+        "r1   n1   2    default n1              1\n"
+    )
+    assert rows(connection, "resource_id") == []
+    assert "rack" not in shell.done("oarproperty")
+
+
+def test_resources_without_a_node(connection: Connection, shell: Shell) -> None:
+    shell.done("oaradmin", "resources", "add", "/licence={3}", "--type", "licence")
+    assert rows(connection, "type, licence, network_address") == [("licence", n, None) for n in (1, 2, 3)]
+    assert shell.done("oarnodes", "-s").startswith("(no node)\n    1 : Alive\n")
+
+
+def test_list_and_delete_resources(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1", "node2")
+    listed = json.loads(shell.done("oaradmin", "resources", "list", "-h", "node2", "-J"))
+    assert [one["resource_id"] for one in listed] == cores[2:]
+    assert shell.done("oaradmin", "resources", "delete", "--host", "node2") == "2 resources deleted\n"
+    assert connection.execute("SELECT network_address FROM nodes").fetchall() == [("node1",)]
+    add_job(connection, "Terminated", resources=cores[:1])
+    result = shell("oaradmin", "resources", "delete", "--sql", "host = 'node1'")
+    assert (result.status, len(rows(connection, "1"))) == (1, 2)
+    assert "has been used by jobs" in result.err
+
+
+def test_oarnodes_in_full(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1", cores=1)
+    job = add_job(connection, "Running", resources=cores)
+    assert shell.done("oarnodes") == (
+        "network_address: node1\n"
+        "resource_id: 1\n"
+        "state: Alive\n"
+        f"jobs: {job}\n"
+        "properties: type=default, besteffort=YES, core=1, cpuset=0, deploy=NO, drain=NO, cpu=1, host=node1\n"
+    )
+    document = json.loads(shell.done("oarnodes", "-J"))["1"]
+    assert (document["jobs"], document["besteffort"], document["channel"]) == ([job], True, "unknown")
+
+
+def test_oarnodes_views(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1", "node2", "node10")
+    add_job(connection, "Running", resources=cores[1:3])
+    shell.done("oarnodesetting", "-h", "node10", "-s", "absent")
+    assert shell.done("oarnodes", "-l") == "node1\nnode10\nnode2\n"
+    assert shell.done("oarnodes", "-s", "node[1-2]") == (
+        "node1\n    1 : Alive\n    2 : Alive\nnode2\n    3 : Alive\n    4 : Alive\n"
+    )
+    assert json.loads(shell.done("oarnodes", "-s", "-J", "node10")) == {"node10": {"5": "Absent", "6": "Absent"}}
+    assert shell.done("oarnodes", "-j") == "node1\n    2 : 1\nnode2\n    3 : 1\n"
+    assert shell.done("oarnodes", "-l", "--sql", "state = 'Absent'") == "node10\n"
+    assert shell.done("oarnodes", "-s", "-r", "3") == "node2\n    3 : Alive\n"
+    events = shell.done("oarnodes", "-e").splitlines()
+    assert len(events) == 1
+    assert events[0].startswith("[node10] ")
+    assert "NODE_STATE_CHANGED: set Absent by " in events[0]
+    assert shell.done("oarnodes", "-e", "node1") == ""
+    assert shell.done("oarnodes", "--events=2100-01-01") == ""
+
+
+def test_absent_resources_that_can_be_woken_are_standby(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1", cores=1)
+    shell.done("oarnodesetting", "-r", "1", "-s", "Absent", "-p", "available_upto=2100-01-01")
+    assert shell.done("oarnodes", "-s") == "node1\n    1 : Absent (standby)\n"
+    shell.done("oarnodesetting", "-r", "1", "-m", "on")
+    assert shell.done("oarnodes", "-s") == "node1\n    1 : Absent\n"
+    shell.done("oarnodesetting", "-r", "1", "-m", "off")
+    shell.done("oarnodesetting", "-r", "1", "-d", "on")
+    assert shell.done("oarnodes", "-s") == "node1\n    1 : Alive (drain)\n"
+
+
+def test_jobs_on_nodes_taken_away_are_to_be_killed(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1", "node2")
+    add_job(connection, "Running", resources=cores[1:3])
+    add_job(connection, "Running", resources=cores[3:])
+    assert (
+        shell.done("oarnodesetting", "-h", "node1", "-s", "Dead") == "resources changed: 1, 2\njobs to be killed: 1\n"
+    )
+    asked = connection.execute("SELECT job_id, reason FROM kill_requests").fetchall()
+    assert asked == [(1, "node1 set Dead")]
+    assert rows(connection, "state, state_by")[:2] == [("Dead", "admin")] * 2
+    outcome = json.loads(shell.done("oarnodesetting", "-J", "-r", "1", "-s", "Alive"))
+    assert outcome == {"resources": [1], "killed_jobs": []}
+
+
+def test_properties_are_set_and_unset(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1")
+    shell.done("oarproperty", "-a", "mem")
+    shell.done("oarproperty", "-a", "model", "-c")
+    shell.done("oarnodesetting", "--sql", "core = 2", "-p", "mem=64", "-p", "model=x=y", "-p", "besteffort=NO")
+    assert rows(connection, "mem, model, besteffort") == [(None, None, True), (64, "x=y", False)]
+    shell.done("oarnodesetting", "-h", "node1", "-p", "mem!")
+    assert rows(connection, "mem, model") == [(None, None), (None, "x=y")]
+
+
+def test_single_resources_are_added(connection: Connection, shell: Shell) -> None:
+    assert shell.done("oarnodesetting", "-a", "-h", "node[1-2]", "-p", "core=7", "-s", "Absent") == (
+        "resources added: 1, 2\n"
+    )
+    assert rows(connection, "network_address, core, state") == [("node1", 7, "Absent"), ("node2", 7, "Absent")]
+
+
+def test_oarproperty(connection: Connection, shell: Shell) -> None:
+    assert shell.done("oarproperty", "-a", "mem") == "Added property: mem\n"
+    assert shell.done("oarproperty", "-q", "-r", "mem,memory") == ""
+    assert json.loads(shell.done("oarproperty", "-J"))["memory"] == {"type": "integer", "protected": False}
+    assert "memory               integer     no\n" in shell.done("oarproperty", "-l")
+    job = add_job(connection, properties="memory > 4")
+    result = shell("oarproperty", "-d", "memory")
+    assert result.err == (
+        f"oarproperty: property 'memory' is in the request of job {job} (wait for it, or delete it first)\n"
+    )
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now()")
+    assert shell.done("oarproperty", "-d", "memory") == "Deleted property: memory\n"
+
+
+def test_oarqueue(connection: Connection, shell: Shell) -> None:
+    shell.done("oarqueue", "--add", "night,5,fifo")
+    shell.done("oarqueue", "-d", "night", "-d", "default")
+    assert shell.done("oarqueue") == (
+        "Queue          Priority Policy     State\n"
+        "-------------- -------- ---------- -----\n"
+        "admin          10       fifo       Active\n"
+        "night          5        fifo       notActive\n"
+        "default        3        fifo       notActive\n"
+        "besteffort     0        fifo       Active\n"
+    )
+    shell.done("oarqueue", "-E")
+    shell.done("oarqueue", "--change", "night,7")
+    assert json.loads(shell.done("oarqueue", "-l", "-J"))["night"] == {"priority": 7, "policy": "fifo", "active": True}
+    shell.done("oarqueue", "-D")
+    assert not any(one["active"] for one in json.loads(shell.done("oarqueue", "-J")).values())
+    assert "night" not in json.loads(shell.done("oarqueue", "--remove", "night", "-J"))
+    add_job(connection, started=EPOCH)
+    assert shell("oarqueue", "--remove", "default").err == (
+        "oarqueue: queue 'default' has jobs (job 1) (oarqueue -d default closes it)\n"
+    )

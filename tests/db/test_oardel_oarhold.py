@@ -1,0 +1,123 @@
+"""``oardel``, ``oarhold``, ``oarresume``: what they write and what they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sample_cluster import ME, Connection, Shell, add_job, add_nodes
+
+pytestmark = pytest.mark.db
+
+
+def kills(connection: Connection) -> list[tuple[int, str, str]]:
+    return connection.execute("SELECT job_id, requested_by, state FROM kill_requests ORDER BY 1").fetchall()
+
+
+def states(connection: Connection) -> dict[int, str]:
+    return dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
+
+
+def test_oardel_registers_requests(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1")
+    add_job(connection)
+    add_job(connection, "Running", resources=cores, user="somebody")
+    assert shell.done("oardel", "1", "2") == (
+        "Deleting the job = 1 ...REGISTERED.\n"
+        "Deleting the job = 2 ...REGISTERED.\n"
+        "The job(s) [ 1 2 ] will be deleted in the near future.\n"
+    )
+    assert kills(connection) == [(1, ME, "asked"), (2, ME, "asked")]
+    assert json.loads(shell.done("oardel", "-J", "1")) == {"action": "delete", "jobs": [1]}
+    assert len(kills(connection)) == 2
+
+
+def test_oardel_is_heard(connection: Connection, shell: Shell) -> None:
+    add_job(connection)
+    connection.execute("LISTEN oarpy_events")
+    shell.done("oardel", "1")
+    assert "kill requested" in {notice.payload for notice in connection.notifies(timeout=5, stop_after=1)}
+
+
+def test_oardel_array_takes_its_live_jobs(connection: Connection, shell: Shell) -> None:
+    add_job(connection, array_id=1)
+    add_job(connection, "Terminated", array_id=1, array_index=2)
+    add_job(connection, array_id=1, array_index=3)
+    shell.done("oardel", "--array", "1")
+    assert [job for job, *_ in kills(connection)] == [1, 3]
+
+
+def test_oardel_condition_takes_live_jobs(connection: Connection, shell: Shell) -> None:
+    add_job(connection, project="a")
+    add_job(connection, project="b")
+    add_job(connection, "Terminated", project="b")
+    shell.done("oardel", "--sql", "project = 'b'")
+    assert [job for job, *_ in kills(connection)] == [2]
+
+
+def test_all_or_nothing(connection: Connection, shell: Shell) -> None:
+    add_job(connection)
+    add_job(connection, "Terminated")
+    result = shell("oardel", "1", "2")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "oardel: job 2 has already ended (Terminated) (nothing was done)\n"
+    result = shell("oardel", "1", "9")
+    assert (result.status, result.err) == (4, "oardel: job 9 does not exist (oarstat lists the jobs)\n")
+    assert kills(connection) == []
+
+
+def test_somebody_elses_job(connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_job(connection)
+    add_job(connection, user="somebody")
+    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    for command in (["oardel"], ["oardel", "-s", "TERM"], ["oarhold"], ["oarresume"]):
+        result = shell(*command, "1", "2")
+        assert result.status == 5
+        assert "job 2 belongs to 'somebody'" in result.err
+    assert (kills(connection), set(states(connection).values())) == ([], {"Waiting"})
+
+
+def test_signals_and_checkpoints(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1")
+    add_job(connection, "Running", resources=cores[:1], checkpoint_signal=10)
+    add_job(connection, "Running", resources=cores[1:])
+    assert shell.done("oardel", "-s", "SIGTERM", "1") == "Sending SIGTERM to the job = 1 ...REGISTERED.\n"
+    assert shell.done("oardel", "-c", "1", "2") == (
+        "Checkpointing the job = 1 ...REGISTERED.\nCheckpointing the job = 2 ...REGISTERED.\n"
+    )
+    asked = connection.execute("SELECT job_id, signal, done FROM signal_requests ORDER BY request_id").fetchall()
+    assert asked == [(1, 15, False), (1, 10, False), (2, 12, False)]
+    assert kills(connection) == []
+
+
+def test_signals_need_a_running_job(connection: Connection, shell: Shell) -> None:
+    add_job(connection)
+    for option in (["-c"], ["-s", "USR1"]):
+        result = shell("oardel", *option, "1")
+        assert result.status == 1
+        assert "job 1 is Waiting and cannot" in result.err
+
+
+def test_hold_and_resume(connection: Connection, shell: Shell) -> None:
+    add_job(connection)
+    add_job(connection, "Hold")
+    assert shell.done("oarhold", "1", "2") == (
+        "[1] Hold request was sent to the OAR server.\n[2] Hold request was sent to the OAR server.\n"
+    )
+    assert states(connection) == {1: "Hold", 2: "Hold"}
+    assert shell.done("oarresume", "--sql", "state = 'Hold'") == (
+        "[1] Resume request was sent to the OAR server.\n[2] Resume request was sent to the OAR server.\n"
+    )
+    assert states(connection) == {1: "Waiting", 2: "Waiting"}
+    logged = connection.execute("SELECT type, job_id FROM event_logs ORDER BY event_id").fetchall()
+    assert logged == [("HOLD_WAITING_JOB", 1), ("RESUME_JOB", 1), ("RESUME_JOB", 2)]
+
+
+def test_running_jobs_are_not_held(connection: Connection, shell: Shell) -> None:
+    add_job(connection)
+    add_job(connection, "Running", resources=add_nodes(connection, "node1"))
+    for command, what in (("oarhold", "held"), ("oarresume", "resumed")):
+        result = shell(command, "1", "2")
+        assert result.status == 1
+        assert f"job 2 is Running and cannot be {what}" in result.err
+    assert states(connection) == {1: "Waiting", 2: "Running"}
