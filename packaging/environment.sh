@@ -45,4 +45,4 @@ works || make_with_ensurepip || { install_ensurepip && make_with_ensurepip; } ||
 export PIP_CONSTRAINT="$PWD/constraints.txt" PIP_BUILD_CONSTRAINT="$PWD/constraints.txt"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 echo "installing .[$extras] into $folder"
-"$folder/bin/python" -m pip install --quiet --editable ".[$extras]" </dev/null
+"$folder/bin/python" -m pip install -qq --editable ".[$extras]" </dev/null
