@@ -39,6 +39,11 @@ class Submission:
     rule_time_limit: float = 2.0
     maximum_array_size: int = 100_000
     waiting_reservations_per_user: int = 2
+    unlimited_reservation_users: tuple[str, ...] = ()
+    admin_groups: tuple[str, ...] = ("admin",)
+    extra_types: tuple[str, ...] = ()
+    types_not_offered: tuple[str, ...] = ("assign", "find", "constraints")
+    jobs_per_user: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
