@@ -151,6 +151,7 @@ class Demo:
 def run_demo(directory: Path) -> None:
     """Run the demo in ``directory`` and stop everything it started; data and logs stay there."""
     sandbox = Sandbox(directory)
+    sandbox.remove()
     try:
         Demo(sandbox).run()
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,6 +66,16 @@ class Sandbox:
             self._server.kill()
             self._server.wait()
         self._server = None
+
+    def remove(self) -> None:
+        """Delete a cluster that an earlier run left in the folder: its database, work and logs. Other files stay."""
+        if not self.configuration_file.exists():
+            return
+        embedded.remove(self.directory / "postgresql")
+        for name in ("work", "nodes"):
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+        for name in ("config.toml", "server.log"):
+            (self.directory / name).unlink(missing_ok=True)
 
     @property
     def server(self) -> subprocess.Popen[bytes] | None:

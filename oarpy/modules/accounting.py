@@ -7,7 +7,12 @@ never ran, or hold nothing, are marked and add nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
+from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
+from oarpy.modules.module import Outcome
 from oarpy.store import accounting
 from oarpy.store.database import Connection
 
@@ -24,3 +29,22 @@ def account(connection: Connection, window: int, limit: int = BATCH) -> int:
         raise UsageError(f"accounting window of {window} seconds", hint="modules.accounting_window is above 0")
     with connection.transaction():
         return accounting.account(connection, window, limit)
+
+
+class Accounting:
+    """The module: counts what has ended, batch by batch."""
+
+    name = "accounting"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.period = configuration.modules.accounting
+        self._window = configuration.modules.accounting_window
+
+    def files(self) -> Sequence[int]:
+        """Nothing besides notifications."""
+        return ()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Count one batch; again if it was full."""
+        counted = account(connection, self._window)
+        return Outcome(f"accounted {counted}", again=counted == BATCH) if counted else Outcome()
