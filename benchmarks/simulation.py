@@ -15,11 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from oarpy.simulation.engine import replay
-from oarpy.simulation.esp2_report import esp2_results, esp2_table
+from oarpy.simulation.esp2_report import REPORTED_ORDERS, esp2_results, esp2_table
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import POLICIES, make_scheduler
-from oarpy.simulation.queue_order import ORDERS
 from oarpy.simulation.report import PolicyResult, summary_table
 from oarpy.simulation.swf import read_swf
 
@@ -71,7 +70,7 @@ def main() -> int:
         for name, procs in TRACES
         if (options.traces / name).exists()
     }
-    esp = esp2_results(policies, ORDERS)
+    esp = esp2_results(policies, REPORTED_ORDERS)
     sys.stdout.write(esp2_table(esp) + "\n")
     if options.json is not None:
         saved = {

@@ -1,7 +1,8 @@
 """Gantt chart and utilisation over time of a replay, as an SVG file.
 
 The replay counts processors; the chart needs rows, so processors are dealt out again afterwards: each job gets the
-lowest rows free at its start. That always works, for the jobs never need more rows than there are at any instant.
+lowest rows free at its start; row 0 is drawn at the bottom. That always works, for the jobs never need more rows than
+there are at any instant.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _job_paths(
         job = jobs[index]
         left, width = (starts[index] - first) * scale, max(job.run * scale, _THINNEST)
         boxes = "".join(
-            f"M{left:.1f} {low * row_height:.1f}h{width:.1f}v{(high - low) * row_height:.1f}h-{width:.1f}z"
+            f"M{left:.1f} {_GANTT - high * row_height:.1f}h{width:.1f}v{(high - low) * row_height:.1f}h-{width:.1f}z"
             for low, high in _runs(rows)
         )
         colour = _COLOURS[job.number % len(_COLOURS)]

@@ -5,8 +5,9 @@ gives the same starts with fewer placements. Conservative backfilling places job
 that what is already placed allows, so as long as the timeline ahead is what the last pass foresaw its placements stand:
 
 - a job that ends exactly when predicted changes nothing ahead;
-- a job that arrives behind all others in the queue's order can be placed after them, on the timeline that they leave;
-- anything else (an early end, an arrival ahead of others) calls for a full pass.
+- a job that arrives leaves the places of those ahead of it as they are: it and those behind are placed after them, on
+  the timeline that they leave;
+- a job that ends early calls for a full pass.
 """
 
 from __future__ import annotations
@@ -105,21 +106,19 @@ class Production(FullPasses):
     def schedule(self, now: float) -> list[int]:
         """Bring the placements up to date and start those whose time has come."""
         arrived, self._arrived = self._arrived, []
-        if not self._waiting:
-            self._stale = False
-            return []
-        if self._stale or not self._behind_all(arrived):
+        if self._stale and self._waiting:
             self._placed = self._place_all(now)
-            self._stale = False
         elif arrived:
-            ahead = (*self._running.values(), *self._placed.values())
-            self._placed |= self._place(now, ahead, tuple(self._waiting[job] for job in arrived))
+            self._insert(arrived, now)
+        self._stale = False
         return self._start(self._placed, now)
 
-    def _behind_all(self, arrived: Sequence[int]) -> bool:
-        if not arrived or not self._placed:
-            return True
-        return min(self._ranks[job] for job in arrived) > max(self._ranks[job] for job in self._placed)
+    def _insert(self, arrived: Sequence[int], now: float) -> None:
+        """Place the jobs that have arrived, and again those behind the first of them."""
+        first = min(self._ranks[job] for job in arrived)
+        kept = {job: held for job, held in self._placed.items() if self._ranks[job] < first}
+        behind = tuple(waiting for job, waiting in self._waiting.items() if job not in kept)
+        self._placed = kept | self._place(now, (*self._running.values(), *kept.values()), behind)
 
 
 def _with_order(order: str, rank: Sequence[Rank]) -> Mapping[str, Order]:

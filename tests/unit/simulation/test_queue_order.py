@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.esp2_report import PUBLISHED, esp2_results, esp2_table
 from oarpy.simulation.queue_order import ranks
 from oarpy.simulation.trace import TraceJob
 
@@ -32,12 +31,3 @@ def test_orders(order: str, expected: list[int]) -> None:
 def test_unknown_orders_are_refused(order: str) -> None:
     with pytest.raises(UsageError):
         ranks(order, JOBS)
-
-
-def test_esp2_report_shows_every_replay_beside_the_published_values() -> None:
-    results = esp2_results(["fcfs", "easy"], ["fifo", "smallest"])
-    assert len(results) == 2 * 2 * 2 * 2
-    assert all(0 < result.efficiency < 1 for result in results)
-    text = esp2_table(results)
-    assert all(f"{value:.4f}" in text for _, value in PUBLISHED)
-    assert text.count("easy, smallest") == 4

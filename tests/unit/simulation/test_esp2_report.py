@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import io
+import json
+
+from oarpy.simulation.engine import replay
+from oarpy.simulation.esp2 import all_at_once, efficiency, job_mix
+from oarpy.simulation.esp2_report import PROCS, PUBLISHED, REPORTED_ORDERS, esp2_results, esp2_table, run_esp2
+from oarpy.simulation.machine import Machine
+from oarpy.simulation.policies import make_scheduler
+
+
+def test_esp2_report_shows_every_replay_beside_the_published_values() -> None:
+    results = esp2_results(["fcfs", "easy"], ["fifo", "smallest"])
+    assert len(results) == 2 * 2 * 2 * 2
+    assert all(0 < result.efficiency < 1 for result in results)
+    text = esp2_table(results)
+    assert all(f"{value:.4f}" in text for _, value in PUBLISHED)
+    assert text.count("easy, smallest") == 4
+
+
+def test_an_order_that_starves_nobody_is_above_the_published_best() -> None:
+    jobs = all_at_once(job_mix(Machine(PROCS)))
+    starts = replay(jobs, make_scheduler("conservative", "widest/3600", jobs, Machine(PROCS)))
+    assert efficiency(jobs, starts, PROCS) > 0.93
+
+
+def test_the_report_as_json_and_as_a_table() -> None:
+    summary, table = io.StringIO(), io.StringIO()
+    assert run_esp2(["easy"], light=True, as_json=True, stdout=summary) == 0
+    assert run_esp2(["easy"], light=True, stdout=table) == 0
+    told = json.loads(summary.getvalue())
+    assert told["procs"] == 34
+    assert len(told["results"]) == 2 * 2 * len(REPORTED_ORDERS)
+    assert all(0 < result["efficiency"] < 1 for result in told["results"])
+    assert len(table.getvalue().splitlines()) == 1 + len(PUBLISHED) + 4 + len(told["results"])
