@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oarpy.model.request import Group
 from oarpy.scheduler.matching import Matchers, RequestMatcher
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Limit
@@ -33,6 +34,10 @@ class Demand:
     roles: Roles
     options: tuple[Option, ...]
     limit: Limit | None = None
+
+
+Known = dict[tuple[str, tuple[Group, ...]], RequestMatcher]
+"""Compiled requests by the job's filter and the groups."""
 
 
 class Masks:
@@ -64,26 +69,37 @@ class Options:
         self._platform = snapshot.platform
         self._masks = Masks(snapshot.platform, snapshot.filters, snapshot.filter_errors)
         self._matchers = matchers
+        self._on_alive: Known = {}
+        self._on_reservable: Known = {}
 
     def alive(self, job: WaitingJob) -> tuple[Option, ...]:
         """All alternatives, on Alive resources."""
-        return tuple(self._option(job, rank, way, self._platform.alive) for rank, way in enumerate(job.alternatives))
+        return self._options(job, self._platform.alive, self._on_alive)
 
     def reservable(self, job: WaitingJob) -> tuple[Option, ...]:
         """All alternatives, on resources that may be back by then: Alive, Absent or Suspected."""
-        usable = self._platform.reservable
-        return tuple(self._option(job, rank, way, usable) for rank, way in enumerate(job.alternatives))
+        return self._options(job, self._platform.reservable, self._on_reservable)
 
     def size(self, job: WaitingJob) -> int:
         """Count the resources that the first alternative takes on an empty platform; 0 when it cannot be served."""
-        try:
-            for option in (*self.alive(job)[:1], *self.reservable(job)[:1]):
-                if bits := option.matcher.match(option.matcher.usable):
-                    return bits.bit_count()
-        except Unservable:
-            pass
+        for option in (*self.alive(job)[:1], *self.reservable(job)[:1]):
+            if bits := option.matcher.match(option.matcher.usable):
+                return bits.bit_count()
         return 0
 
-    def _option(self, job: WaitingJob, rank: int, way: Alternative, usable: int) -> Option:
-        masks: Sequence[int] = [mask & usable for mask in self._masks.of(job, way)]
-        return Option(rank, way.walltime, self._matchers.request(way.groups, masks))
+    def _options(self, job: WaitingJob, usable: int, known: Known) -> tuple[Option, ...]:
+        options = []
+        for rank, way in enumerate(job.alternatives):
+            key = job.filter, way.groups
+            matcher = known.get(key)
+            if matcher is None:
+                matcher = known[key] = self._matcher(job, way, usable)
+            options.append(Option(rank, way.walltime, matcher))
+        return tuple(options)
+
+    def _matcher(self, job: WaitingJob, way: Alternative, usable: int) -> RequestMatcher:
+        try:
+            masks = [mask & usable for mask in self._masks.of(job, way)]
+        except Unservable as error:
+            return RequestMatcher([], str(error))
+        return self._matchers.request(way.groups, masks)

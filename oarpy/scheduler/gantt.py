@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from oarpy.scheduler.bounds import Bounds
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Amount, Ledger, Limit
 from oarpy.scheduler.roles import EXCLUSIVE, Profile, Roles, roles_of
@@ -35,21 +36,24 @@ class Gantt:
     def __init__(self, snapshot: Snapshot) -> None:
         self._platform: Platform = snapshot.platform
         self._security: float = snapshot.security_time
-        self._now: float = snapshot.now
+        self.now: float = snapshot.now
         self._profiles: frozenset[Profile] = frozenset(roles_of(job).profile for job in snapshot.waiting) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas)
+        self.bounds = Bounds()
+        """What is known about the timeline of the platform for jobs that share with nobody."""
         self._releases: dict[float, list[tuple[int, int]]] = {}
 
     def copy(self) -> Gantt:
         """Return an independent Gantt of equal content."""
         twin = object.__new__(Gantt)
-        twin._platform, twin._security, twin._now = self._platform, self._security, self._now
+        twin._platform, twin._security, twin.now = self._platform, self._security, self.now
         twin._profiles = self._profiles
         twin.whole = self.whole.copy()
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
+        twin.bounds = Bounds()
         twin._releases = self._releases
         return twin
 
@@ -68,7 +72,7 @@ class Gantt:
     def hold(self, jobs: Iterable[HoldingJob]) -> None:
         """Enter jobs that hold resources already. One whose end has passed holds nothing."""
         for job in jobs:
-            if job.end > self._now:
+            if job.end > self.now:
                 bits = bits_held(self._platform, job)
                 self._releases.setdefault(job.end + self._security, []).append((job.id, bits))
                 self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
@@ -102,8 +106,7 @@ class Gantt:
             self._space(roles.inside).take(begin, end, claim.bits, roles.profile)
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
-        amount = self.amount(roles, claim)
-        if amount.resources:
+        if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
 
     def amount(self, roles: Roles, claim: Claim) -> Amount:
@@ -119,7 +122,7 @@ class Gantt:
 
     def _space(self, name: str) -> Space:
         if name not in self.inside:
-            self.inside[name] = Space(self._now, self._platform.everything, self._profiles, closed=True)
+            self.inside[name] = Space(self.now, self._platform.everything, self._profiles, closed=True)
         return self.inside[name]
 
 

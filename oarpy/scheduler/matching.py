@@ -11,13 +11,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oarpy.model.request import Count, Group
 from oarpy.scheduler.bits import lowest
+from oarpy.scheduler.counting import BlockCounter, Counts
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.trees import Forest, Tree
 
 _MOST_PERMUTED = 5
 """Groups of one request whose orders are all tried: 120 orders."""
+
+
+class Layout:
+    """The outermost blocks of a tree in which blocks are whole, or made of single resources; counted all at once."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.blocks = tree.blocks
+        self._whole = not tree.blocks[0].singles
+        sets = [block.singles or block.bits for block in tree.blocks]
+        self._counter = BlockCounter(sets)
+        self._offsets = [(bits & -bits).bit_length() - 1 for bits in sets]
+        self._sets = sets
+
+    @classmethod
+    def of(cls, tree: Tree) -> Layout | None:
+        """Return the layout of ``tree``, None when it is of another form or too small to be worth it."""
+        if len(tree.blocks) < _FEW_BLOCKS or any(block.blocks for block in tree.blocks):
+            return None
+        if len({bool(block.singles) for block in tree.blocks}) > 1:
+            return None
+        return cls(tree)
+
+    def serving(self, counts: tuple[int, ...], free: int) -> NDArray[np.intp]:
+        """Return the ranks of the blocks that can serve what ``counts`` ask for below the outermost level."""
+        need = Count.ALL if self._whole else counts[1]
+        least: Counts | int = self._counter.sizes if need == Count.ALL else max(need, 1)
+        return np.flatnonzero(self._counter.count(free) >= least)
+
+    def take(self, rank: int, counts: tuple[int, ...], free: int) -> int:
+        """Return what block ``rank``, which can serve, gives."""
+        if self._whole:
+            return self._sets[rank]
+        offset = self._offsets[rank]
+        return _match_singles(self._sets[rank] >> offset, counts[1], (free & self._sets[rank]) >> offset) << offset
+
+
+_FEW_BLOCKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +69,46 @@ class GroupMatcher:
     counts: tuple[int, ...]
     tree: Tree
     reason: str = ""
+    layout: Layout | None = None
 
     @property
     def usable(self) -> int:
         """The resources that the group may use."""
         return self.tree.bits
 
-    def match(self, free: int) -> int:
-        """Return the resources to take among ``free``, 0 when the group does not fit."""
-        return 0 if self.reason else _match(self.tree, self.counts, free)
-
     def fits(self, free: int) -> bool:
         """Tell whether :meth:`match` finds something."""
+        need = self.counts[0]
+        if self.layout is not None:
+            return _enough(need, len(self.layout.serving(self.counts, free)), len(self.layout.blocks))
+        singles = self.tree.singles
+        if singles and len(self.counts) == 1:
+            return _enough(need, (free & singles).bit_count(), singles.bit_count() if need == Count.ALL else 0)
         return bool(self.match(free))
+
+    def match(self, free: int) -> int:
+        """Return the resources to take among ``free``, 0 when the group does not fit."""
+        if self.reason:
+            return 0
+        if self.layout is None:
+            return _match(self.tree, self.counts, free)
+        layout, need = self.layout, self.counts[0]
+        ranks = layout.serving(self.counts, free)
+        if not _enough(need, len(ranks), len(layout.blocks)):
+            return 0
+        if need > 0 or need == Count.BESTHALF:
+            ranks = ranks[: need if need > 0 else max(1, len(ranks) // 2)]
+        taken = 0
+        for rank in ranks.tolist():
+            taken |= layout.take(rank, self.counts, free)
+        return taken
+
+
+def _enough(need: int, there: int, most: int) -> bool:
+    """Tell whether ``there`` blocks that serve, of ``most``, are what a count asks for."""
+    if need == Count.ALL:
+        return there == most and there > 0
+    return there >= max(need, 1)
 
 
 def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
@@ -80,21 +148,28 @@ def _match_singles(singles: int, need: int, free: int) -> int:
 
 
 class RequestMatcher:
-    """All groups of one alternative."""
+    """All groups of one alternative; ``reason`` says why it can never be served, if that is known beforehand."""
 
-    def __init__(self, groups: Sequence[GroupMatcher]) -> None:
+    def __init__(self, groups: Sequence[GroupMatcher], reason: str = "") -> None:
         self.groups = tuple(groups)
-        self.reason = next((group.reason for group in self.groups if group.reason), "")
+        self.reason = reason or next((group.reason for group in self.groups if group.reason), "")
         usable = 0
         for group in self.groups:
             usable |= group.usable
         self.usable = usable
         self.least = sum(_least(group.tree, group.counts) for group in self.groups)
         """No fewer resources than this will do."""
+        self.shape: tuple[int, tuple[int, ...]] | None = None
+        """Equal for requests that differ in ``amounts`` alone; None when nothing can be learnt from one for another."""
+        self.amounts: tuple[int, ...] = ()
+        if len(self.groups) == 1 and not self.reason:
+            counts = self.groups[0].counts
+            self.shape = id(self.groups[0].tree), tuple(min(count, 0) for count in counts)
+            self.amounts = tuple(max(count, 0) for count in counts)
 
     def may_fit(self, free: int) -> bool:
         """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""
-        return all(group.fits(free) for group in self.groups)
+        return not self.reason and all(group.fits(free) for group in self.groups)
 
     def match(self, free: int) -> int:
         """Return the resources to take among ``free``, 0 when the request does not fit."""
@@ -156,6 +231,7 @@ class Matchers:
         self._forest = Forest(platform)
         self._groups: dict[tuple[Group, int], GroupMatcher] = {}
         self._requests: dict[tuple[tuple[Group, int], ...], RequestMatcher] = {}
+        self._layouts: dict[tuple[tuple[str, ...], int], Layout | None] = {}
 
     def request(self, groups: Sequence[Group], masks: Sequence[int]) -> RequestMatcher:
         """Compile ``groups``, each with the set of resources that it may use (filter and state)."""
@@ -177,8 +253,11 @@ class Matchers:
         for level, name in zip(group.levels, resolved, strict=True):
             if name is None:
                 return GroupMatcher(names, counts, Tree(0), f"'{level.name}' is not a level of this platform")
-        tree = self._forest.tree(tuple(name for name in resolved if name is not None), mask)
-        return GroupMatcher(names, counts, tree)
+        levels = tuple(name for name in resolved if name is not None)
+        tree = self._forest.tree(levels, mask)
+        if (levels, mask) not in self._layouts:
+            self._layouts[levels, mask] = Layout.of(tree)
+        return GroupMatcher(names, counts, tree, layout=self._layouts[levels, mask])
 
 
 def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from oarpy.scheduler.demands import Demand, Options, Unservable
+from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.dependencies import Dependencies
 from oarpy.scheduler.explain import Explainer
 from oarpy.scheduler.gantt import Gantt, bits_held
@@ -120,8 +120,6 @@ class Planner:
             turn = heappop(self._awake)
             try:
                 self._consider(turn)
-            except Unservable as error:
-                self._settle(turn.job, Decision(Verdict.NEVER, str(error)))
             except Exception as error:  # nothing about one job may stop the pass
                 reason = f"it could not be planned: {type(error).__name__}: {error}"
                 self._settle(turn.job, Decision(Verdict.NEVER, reason))

@@ -99,22 +99,22 @@ def _room(limit: float) -> float:
 class Ledger:
     """The sums of every rule, kept while a plan is made."""
 
-    __slots__ = ("_rules", "_sums")
+    __slots__ = ("_sums", "rules")
 
     def __init__(self, rules: Sequence[QuotaRule]) -> None:
-        self._rules = tuple(rules)
+        self.rules = tuple(rules)
         self._sums: dict[tuple[int, Key], Sums] = {}
 
     def copy(self) -> Ledger:
         """Return an independent ledger of equal content."""
-        twin = Ledger(self._rules)
+        twin = Ledger(self.rules)
         twin._sums = {key: sums.copy() for key, sums in self._sums.items()}
         return twin
 
     def limit(self, job: Job) -> Limit | None:
         """Return the rule that applies to ``job``, the first of equally specific ones."""
         best: tuple[tuple[int, ...], QuotaRule] | None = None
-        for rule in self._rules:
+        for rule in self.rules:
             rank = _specificity(rule, job)
             if rank is not None and (best is None or rank < best[0]):
                 best = rank, rule
@@ -124,7 +124,7 @@ class Ledger:
 
     def count(self, job: Job, begin: float, end: float, amount: Amount) -> None:
         """Count ``job`` during [begin, end) for every rule that it matches."""
-        for rank, rule in enumerate(self._rules):
+        for rank, rule in enumerate(self.rules):
             if _specificity(rule, job) is not None:
                 for key in _keys(rule, job):
                     self._sums.setdefault((rank, key), Sums()).count(begin, end, amount)
@@ -134,7 +134,7 @@ class Ledger:
 
         Infinity: it never fits.
         """
-        rank = self._rules.index(limit.rule)
+        rank = self.rules.index(limit.rule)
         ends = [self._sums.get((rank, key), _NOTHING).last_excess(begin, end, limit.rule, amount) for key in limit.keys]
         return max((end for end in ends if end is not None), default=None)
 

@@ -70,8 +70,8 @@ class Search:
         views = gantt.views(demand.roles)
         fitted: float | None = None
         instant: float | None = start
-        while instant is not None and (latest is None or instant < latest or instant == start):
-            claim = self._next(views, option, instant, latest)
+        while instant is not None and (latest is None or instant < latest):
+            claim = self._next(gantt, views, option, instant, latest)
             if claim is None:
                 break
             fitted = claim.start if fitted is None else fitted
@@ -81,17 +81,31 @@ class Search:
             instant = excess if excess < float("inf") else None
         return None, fitted
 
-    def _next(self, views: Sequence[Timeline], option: Option, start: float, latest: float | None) -> Claim | None:
+    def _next(
+        self, gantt: Gantt, views: Sequence[Timeline], option: Option, start: float, latest: float | None
+    ) -> Claim | None:
         """Return the first placement that resources allow at ``start``, or later and before ``latest``."""
         if len(views) == 1:
-            fit = views[0].first_fit(start, option.walltime + self._security, option.matcher, latest)
-            return Claim(fit[0], option.walltime, fit[1]) if fit else None
+            return self._next_alone(gantt, views[0], option, start, latest)
         instant: float | None = start
-        while instant is not None and (latest is None or instant < latest or instant == start):
+        while instant is not None and (latest is None or instant < latest):
             if claim := self._claim(views, option, instant):
                 return claim
             instant = _after(views, instant)
         return None
+
+    def _next_alone(
+        self, gantt: Gantt, view: Timeline, option: Option, start: float, latest: float | None
+    ) -> Claim | None:
+        """Return the first placement on one timeline, beginning where smaller requests say it may be."""
+        hold = option.walltime + self._security
+        bound = gantt.bounds.earliest(option.matcher, hold)
+        fit = view.first_fit(max(start, bound), hold, option.matcher, latest)
+        if fit is None:
+            return None
+        if fit[0] > bound and start <= max(bound, gantt.now):
+            gantt.bounds.note(option.matcher, hold, fit[0])
+        return Claim(fit[0], option.walltime, fit[1])
 
     def _claim(self, views: Sequence[Timeline], option: Option, start: float) -> Claim | None:
         free = option.matcher.usable if views else 0

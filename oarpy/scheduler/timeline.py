@@ -104,7 +104,7 @@ class Timeline:
             chunk = self._chunks[rank]
             size = len(chunk.begins)
             high = min(size, low + right - left)
-            if chunk.common & bits != bits:
+            if chunk.common & bits != bits and _part(chunk, low, high) & bits != bits:
                 self._recount(chunk, low, high, left - low, bits)
             if high - low == size:
                 chunk.kept &= kept
@@ -157,15 +157,14 @@ class Timeline:
     ) -> tuple[float, int] | None:
         """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds.
 
-        Return it with the resources to take; None when there is none, or none before ``latest`` (which does not
-        exclude ``instant`` itself).
+        Return it with the resources to take; None when there is none, or none before ``latest``.
         """
         begins = self.begins
         for first, last in self._gaps(bisect_right(begins, instant) - 1, instant, hold, matcher.least):
             left, start = first, max(instant, begins[first])
             until = begins[last] if last < len(begins) else float("inf")
             while start + hold <= until:
-                if latest is not None and start >= latest and start != instant:
+                if latest is not None and start >= latest:
                     return None
                 if bits := matcher.match(self.common(start, start + hold)):
                     return start, bits

@@ -37,10 +37,6 @@ class Result:
     resources: list[int] = field(default_factory=list)
 
 
-class NoSuchThing(Exception):
-    pass
-
-
 class Reference:
     def __init__(self, scenario: dict[str, Any]) -> None:
         self.rows = sorted(scenario["resources"], key=lambda row: row["id"])
@@ -127,17 +123,12 @@ class Reference:
                 return Result("dependency")
         if waits:
             return None
-        try:
-            return self.place(job, line, ready)
-        except NoSuchThing:
-            return Result("never")
+        return self.place(job, line, ready)
 
     def place(self, job: Job, line: dict[str, Any], ready: int) -> Result | None:
         if job.get("reservation") is not None:
             return self.reserve(job, ready)
         options = list(range(len(job["requests"])))
-        for option in options:
-            self.masks(job, option)
         begin = ready
         if self.policy == "easy":
             found = self.easy(job, options, ready, line)
@@ -165,7 +156,6 @@ class Reference:
         date = max(self.now, job["reservation"])
         states = {"Alive"} if job["reservation"] <= self.now else {"Alive", "Absent", "Suspected"}
         late = job["reservation"] + walltime <= self.now
-        self.masks(job, 0)
         ids = None if late or ready > date else self.fits(job, 0, date, states)
         if not ids and self.may_still_open(job):
             return None
@@ -279,7 +269,8 @@ class Reference:
 
     # --- requests -----------------------------------------------------------------------------------------------
 
-    def masks(self, job: Job, option: int) -> list[tuple[list[tuple[str, str]], list[int]]]:
+    def masks(self, job: Job, option: int) -> list[tuple[list[tuple[str, str]], list[int]]] | None:
+        """The levels and the resources of each group, None when a filter names a property that nobody has."""
         found = []
         for group in job["requests"][option]["resources"].split("+"):
             text = ""
@@ -290,14 +281,17 @@ class Reference:
             if not any("type" in part for part in both):
                 ids = [ident for ident in ids if self.row[ident].get("type", "default") == "default"]
             if any("gpu" in part for part in both) and not any("gpu" in row for row in self.rows):
-                raise NoSuchThing
+                return None
             levels = [tuple(part.split("=")) for part in group.strip("/").split("/")]
             found.append(([("network_address" if name == "nodes" else name, count) for name, count in levels], ids))
         return found
 
     def match(self, job: Job, option: int, free: set[int], states: set[str]) -> set[int]:
         groups = []
-        for levels, ids in self.masks(job, option):
+        masks = self.masks(job, option)
+        if masks is None:
+            return set()
+        for levels, ids in masks:
             if self.levels is not None and any(
                 name not in (*self.levels, "network_address", "resource_id") for name, _ in levels
             ):
@@ -350,12 +344,9 @@ class Reference:
         return set().union(*good)
 
     def size(self, job: Job) -> int:
-        try:
-            for states in ({"Alive"}, {"Alive", "Absent", "Suspected"}):
-                if ids := self.match(job, 0, set(self.row), states):
-                    return len(ids)
-        except NoSuchThing:
-            pass
+        for states in ({"Alive"}, {"Alive", "Absent", "Suspected"}):
+            if ids := self.match(job, 0, set(self.row), states):
+                return len(ids)
         return 0
 
     # --- quotas -------------------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""Counting the free resources of many blocks at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oarpy.scheduler.bits import positions
+
+Counts = NDArray[np.int64]
+_WORDS = ((64, np.uint64), (32, np.uint32), (16, np.uint16), (8, np.uint8))
+
+
+class BlockCounter:
+    """Counts, for each of some disjoint sets, how many of its members are in a given set.
+
+    When every set is a run of whole machine words, which whole nodes of 8, 16, 32 or 64 cores listed one after the
+    other are, words are counted; otherwise members.
+    """
+
+    def __init__(self, sets: Sequence[int]) -> None:
+        members = [positions(bits) for bits in sets]
+        self._union = 0
+        for bits in sets:
+            self._union |= bits
+        self._bytes = -(-self._union.bit_length() // 64) * 8
+        self._word: type[np.unsignedinteger] | None = None
+        self._order = np.array([place for places in members for place in places], dtype=np.intp)
+        sizes = np.array([len(places) for places in members])
+        self._offsets = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        self.sizes: Counts = sizes.astype(np.int64)
+        self._choose_words(members)
+
+    def _choose_words(self, members: Sequence[Sequence[int]]) -> None:
+        runs = all(places[-1] - places[0] + 1 == len(places) for places in members)
+        for width, word in _WORDS:
+            if runs and all(places[0] % width == 0 and len(places) % width == 0 for places in members):
+                self._word = word
+                words = [place // width for places in members for place in places[::width]]
+                self._order = np.array(words, dtype=np.intp)
+                self._offsets = np.concatenate(([0], np.cumsum(self.sizes // width)[:-1])).astype(np.intp)
+                break
+        self._one_word_each = len(self._order) == len(self.sizes)
+        self._in_order = bool((self._order == np.arange(len(self._order))).all())
+
+    def count(self, free: int) -> Counts:
+        """Return the number of members in ``free``, set by set."""
+        free &= self._union
+        if self._word is None:
+            raw = np.frombuffer(free.to_bytes(self._bytes, "little"), dtype=np.uint8)
+            amounts = np.unpackbits(raw, bitorder="little")
+        else:
+            amounts = np.bitwise_count(np.frombuffer(free.to_bytes(self._bytes, "little"), dtype=self._word))
+        if not self._in_order or len(amounts) != len(self._order):
+            amounts = amounts[self._order]
+        if self._one_word_each:
+            return amounts.astype(np.int64)
+        counts: Counts = np.add.reduceat(amounts, self._offsets, dtype=np.int64)
+        return counts
