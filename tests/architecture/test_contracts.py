@@ -1,0 +1,93 @@
+"""The walls of the project: who may import whom, and how long a module or function may be."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def script(name: str) -> ModuleType:
+    """Load a script of ``packaging/``."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "packaging" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The sources as they are installed."""
+    target = tmp_path / "tree"
+    script("source_tree").lay_out(target)
+    return target
+
+
+def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
+    """Check the import contracts of pyproject.toml on a tree."""
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", "--config"]
+    return subprocess.run(
+        [*command, str(ROOT / "pyproject.toml")], cwd=tree, capture_output=True, text=True, check=False
+    )
+
+
+def test_import_contracts_are_kept(tree: Path) -> None:
+    """Lower layers know nothing of upper ones, the core is pure, the agent needs the standard library only."""
+    done = lint_imports(tree)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("oarpy/model/upward.py", "import oarpy.store.database"),
+        ("oarpy/scheduler/io.py", "import socket"),
+        ("oarpy/store/upward.py", "import oarpy.commands.oarsub"),
+        ("oarpy/transport/agent/heavy.py", "import numpy"),
+    ],
+)
+def test_a_broken_contract_is_noticed(tree: Path, module: str, line: str) -> None:
+    """The check sees modules of every part, the ones outside ``oarpy/`` in the checkout included."""
+    (tree / module).write_text(f"{line}\n", encoding="utf-8")
+    done = lint_imports(tree)
+    assert done.returncode == 1
+    assert "BROKEN" in done.stdout
+    assert module.removesuffix(".py").replace("/", ".") in done.stdout
+
+
+def test_every_top_package_has_a_layer(tree: Path) -> None:
+    """A new package must be given its place in the order of layers."""
+    layers = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("layers = [")[1].split("]")[0]
+    packages = {path.parent.name for path in (tree / "oarpy").glob("*/__init__.py")}
+    without_layer = {"admission_rules", "migrations"}  # data that only store and admission read, no code to import
+    assert {name for name in packages - without_layer if f"oarpy.{name}" not in layers} == set()
+
+
+def test_modules_and_functions_are_short_enough() -> None:
+    """Nothing is over the caps."""
+    lengths = script("lengths")
+    files = [path for name in lengths.FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
+    assert len(files) > 100
+    assert [line for path in files for line in lengths.too_long(path)] == []
+
+
+def test_what_is_too_long_is_listed(tmp_path: Path) -> None:
+    """One line over the cap is reported, the cap itself is not; a long signature is no fault."""
+    lengths = script("lengths")
+    path = tmp_path / "long.py"
+    body = "".join(f"    x = {i}\n" for i in range(lengths.FUNCTION_LINES))
+    path.write_text(f"def f(\n{'    # options' + chr(10)}) -> None:\n{body}", encoding="utf-8")
+    assert list(lengths.too_long(path)) == []
+    path.write_text(f"def f() -> None:\n{body}    y = 1\n", encoding="utf-8")
+    assert [line.rpartition(": ")[2] for line in lengths.too_long(path)] == ["f has a body of 61 lines, at most 60"]
+    path.write_text("x = 1\n" * (lengths.MODULE_LINES + 1), encoding="utf-8")
+    assert [line.rpartition(": ")[2] for line in lengths.too_long(path)] == ["601 lines, at most 600"]

@@ -1,0 +1,75 @@
+"""Pages say what is there: links lead somewhere, generated pages are current, named commands exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def shown(path: Path) -> str:
+    """Name a page in a test's id."""
+    return str(path.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file of the project, and every anchor a heading of it."""
+    dead = []
+    for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_page_is_reachable_from_the_index() -> None:
+    """A page that no other page names is not found by anybody."""
+    seen: set[Path] = set()
+    waiting = [ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md" or not page.is_file():
+            continue
+        seen.add(page)
+        waiting += [(page.parent / link.partition("#")[0]).resolve() for link in LINK.findall(page.read_text("utf-8"))]
+    assert set((ROOT / "docs").rglob("*.md")) - seen == set()
+
+
+def test_generated_pages_are_current() -> None:
+    """The pages made from tables in the code say what the code says now."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=shown)
+def test_named_commands_exist(page: Path) -> None:
+    """``make`` targets and commands at the start of a line of an example are real."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    scripts = set(PROJECT["project"]["scripts"])
+    text = page.read_text(encoding="utf-8")
+    lines = [line.removeprefix("$ ") for block in FENCED.findall(text) for line in block.splitlines()]
+    lines += re.findall(r"`((?:make|oar\w*) [^`]*)`", text)
+    assert [line for line in lines if (m := re.match(r"make ([a-z-]+)", line)) and m[1] not in targets] == []
+    assert [line for line in lines if (m := re.match(r"(oar[a-z]+)(?= |$)", line)) and m[1] not in scripts] == []

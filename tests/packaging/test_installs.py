@@ -1,0 +1,94 @@
+"""The wheel and the editable install: everything is in them, nothing lands beside them."""
+
+from __future__ import annotations
+
+import tomllib
+import zipfile
+from pathlib import Path
+
+from tests.packaging.installation import ROOT, Installation
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SCRIPTS = sorted(PROJECT["project"]["scripts"])
+PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
+NOT_INSTALLED = {"ruff.toml"}
+"""Files of package folders that only the checkout needs."""
+
+
+def expected_files() -> set[str]:
+    """Where each file of the package folders should be in the wheel."""
+    found = set()
+    for package, folder in FOLDERS.items():
+        place = package.replace(".", "/")
+        for path in (ROOT / folder).rglob("*"):
+            inside = path.relative_to(ROOT / folder)
+            cache = any(part.startswith((".", "__pycache__")) for part in inside.parts)
+            if path.is_file() and not cache and path.name not in NOT_INSTALLED:
+                found.add(f"{place}/{inside}")
+    return found
+
+
+def test_every_folder_with_modules_is_a_listed_package() -> None:
+    """A package that is forgotten in pyproject.toml works in the checkout and fails once installed."""
+    folders = {Path(name).parent.as_posix().replace("/", ".") for name in expected_files() if name.endswith(".py")}
+    assert folders == set(PACKAGES)
+
+
+def test_the_wheel_has_every_module_and_data_file(wheel: Path) -> None:
+    """Admission rules, their cases, migrations with their SQL, the marker of types: all are in the wheel."""
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.split("/")[0].endswith(".dist-info")}
+    assert names == expected_files()
+
+
+def test_an_installed_wheel_adds_one_package_to_site_packages(installed: Installation) -> None:
+    """No generic name such as ``commands`` or ``migrations`` lands beside other projects' packages."""
+    assert installed.added == {"oarpy", f"oarpy_scheduler-{PROJECT['project']['version']}.dist-info"}
+
+
+def test_every_console_script_answers(installed: Installation) -> None:
+    """Each script is on the path and prints its help."""
+    for name in SCRIPTS:
+        done = installed.run(name, "--help")
+        assert (done.returncode, done.stderr) == (0, ""), name
+        assert "Usage" in done.stdout, name
+
+
+def test_installed_rules_and_migrations_are_found(installed: Installation) -> None:
+    """What the code reads beside itself is there after an installation, from the installed place."""
+    program = (
+        "import oarpy.migrations.versions, pathlib\n"
+        "from oarpy.admission.default_rules import default_rules\n"
+        "folder = pathlib.Path(next(iter(oarpy.migrations.versions.__path__)))\n"
+        "print(len(default_rules()), len(list(folder.glob('*.sql'))), folder)"
+    )
+    done = installed.run("python", "-c", program)
+    assert done.returncode == 0, done.stderr
+    rules, statements, folder = done.stdout.split()
+    assert int(rules) == len(list((ROOT / "admission_rules").glob("[0-9]*.py")))
+    assert int(statements) == len(list((ROOT / "migrations" / "versions").glob("*.sql")))
+    assert Path(folder).is_relative_to(installed.site.resolve())
+
+
+def test_an_editable_install_runs_the_sources(editable: Installation, sources: Path) -> None:
+    """Packages outside ``oarpy/`` are found by their installed names, and changes count at once."""
+    program = (
+        "import oarpy, oarpy.commands, oarpy.migrations, oarpy.admission_rules\n"
+        "for m in (oarpy, oarpy.commands, oarpy.migrations, oarpy.admission_rules): print(m.__file__)"
+    )
+    done = editable.run("python", "-c", program)
+    assert done.returncode == 0, done.stderr
+    folders = ("oarpy", "commands", "migrations", "admission_rules")
+    assert done.stdout.split() == [str(sources / folder / "__init__.py") for folder in folders]
+    added = sources / "commands" / "added_later.py"
+    added.write_text("WORD = 'seen'\n", encoding="utf-8")
+    done = editable.run("python", "-c", "from oarpy.commands.added_later import WORD; print(WORD)")
+    added.unlink()
+    assert done.stdout == "seen\n", done.stderr
+
+
+def test_an_editable_install_adds_no_generic_package(editable: Installation) -> None:
+    """Only setuptools' finder and the distribution's own record are added."""
+    assert all(name.startswith(("__editable__", "oarpy_scheduler", "__pycache__")) for name in editable.added)
+    assert editable.run("python", "-c", "import commands").returncode == 1
+    assert editable.run("oarpy", "version").stdout == f"oarpy {PROJECT['project']['version']}\n"
