@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from oarpy.client.periods import parse_date
@@ -16,6 +17,11 @@ _ELSEWHERE = {
     "state": "use -s STATE",
 }
 _INTEGER_LIMIT = 2**31
+_NEVER_NONE = {"type", "drain", "besteffort", "deploy"}
+_WORDS = {
+    "type": re.compile(r"[A-Za-z0-9_.-]{1,63}", re.ASCII),
+    "network_address": re.compile(r"[A-Za-z0-9_.:-]{1,253}", re.ASCII),
+}
 
 
 def parse_assignments(words: Sequence[str], properties: Mapping[str, Property]) -> dict[str, PropertyValue]:
@@ -32,6 +38,8 @@ def parse_assignments(words: Sequence[str], properties: Mapping[str, Property]) 
             raise NotFound(f"there is no property '{name[:60]}'", hint="oarproperty -l lists them, -a adds one")
         if name in values:
             raise UsageError(f"property '{name}' is given twice")
+        if text is None and name in _NEVER_NONE:
+            raise UsageError(f"property '{name}' cannot be without a value", hint=f"write {name}=VALUE")
         values[name] = None if text is None else parse_value(text, properties[name].kind, name)
     return values
 
@@ -50,6 +58,10 @@ def parse_value(text: str, kind: str, name: str) -> PropertyValue:
     if kind == "text":
         if not text.isprintable() or len(text) > 1000:
             raise UsageError(f"value of property '{name}' is not one line of text", hint="at most 1000 characters")
+        if name in _WORDS and not _WORDS[name].fullmatch(text):
+            raise UsageError(
+                f"'{text[:60]}' is no value of property '{name}'", hint="letters, digits, _ . - and no blank"
+            )
         return text
     if kind == "boolean":
         if text.lower() not in _TRUE | _FALSE:

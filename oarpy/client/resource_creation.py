@@ -100,7 +100,7 @@ def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str) -> None:
             raise UsageError(
                 "resources of type 'default' need a node", hint="begin with /host=node[1-4] or give another --type"
             )
-        row["network_address"] = node
+        row["network_address"] = None if node is None else parse_value(str(node), "text", "network_address")
         if node is not None:
             row.setdefault("host", node)
             row.setdefault("cpuset", places[node])

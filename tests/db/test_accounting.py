@@ -1,0 +1,219 @@
+"""Accounting counts each ended job once, whatever happens in between."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
+
+from oarpy.model.errors import UsageError
+from oarpy.modules.accounting import account
+
+pytestmark = pytest.mark.db
+
+DAY = 86400
+BIRTH = datetime(1970, 1, 1, tzinfo=UTC)
+DEADLINE = 30
+
+
+def sums(connection: Connection) -> dict[tuple[float, str, str, str, str], int]:
+    rows = connection.execute(
+        "SELECT extract(epoch FROM window_start)::float8, user_name, project, queue_name, consumption_type, consumption"
+        " FROM accounting"
+    )
+    return {tuple(row[:5]): row[5] for row in rows}  # type: ignore[misc]
+
+
+def uncounted(connection: Connection) -> int:
+    row = connection.execute("SELECT count(*) FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_job_over_midnight_fills_two_windows(connection: Connection) -> None:
+    cores = add_nodes(connection, "node1", cores=3)
+    start = EPOCH.replace(hour=23)
+    add_job(
+        connection,
+        "Terminated",
+        user="alice",
+        resources=cores,
+        started=start,
+        seconds=7200,
+        walltime=timedelta(hours=3),
+    )
+    assert account(connection, DAY) == 1
+    first = start.replace(hour=0).timestamp()
+    key = ("alice", "default", "default")
+    assert sums(connection) == {
+        (first, *key, "USED"): 3 * 3600,
+        (first + DAY, *key, "USED"): 3 * 3600,
+        (first, *key, "ASKED"): 3 * 3600,
+        (first + DAY, *key, "ASKED"): 3 * 7200,
+    }
+    assert account(connection, DAY) == 0
+
+
+def test_what_uses_nothing_is_marked_and_not_summed(connection: Connection) -> None:
+    cores = add_nodes(connection, "node1")
+    add_job(connection, "Terminated", resources=cores[:1], seconds=0)
+    add_job(connection, "Terminated", resources=[])
+    licence = connection.execute("INSERT INTO resources (type) VALUES ('licence') RETURNING resource_id").fetchone()
+    assert licence is not None
+    add_job(connection, "Terminated", resources=[licence[0]])
+    never = add_job(connection)
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", [never])
+    add_job(connection, "Running", resources=cores[1:])
+    assert account(connection, DAY) == 4
+    assert (sums(connection), uncounted(connection)) == ({}, 0)
+
+
+def test_batches_give_the_same_sums_as_one_go(connection: Connection) -> None:
+    cores = add_nodes(connection, "node1")
+    for seconds in (0.4, 0.4, 10.7, 90.25):
+        add_job(connection, "Terminated", user="alice", resources=cores, seconds=seconds)
+    assert account(connection, 60) == 4
+    together = sums(connection)
+    connection.execute("DELETE FROM accounting; UPDATE jobs SET accounted = false")
+    assert [account(connection, 60, limit=3) for _ in range(3)] == [3, 1, 0]
+    assert sums(connection) == together
+
+
+def test_killed_in_the_middle_it_has_counted_nothing(connection: Connection, dsn: str) -> None:
+    cores = add_nodes(connection, "node1")
+    for _ in range(20):
+        add_job(connection, "Terminated", user="alice", resources=cores, seconds=50)
+    with psycopg.connect(dsn) as blocker:
+        # a key of the same sums, not committed: the accounting stops in the middle of its writes
+        blocker.execute(
+            "INSERT INTO accounting SELECT to_timestamp(%(at)s), to_timestamp(%(at)s + 86400), 'alice', 'default',"
+            " 'default', 'USED', 1",
+            {"at": EPOCH.replace(hour=0).timestamp()},
+        )
+        victim = psycopg.connect(dsn, autocommit=True)
+        failures: list[Exception] = []
+
+        def count() -> None:
+            try:
+                account(victim, DAY)
+            except psycopg.OperationalError as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        wait_until_blocked(connection, victim.info.backend_pid)
+        connection.execute("SELECT pg_terminate_backend(%s)", [victim.info.backend_pid])
+        thread.join(DEADLINE)
+        victim.close()
+        blocker.rollback()
+    assert len(failures) == 1
+    assert (sums(connection), uncounted(connection)) == ({}, 20)
+    assert account(connection, DAY) == 20
+    assert sorted(sums(connection).values()) == [20 * 2 * 50, 20 * 2 * 3600]
+
+
+def wait_until_blocked(connection: Connection, pid: int) -> None:
+    deadline = datetime.now(UTC) + timedelta(seconds=DEADLINE)
+    while not connection.execute("SELECT 1 WHERE cardinality(pg_blocking_pids(%s)) > 0", [pid]).fetchall():
+        assert datetime.now(UTC) < deadline, "the accounting never reached the locked row"
+
+
+def test_two_at_once_share_the_jobs(connection: Connection, dsn: str) -> None:
+    cores = add_nodes(connection, "node1")
+    for _ in range(6):
+        add_job(connection, "Terminated", user="alice", resources=cores, seconds=50)
+    with psycopg.connect(dsn) as other, other.transaction():
+        assert account(other, DAY, limit=6) == 6
+        assert account(connection, DAY) == 0
+    assert sorted(sums(connection).values()) == [6 * 2 * 50, 6 * 2 * 3600]
+
+
+def test_a_window_must_have_a_length(connection: Connection) -> None:
+    with pytest.raises(UsageError, match="window of 0 seconds"):
+        account(connection, 0)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job that ran; times in microseconds after the epoch."""
+
+    user: str
+    queue: str
+    resources: int
+    start: int
+    length: int
+    walltime: int
+
+
+runs = st.builds(
+    Run,
+    st.sampled_from(["alice", "bob"]),
+    st.sampled_from(["default", "besteffort"]),
+    st.integers(0, 3),
+    st.integers(10**6, 10**12),
+    st.integers(0, 10**10),
+    st.integers(1, 10_000),
+)
+
+
+def naive(jobs: list[Run], window: int) -> dict[tuple[float, str, str, str, str], int]:
+    """Go window by window; halves are rounded up, as PostgreSQL does with numbers above 0."""
+    total: Counter[tuple[float, str, str, str, str]] = Counter()
+    for job in jobs:
+        if job.length == 0 or job.resources == 0:
+            continue
+        for kind, length in (("USED", job.length), ("ASKED", job.walltime * 10**6)):
+            begin = job.start // 10**6 // window * window
+            while begin * 10**6 < job.start + length:
+                inside = min(job.start + length, (begin + window) * 10**6) - max(job.start, begin * 10**6)
+                share = int(Fraction(job.resources * inside, 10**6) + Fraction(1, 2))
+                total[float(begin), job.user, "default", job.queue, kind] += share
+                begin += window
+    return dict(total)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(jobs=st.lists(runs, max_size=6), window=st.integers(500, 100_000), limit=st.integers(1, 4))
+def test_sums_are_those_of_a_naive_count(connection: Connection, jobs: list[Run], window: int, limit: int) -> None:
+    connection.execute("TRUNCATE resources, jobs, accounting, submissions RESTART IDENTITY CASCADE")
+    cores = add_nodes(connection, "node1", cores=3)
+    for job in jobs:
+        add_job(
+            connection,
+            "Terminated",
+            user=job.user,
+            queue_name=job.queue,
+            resources=cores[: job.resources],
+            started=BIRTH + timedelta(microseconds=job.start),
+            seconds=job.length / 10**6,
+            walltime=timedelta(seconds=job.walltime),
+            submitted_at=BIRTH,
+        )
+    while account(connection, window, limit):
+        pass
+    assert {key: value for key, value in sums(connection).items() if value} == {
+        key: value for key, value in naive(jobs, window).items() if value
+    }
+    assert uncounted(connection) == 0
+
+
+def test_oaraccounting(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1")
+    add_job(connection, "Terminated", user="alice", resources=cores, seconds=90)
+    assert shell.done("oaraccounting") == "1 jobs accounted\n"
+    before = sums(connection)
+    assert shell.done("oaraccounting", "-J") == '{\n  "accounted": 0\n}\n'
+    assert shell.done("oaraccounting", "--reinitialize") == "1 jobs accounted\n"
+    assert sums(connection) == before
+    assert shell.done("oaraccounting", "--delete-before", "2026-05-01") == "0 windows deleted\n"
+    assert shell.done("oaraccounting", "--delete-before", "2026-05-02") == "2 windows deleted\n"
+    assert sums(connection) == {}
+    assert shell.done("oaraccounting") == "0 jobs accounted\n"
