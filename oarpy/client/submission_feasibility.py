@@ -99,11 +99,18 @@ def _group(connection: Connection, group: Group, filter_text: str, properties: M
     condition = _condition(group, filter_text, properties)
     columns = [level_column(level.name, properties) for level in group.levels]
     default_type = condition is None or "type" not in condition.columns
-    rows = blocks(connection, columns, condition.sql if condition else None, default_type=default_type)
-    rows = [row for row in rows if row.blocks]
-    if not rows:
-        return Impossible(_nobody(group, columns, condition))
-    return _count(group.levels, columns, rows)
+    answer = _count(
+        group.levels,
+        columns,
+        blocks(connection, columns, condition.sql if condition else None, default_type=default_type),
+    )
+    if condition is None or not isinstance(answer, Impossible):
+        return answer
+    # say whether it is the condition that makes it impossible, or what exists at all
+    anyhow = _count(group.levels, columns, blocks(connection, columns, None, default_type=default_type))
+    if isinstance(anyhow, Impossible):
+        return anyhow
+    return Impossible(f"{answer.reason} among those that meet {condition.text[:200]}")
 
 
 def _fit_together(
@@ -138,6 +145,9 @@ def _condition(group: Group, filter_text: str, properties: Mapping[str, str]) ->
 
 def _count(levels: tuple[Level, ...], columns: list[str], rows: list[BlockRow]) -> int | Impossible:
     """Fold the blocks from the innermost level outwards: a block counts when it holds enough blocks of the next."""
+    rows = [row for row in rows if row.blocks]
+    if not rows:
+        return Impossible(f"no resource has {' and '.join(columns)}")
     best = max(row.blocks for row in rows)
     wanted = levels[-1].count
     if best < max(wanted, 1):
@@ -172,12 +182,6 @@ def _short_of(levels: tuple[Level, ...], columns: list[str], depth: int, best: i
     what = f"{_noun(columns[depth])} with {inner}" if inner else _noun(columns[depth])
     within = f" in one {_single(columns[depth - 1])}" if depth else ""
     return f"needs {levels[depth].count} {what}{within}, {best} exist"
-
-
-def _nobody(group: Group, columns: list[str], condition: Filter | None) -> str:
-    if condition is None:
-        return f"no resource has {' and '.join(columns)}"
-    return f"no resource for {group} meets {condition.text[:200]}"
 
 
 def _noun(column: str) -> str:

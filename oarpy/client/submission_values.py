@@ -15,6 +15,8 @@ LONGEST_COMMAND = 131_071
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 200
 _LONGEST_NOTICE = 1000
+_LATE = timedelta(seconds=60)
+"""A start that was "now" when a program wrote it may be that late here."""
 _MOST_TYPES = 50
 _MOST_DEPENDENCIES = 1000
 
@@ -134,11 +136,12 @@ def read_reservation(text: str, now: datetime) -> tuple[datetime, int | None]:
     """
     first, comma, last = text.partition(",")
     if first.strip() == "now":
-        start, _ = now, False
+        start = now
     else:
         start, _ = _date(first, now)
-        if start < now - timedelta(seconds=1):
+        if start < now - _LATE:
             raise UsageError(f"reservation start '{_short(first.strip())}' is in the past", hint="or use -r now")
+        start = max(start, now)
     if start > now + timedelta(days=3660):
         raise UsageError(f"reservation start '{_short(first.strip())}' is too far away", hint="at most 10 years")
     if not comma:

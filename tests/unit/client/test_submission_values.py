@@ -39,6 +39,7 @@ def at(text: str) -> datetime:
         ("2026-05-02 08:00:00, 2026-05-02 10:00:00", at("2026-05-02 08:00:00"), 7200),
         ("22:00, 02:00", at("2026-05-01 22:00:00"), 4 * 3600),
         ("now, 13:00", NOW, 3600),
+        ("2026-05-01 11:59:30", NOW, None),
     ],
 )
 def test_reservation(text: str, start: datetime, seconds: int | None) -> None:

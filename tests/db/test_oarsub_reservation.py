@@ -1,0 +1,109 @@
+"""An advance reservation waits for its answer in the database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from oarsub_cluster import Connection, Submitter, build, settings, submitter
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def oarsub(
+    connection: Connection,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Submitter:
+    build(connection)
+    monkeypatch.chdir(tmp_path)
+    return submitter(cluster_environment, monkeypatch, capsys)
+
+
+@contextmanager
+def waiting_process(environment: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        ["oarsub", "-r", "now", *arguments],
+        env={**environment, **settings()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        yield running
+
+
+def read_job(running: subprocess.Popen[str]) -> int:
+    """Return the id printed, once the process says that it waits."""
+    assert running.stdout is not None
+    name, _, job = running.stdout.readline().strip().partition("=")
+    assert name == "OAR_JOB_ID"
+    assert running.stdout.readline() == "# Advance reservation request: waiting for validation...\n"
+    return int(job)
+
+
+def test_accepted(connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]) -> None:
+    with waiting_process(cluster_environment, "-l", "/nodes=1,walltime=0:10:0", "date") as running:
+        job = read_job(running)
+        assert connection.execute("SELECT state, reservation_state, message FROM jobs").fetchall() == [
+            ("Waiting", "toSchedule", "R=4,W=0:10:0,J=R")
+        ]
+        connection.execute("UPDATE jobs SET state = 'toAckReservation' WHERE job_id = %s", (job,))
+        connection.execute(
+            "UPDATE jobs SET state = 'Waiting', reservation_state = 'Scheduled' WHERE job_id = %s", (job,)
+        )
+        assert running.communicate(timeout=60) == ("# Reservation valid --> OK\n", "")
+        assert running.returncode == 0
+
+
+def test_refused(connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]) -> None:
+    with waiting_process(cluster_environment, "date") as running:
+        job = read_job(running)
+        connection.execute(
+            "UPDATE jobs SET state = 'toError', message = 'reservation refused: 4 of 5 nodes' WHERE job_id = %s", (job,)
+        )
+        assert running.communicate(timeout=60) == ("# Reservation not valid --> KO (4 of 5 nodes)\n", "")
+        assert running.returncode == 3
+
+
+def test_nobody_answers(connection: Connection, oarsub: Submitter) -> None:
+    result = oarsub("-r", "now", "--answer-timeout", "0", "date")
+    assert result.status == 6
+    assert result.out.startswith("OAR_JOB_ID=1\n")
+    assert result.err.count("\n") == 1
+    assert "reservation 1" in result.err
+    assert connection.execute("SELECT state, reservation_state FROM jobs").fetchall() == [("Waiting", "toSchedule")]
+
+
+def test_nobody_answers_in_json(oarsub: Submitter) -> None:
+    result = oarsub("-J", "-r", "now", "--answer-timeout", "0", "date")
+    assert result.status == 6
+    assert json.loads(result.out)["job_id"] == 1
+
+
+def test_end_date_sets_the_walltime(connection: Connection, oarsub: Submitter) -> None:
+    oarsub("-r", "2036-01-01 22:00:00, 02:00", "--answer-timeout", "0", "date")
+    assert connection.execute("SELECT extract(epoch FROM walltime)::int FROM moldable_descriptions").fetchall() == [
+        (4 * 3600,)
+    ]
+
+
+def test_walltime_wins_over_the_end_date(connection: Connection, oarsub: Submitter) -> None:
+    oarsub("-r", "now, 2036-01-02 02:00", "-l", "walltime=1", "--answer-timeout", "0", "date")
+    assert connection.execute("SELECT extract(epoch FROM walltime)::int FROM moldable_descriptions").fetchall() == [
+        (3600,)
+    ]
+
+
+def test_third_waiting_reservation_is_refused(connection: Connection, oarsub: Submitter) -> None:
+    for _ in range(2):
+        oarsub("-r", "2036-01-01 22:00:00", "--answer-timeout", "0", "date")
+    result = oarsub("-r", "2036-01-01 22:00:00", "--answer-timeout", "0", "date")
+    assert (result.status, result.out) == (3, "")
+    assert "waiting_reservations" in result.err
