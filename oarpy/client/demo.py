@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from oarpy.client.sandbox import Sandbox
@@ -110,7 +111,8 @@ class Demo:
         self.sandbox.wait_for([running, filler], ("Running",), 30)
         self.sandbox.wait_for([waiting], ("Waiting",), 30)
         self._show("oarstat")
-        self._show("oarstat", "--gantt")
+        now = datetime.now().replace(microsecond=0)
+        self._show("oarstat", "--gantt", f"{now - timedelta(seconds=20)}, {now + timedelta(minutes=6)}")
         self._show("oardel", str(running), str(waiting), str(filler))
         self.sandbox.wait_for([running, waiting, filler], _FINAL, 30)
 
@@ -142,6 +144,7 @@ class Demo:
 
     def _command(self, *arguments: str) -> None:
         sys.stdout.write(f"$ {shlex.join(arguments)}\n")
+        sys.stdout.flush()
 
     def _say(self, text: str) -> None:
         sys.stdout.write(f"\n# {text}\n")
