@@ -112,7 +112,7 @@ class Demo:
         self.sandbox.wait_for([waiting], ("Waiting",), 30)
         self._show("oarstat")
         now = datetime.now().replace(microsecond=0)
-        self._show("oarstat", "--gantt", f"{now - timedelta(seconds=20)}, {now + timedelta(minutes=6)}")
+        self._show("oarstat", "--gantt", f"{now}, {now + timedelta(minutes=6)}")
         self._show("oardel", str(running), str(waiting), str(filler))
         self.sandbox.wait_for([running, waiting, filler], _FINAL, 30)
 
