@@ -1,0 +1,117 @@
+"""Write the pages of ``docs/`` that come from tables in the code: ``python docs/generate.py [--check]``.
+
+With ``--check`` nothing is written: the exit status is 1 if a page is not what it would become.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from oarpy.configuration import SECTIONS
+from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity
+
+DOCS = Path(__file__).resolve().parent
+NOTICE = "<!-- Written by `make docs`: change {source} instead. -->\n"
+
+
+def configuration_page() -> str:
+    """Every setting with its variable, its default and its meaning."""
+    meanings = tomllib.loads((DOCS / "settings.toml").read_text(encoding="utf-8"))
+    known = {name: {"_", *(one.name for one in dataclasses.fields(section))} for name, section in SECTIONS.items()}
+    described = {name: set(keys) for name, keys in meanings.items()}
+    if known != described:
+        raise SystemExit("docs/settings.toml and oarpy/configuration.py do not name the same keys")
+    parts = [_INTRODUCTION]
+    for name, section in SECTIONS.items():
+        rows = [
+            (f"`{one.name}`", f"`{json.dumps(_plain(getattr(section, one.name)))}`", meanings[name][one.name])
+            for one in dataclasses.fields(section)
+        ]
+        parts.append(f"## [{name}]\n\n{meanings[name]['_']}\n\n{_table(('key', 'default', 'meaning'), rows)}")
+    return _page("docs/settings.toml or oarpy/configuration.py", "\n".join(parts))
+
+
+_INTRODUCTION = """# Configuration
+
+One file in TOML: `$OARPY_CONFIG`, else `~/.config/oarpy/config.toml` if it exists, else `/etc/oarpy/config.toml`. No file
+is needed: every key has a default. A variable `OARPY_<SECTION>_<KEY>` in the environment wins over the file; lists are
+written with commas in it (`OARPY_SUBMISSION_ADMINS=root,alice`). An unknown section or key is an error.
+
+`oarpy config show` prints every value and where it came from.
+"""
+
+
+def automaton_page() -> str:
+    """The table of the automaton as a picture and as rows, and who is concerned by which event."""
+    arrows = [
+        f"    {source.name} --> {step.target.name}: {stimulus}{' / tell' if step.tell else ''}"
+        for (source, stimulus), step in TABLE.items()
+        if source is not step.target or step.tell
+    ]
+    names = [f'    state "{activity}" as {activity.name}' for activity in Activity]
+    picture = "\n".join(["```mermaid", "stateDiagram-v2", *names, f"    [*] --> {Activity.IDLE.name}", *arrows, "```"])
+    steps = [
+        (str(source), str(stimulus), str(step.target), "yes" if step.tell else "")
+        for (source, stimulus), step in TABLE.items()
+    ]
+    events = [(f"`{event}`", ", ".join(modules) or "nobody") for event, modules in REACTIONS.items()]
+    patient = ", ".join(sorted(PATIENT))
+    return _page(
+        "oarpy/modules/automaton.py",
+        f"{_AUTOMATON}\n{picture}\n\n{_table(('believed', 'stimulus', 'then', 'told to run'), steps)}\n"
+        f"## Which event concerns whom\n\n{_table(('event', 'modules'), events)}\n"
+        f"Work that can wait ({patient}) is told at most once every {PATIENCE:g} seconds.\n",
+    )
+
+
+_AUTOMATON = """# The automaton
+
+The automaton alone decides when a module runs. Triggers of the database announce what happened on the channel
+`oarpy_events`, whoever did it: a module, a command, or an admin in psql. The automaton merges repeats and tells each
+module that is concerned, on a channel of its own. It keeps no truth: a notification that is lost, doubled or late
+delays, and never breaks, because each module also runs on a slow period and finds its work in the tables. One automaton
+leads, by an advisory lock of the database; another one waits and takes over.
+
+Of every module it believes one of three things. A stimulus moves the belief; *tell* is the notification to the module.
+*Wanted* comes from an event, *done* from the module's own report, *overdue* when the module has not been told for its
+slow period (so a module that was killed in the middle of its work is told again).
+"""
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _page(source: str, text: str) -> str:
+    return NOTICE.format(source=source) + text
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+PAGES: dict[str, Callable[[], str]] = {"configuration.md": configuration_page, "automaton.md": automaton_page}
+
+
+def main() -> int:
+    """Write, or compare, every page."""
+    stale = []
+    for name, render in PAGES.items():
+        path, text = DOCS / name, render()
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+    for name in stale:
+        sys.stderr.write(f"docs/{name} is not current: run `make docs`\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
