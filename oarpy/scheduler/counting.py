@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from oarpy.scheduler.bits import positions
 
-Counts = NDArray[np.int64]
+Counts = NDArray[np.int64] | NDArray[np.uint8]
 _WORDS = ((64, np.uint64), (32, np.uint32), (16, np.uint16), (8, np.uint8))
 
 
@@ -43,19 +43,18 @@ class BlockCounter:
                 self._offsets = np.concatenate(([0], np.cumsum(self.sizes // width)[:-1])).astype(np.intp)
                 break
         self._one_word_each = len(self._order) == len(self.sizes)
-        self._in_order = bool((self._order == np.arange(len(self._order))).all())
+        length = self._bytes * 8 // (np.dtype(self._word).itemsize * 8 if self._word else 1)
+        self._in_order = len(self._order) == length and bool((self._order == np.arange(length)).all())
 
     def count(self, free: int) -> Counts:
         """Return the number of members in ``free``, set by set."""
-        free &= self._union
-        if self._word is None:
-            raw = np.frombuffer(free.to_bytes(self._bytes, "little"), dtype=np.uint8)
-            amounts = np.unpackbits(raw, bitorder="little")
-        else:
-            amounts = np.bitwise_count(np.frombuffer(free.to_bytes(self._bytes, "little"), dtype=self._word))
-        if not self._in_order or len(amounts) != len(self._order):
+        raw = np.frombuffer((free & self._union).to_bytes(self._bytes, "little"), dtype=self._word or np.uint8)
+        amounts: NDArray[np.uint8] = np.bitwise_count(raw) if self._word else np.unpackbits(raw, bitorder="little")
+        if not self._in_order:
             amounts = amounts[self._order]
-        if self._one_word_each:
-            return amounts.astype(np.int64)
-        counts: Counts = np.add.reduceat(amounts, self._offsets, dtype=np.int64)
-        return counts
+        return amounts if self._one_word_each else np.add.reduceat(amounts, self._offsets, dtype=np.int64)
+
+    def at_least(self, free: int, least: Counts | int) -> NDArray[np.bool_]:
+        """Tell, set by set, whether ``least`` members are in ``free``."""
+        flags: NDArray[np.bool_] = self.count(free) >= least
+        return flags

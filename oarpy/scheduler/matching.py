@@ -44,11 +44,11 @@ class Layout:
             return None
         return cls(tree)
 
-    def serving(self, counts: tuple[int, ...], free: int) -> NDArray[np.intp]:
-        """Return the ranks of the blocks that can serve what ``counts`` ask for below the outermost level."""
+    def serving(self, counts: tuple[int, ...], free: int) -> NDArray[np.bool_]:
+        """Tell, block by block, whether it can serve what ``counts`` ask for below the outermost level."""
         need = Count.ALL if self._whole else counts[1]
         least: Counts | int = self._counter.sizes if need == Count.ALL else max(need, 1)
-        return np.flatnonzero(self._counter.count(free) >= least)
+        return self._counter.at_least(free, least)
 
     def take(self, rank: int, counts: tuple[int, ...], free: int) -> int:
         """Return what block ``rank``, which can serve, gives."""
@@ -80,10 +80,12 @@ class GroupMatcher:
         """Tell whether :meth:`match` finds something."""
         need = self.counts[0]
         if self.layout is not None:
-            return _enough(need, len(self.layout.serving(self.counts, free)), len(self.layout.blocks))
+            there = int(np.count_nonzero(self.layout.serving(self.counts, free)))
+            return there >= need if need > 0 else _enough(need, there, len(self.layout.blocks))
         singles = self.tree.singles
         if singles and len(self.counts) == 1:
-            return _enough(need, (free & singles).bit_count(), singles.bit_count() if need == Count.ALL else 0)
+            there = (free & singles).bit_count()
+            return there >= need if need > 0 else _enough(need, there, singles.bit_count())
         return bool(self.match(free))
 
     def match(self, free: int) -> int:
@@ -93,7 +95,7 @@ class GroupMatcher:
         if self.layout is None:
             return _match(self.tree, self.counts, free)
         layout, need = self.layout, self.counts[0]
-        ranks = layout.serving(self.counts, free)
+        ranks = np.flatnonzero(layout.serving(self.counts, free))
         if not _enough(need, len(ranks), len(layout.blocks)):
             return 0
         if need > 0 or need == Count.BESTHALF:
@@ -169,6 +171,8 @@ class RequestMatcher:
 
     def may_fit(self, free: int) -> bool:
         """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""
+        if len(self.groups) == 1:
+            return self.groups[0].fits(free)
         return not self.reason and all(group.fits(free) for group in self.groups)
 
     def match(self, free: int) -> int:

@@ -159,24 +159,43 @@ class Timeline:
 
         Return it with the resources to take; None when there is none, or none before ``latest``.
         """
+        begins, least = self.begins, matcher.least
+        left = bisect_right(begins, instant) - 1
+        right = bisect_left(begins, instant + hold, left)
+        if latest is not None and instant >= latest:
+            return None
+        if self._counts[left:right].min() >= least:
+            if bits := matcher.match(self.common(instant, instant + hold)):
+                return instant, bits
+            left = self._behind_obstacle(left, right, matcher)
+        for first, last in self._gaps(left, instant, hold, least):
+            fit = self._fit_between(first, last, max(instant, begins[first]), hold, matcher, latest)
+            if fit is not None:
+                return fit
+            if latest is not None and begins[first] >= latest:
+                break
+        return None
+
+    def _fit_between(
+        self, left: int, last: int, start: float, hold: float, matcher: RequestMatcher, latest: float | None
+    ) -> tuple[float, int] | None:
+        """Find the first fit in the run of slots [left, last), at ``start`` or later."""
         begins = self.begins
-        for first, last in self._gaps(bisect_right(begins, instant) - 1, instant, hold, matcher.least):
-            left, start = first, max(instant, begins[first])
-            until = begins[last] if last < len(begins) else float("inf")
-            while start + hold <= until:
-                if latest is not None and start >= latest:
-                    return None
-                if bits := matcher.match(self.common(start, start + hold)):
-                    return start, bits
-                left = self._behind_obstacle(left, bisect_left(begins, start + hold, left), matcher)
-                if left >= last:
-                    break
-                start = begins[left]
+        until = begins[last] if last < len(begins) else float("inf")
+        while start + hold <= until and (latest is None or start < latest):
+            if bits := matcher.match(self.common(start, start + hold)):
+                return start, bits
+            left = self._behind_obstacle(left, bisect_left(begins, start + hold, left), matcher)
+            if left >= last:
+                break
+            start = begins[left]
         return None
 
     def _gaps(self, left: int, instant: float, hold: float, least: int) -> list[tuple[int, int]]:
         """Return the runs of slots with ``least`` free resources each that last ``hold`` seconds, from ``left`` on."""
         size = len(self.begins)
+        if left >= size:
+            return []
         walls = np.flatnonzero(self._counts[left:size] < least)
         if not walls.size:
             return [(left, size)]
