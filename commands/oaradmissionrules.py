@@ -123,15 +123,18 @@ def delete(name: Name, as_json: AsJson = False) -> None:
 
 @app.command("load-defaults")
 def load_defaults(as_json: AsJson = False) -> None:
-    """Add those default rules that were never in this database."""
+    """Add default rules that were never here, renew those nobody changed (oarpy db upgrade does it too)."""
+    from oarpy.client.installation import load_default_rules
+
     with open_session("oaradmissionrules") as session:
         session.require_admin("load the default rules")
-        added = rules.load_defaults(session.connection)
-    write(
-        json_text({"added": added})
-        if as_json
-        else f"# {len(added)} rules added\n" + "".join(f"{name}\n" for name in added)
-    )
+        loaded = load_default_rules(session.connection)
+    words = {"added": loaded.added, "updated": loaded.updated, "kept": loaded.kept}
+    if as_json:
+        write(json_text({word: list(names) for word, names in words.items()}))
+        return
+    lines = [f"# {len(names)} {word}{': ' if names else ''}{', '.join(names)}\n" for word, names in words.items()]
+    write("".join(lines))
 
 
 @app.command("test")

@@ -27,37 +27,55 @@ def main() -> None:
     run(app, "oarsub")
 
 
-@app.command()
+@app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def oarsub(
-    command: Annotated[list[str] | None, typer.Argument(help="command or script, with its arguments")] = None,
-    resource: Annotated[
-        list[str] | None, typer.Option("-l", "--resource", help="resources; several -l are alternatives")
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND...", help="command or script, with its arguments")
     ] = None,
-    properties: Annotated[str | None, typer.Option("-p", "--property", help="SQL condition on resources")] = None,
-    queue: Annotated[str | None, typer.Option("-q", "--queue", help="queue")] = None,
-    job_type: Annotated[list[str] | None, typer.Option("-t", "--type", help="job type, repeatable")] = None,
-    name: Annotated[str | None, typer.Option("-n", "--name", help="name of the job")] = None,
-    project: Annotated[str | None, typer.Option("--project", help="project that pays")] = None,
-    directory: Annotated[str | None, typer.Option("-d", "--directory", help="working directory")] = None,
-    stdout: Annotated[str | None, typer.Option("-O", "--stdout", help="file for output (%jobid%, %jobname%)")] = None,
-    stderr: Annotated[str | None, typer.Option("-E", "--stderr", help="file for errors (%jobid%, %jobname%)")] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option("-l", "--resource", metavar="REQUEST", help="resources; several -l are alternatives"),
+    ] = None,
+    properties: Annotated[
+        str | None, typer.Option("-p", "--property", metavar="SQL", help="SQL condition on resources")
+    ] = None,
+    queue: Annotated[str | None, typer.Option("-q", "--queue", metavar="QUEUE", help="queue")] = None,
+    job_type: Annotated[
+        list[str] | None, typer.Option("-t", "--type", metavar="TYPE", help="job type, repeatable")
+    ] = None,
+    name: Annotated[str | None, typer.Option("-n", "--name", metavar="NAME", help="name of the job")] = None,
+    project: Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="project that pays")] = None,
+    directory: Annotated[
+        str | None, typer.Option("-d", "--directory", metavar="DIRECTORY", help="working directory")
+    ] = None,
+    stdout: Annotated[
+        str | None, typer.Option("-O", "--stdout", metavar="FILE", help="file for output (%jobid%, %jobname%)")
+    ] = None,
+    stderr: Annotated[
+        str | None, typer.Option("-E", "--stderr", metavar="FILE", help="file for errors (%jobid%, %jobname%)")
+    ] = None,
     scanscript: Annotated[bool, typer.Option("-S", "--scanscript", help="read the #OAR lines of the script")] = False,
     array: Annotated[str | None, typer.Option("--array", metavar="N", help="submit N jobs")] = None,
     array_param_file: Annotated[
-        str | None, typer.Option("--array-param-file", help="one job for each line of arguments in this file")
+        str | None,
+        typer.Option("--array-param-file", metavar="FILE", help="one job for each line of arguments in this file"),
     ] = None,
     hold: Annotated[bool, typer.Option("--hold", help="submit in state Hold")] = False,
     anterior: Annotated[
-        list[str] | None, typer.Option("-a", "--anterior", "--after", help="wait for the end of ID, ok:ID or notok:ID")
+        list[str] | None,
+        typer.Option("-a", "--anterior", "--after", metavar="ID", help="wait for the end of ID, ok:ID or notok:ID"),
     ] = None,
     reservation: Annotated[
-        str | None, typer.Option("-r", "--reservation", help='"YYYY-MM-DD hh:mm:ss" or now, optionally ", END"')
+        str | None,
+        typer.Option("-r", "--reservation", metavar="START", help='"YYYY-MM-DD hh:mm:ss" or now, optionally ", END"'),
     ] = None,
     checkpoint: Annotated[
         str | None, typer.Option("--checkpoint", metavar="SECONDS", help="signal the job so long before its end")
     ] = None,
     signal: Annotated[str | None, typer.Option("--signal", metavar="N", help="checkpoint signal (default 12)")] = None,
-    notify: Annotated[str | None, typer.Option("--notify", help="[TAGS]mail:ADDRESS or [TAGS]exec:COMMAND")] = None,
+    notify: Annotated[
+        str | None, typer.Option("--notify", metavar="NOTICE", help="[TAGS]mail:ADDRESS or [TAGS]exec:COMMAND")
+    ] = None,
     resubmit: Annotated[
         str | None, typer.Option("--resubmit", metavar="ID", help="submit a finished job again")
     ] = None,

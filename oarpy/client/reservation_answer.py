@@ -40,7 +40,7 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
             left = deadline - time.monotonic()
             if len(answers) == len(rows):
                 return answers
-            if left <= 0:
+            if not left > 0:
                 waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
                 raise Unreachable(
                     f"no server has answered reservation {waiting} within {timeout:g} s",

@@ -11,25 +11,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from oarpy.admission.default_rules import default_rules
 from oarpy.admission.rules import Rule, check_syntax
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.store import rules as store
-from oarpy.store.database import Connection
 
 DEFAULT_PRIORITY = 50
 HIGHEST_PRIORITY = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", re.ASCII)
 _LONGEST_TEXT = 1_000_000
-
-
-def load_defaults(connection: Connection) -> list[str]:
-    """Add the default rules whose names were never used in this database; return the names added."""
-    new = [store.NewRule(rule.name, rule.priority, rule.enabled, rule.text) for rule in default_rules()]
-    with connection.transaction():
-        return store.add_never_seen(connection, new)
 
 
 def as_rule(row: store.RuleRow) -> Rule:

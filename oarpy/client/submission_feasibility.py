@@ -16,7 +16,6 @@ from oarpy.admission.filters import Filter, compile_filter, join_conditions
 from oarpy.model.errors import AdmissionRefused, UsageError
 from oarpy.model.request import Count, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
-from oarpy.store.scheduling import matching
 from oarpy.store.submissions import BlockRow, blocks, resource_values
 
 _ALIASES: Mapping[str, str] = {"nodes": "network_address"}
@@ -120,6 +119,7 @@ def _fit_together(
     # imported here: most requests have one group and need neither the matching nor the numpy under it
     from oarpy.scheduler.matching import Matchers
     from oarpy.scheduler.platform import Platform, Resource
+    from oarpy.store.scheduling import matching
 
     columns = sorted({level_column(level.name, properties) for group in groups for level in group.levels})
     resources = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,17 +22,6 @@ _ADD = """
     INSERT INTO admission_rules (name, priority, enabled, rule_text)
     SELECT %(name)s, %(priority)s, %(enabled)s, %(text)s
     WHERE NOT EXISTS (SELECT FROM admission_rules WHERE name = %(name)s)
-    RETURNING name
-"""
-
-# A rule that was there once and was deleted does not come back.
-_ADD_NEVER_SEEN = """
-    INSERT INTO admission_rules (name, priority, enabled, rule_text)
-    SELECT n.name, n.priority, n.enabled, n.rule_text
-    FROM unnest(%(names)s::text[], %(priorities)s::int[], %(enabled)s::boolean[], %(texts)s::text[])
-        AS n (name, priority, enabled, rule_text)
-    WHERE NOT EXISTS (SELECT FROM admission_rule_versions v WHERE v.name = n.name)
-    ORDER BY n.priority, n.name
     RETURNING name
 """
 
@@ -74,16 +63,6 @@ class RuleRow:
 
 
 @dataclass(frozen=True, slots=True)
-class NewRule:
-    """A rule to add."""
-
-    name: str
-    priority: int
-    enabled: bool
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class VersionRow:
     """A rule as it was from ``changed_at`` on; ``deleted`` marks the end of a rule."""
 
@@ -120,20 +99,6 @@ def add(connection: Connection, name: str, text: str, *, priority: int, enabled:
     if added:
         connection.execute(_SIGN, {"name": name, "by": by})
     return added
-
-
-def add_never_seen(connection: Connection, new: Sequence[NewRule]) -> list[str]:
-    """Add those rules whose names were never used here; return their names."""
-    rows = connection.execute(
-        _ADD_NEVER_SEEN,
-        {
-            "names": [one.name for one in new],
-            "priorities": [one.priority for one in new],
-            "enabled": [one.enabled for one in new],
-            "texts": [one.text for one in new],
-        },
-    )
-    return [row[0] for row in rows]
 
 
 def change(

@@ -18,7 +18,7 @@ Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 def build(connection: Connection) -> None:
     """Add 4 nodes of 2 cpus of 2 cores (n1 Absent, a Dead n5 besides), 3 licences and the default rules."""
-    from oarpy.client.rules import load_defaults
+    from oarpy.client.installation import load_default_rules
 
     connection.execute("ALTER TABLE resources ADD mem integer, ADD gpu text")
     connection.execute("INSERT INTO resource_properties VALUES ('mem', 'integer', false), ('gpu', 'text', false)")
@@ -30,7 +30,7 @@ def build(connection: Connection) -> None:
     )
     connection.execute("INSERT INTO resources (type) SELECT 'licence' FROM generate_series(1, 3)")
     connection.execute("INSERT INTO queues (queue_name, priority, active) VALUES ('closed', 1, false)")
-    load_defaults(connection)
+    load_default_rules(connection)
 
 
 class Submitter:

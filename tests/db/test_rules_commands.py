@@ -10,7 +10,6 @@ from oarsub_cluster import Connection, Submitter, build, contents, submitter
 from sample_cluster import ME, Result
 
 from oarpy.admission.default_rules import default_rules
-from oarpy.client.rules import load_defaults
 
 pytestmark = pytest.mark.db
 
@@ -153,6 +152,7 @@ def test_defaults_are_loaded_once_and_never_over_the_admins_changes(connection: 
     rules("delete", "besteffort")
     rules("edit", "default_walltime", "--file", "double.py")
     before = contents(connection)
-    assert load_defaults(connection) == []
-    assert rules.json("load-defaults") == {"added": []}
+    kept = ["besteffort", "default_walltime"]
+    assert rules.json("load-defaults") == {"added": [], "updated": [], "kept": kept}
+    assert rules("load-defaults").out == "# 0 added\n# 0 updated\n# 2 kept: besteffort, default_walltime\n"
     assert contents(connection) == before
