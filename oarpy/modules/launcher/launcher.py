@@ -24,7 +24,7 @@ from oarpy.store import execution, nodes, resubmission, site
 from oarpy.store.database import Connection
 from oarpy.store.execution import End, LiveRow
 from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Clean, Forget, Kill, Signal, Start
+from oarpy.transport.messages import Clean, Forget, Kill, Report, Signal, Start
 
 log = structlog.get_logger()
 
@@ -46,6 +46,7 @@ class Launcher:
         self._synced = 0.0
         self._sent: dict[JobKey, str] = {}
         self._killed: dict[JobKey, float] = {}
+        self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning()
 
     def files(self) -> Sequence[int]:
@@ -56,8 +57,11 @@ class Launcher:
         """One round: channels, reports, ends, starts, kills, signals."""
         channels = self._open_channels(connection)
         self._sync_nodes(connection, channels)
-        arrivals = sorting.sort(channels.reports())
+        # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
+        self._unrecorded += channels.reports()
+        arrivals = sorting.sort(self._unrecorded)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
+        self._unrecorded = []
         attention = execution.live(connection, everything=False)
         self._settle(connection, channels, attention, now.timestamp())
         started = self._launch(connection, channels, attention)
@@ -245,15 +249,19 @@ class Launcher:
                 self._killed[key] = moment
 
     def _signal(self, connection: Connection, channels: Channels) -> None:
+        """Send signals, then note them: killed in between it sends one again rather than never."""
         wanted = execution.signals(connection)
         if not wanted:
             return
+        rows = execution.live_among(connection, [job for _, job, _, _ in wanted])
+        heads = {row.id: row.nodes[0] for row in rows if row.nodes}
+        sent = [
+            request
+            for request, job, attempt, number in wanted
+            if job in heads and channels.send(heads[job], Signal((JobKey(job, attempt),), number))
+        ]
         with connection.transaction():
-            execution.signals_done(connection, [request for request, _, _, _ in wanted])
-        heads = {row.id: row.nodes[0] for row in execution.live(connection, everything=True) if row.nodes}
-        for _, job, attempt, number in wanted:
-            if job in heads:
-                channels.send(heads[job], Signal((JobKey(job, attempt),), number))
+            execution.signals_done(connection, sent)
 
 
 def _is_current(key: JobKey, current: dict[int, LiveRow]) -> bool:
