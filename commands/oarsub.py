@@ -30,7 +30,7 @@ def main() -> None:
 @app.command(context_settings={"help_option_names": ["-h", "--help"]})
 def oarsub(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND...", help="command or script, with its arguments")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="command or script, with its arguments")
     ] = None,
     resource: Annotated[
         list[str] | None,
