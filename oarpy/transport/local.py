@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 from oarpy.model.errors import Unreachable
+from oarpy.transport.agent.processes import MARK
 from oarpy.transport.bundle import agent_arguments
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress
@@ -29,6 +30,8 @@ class PipeStream:
                 stderr=self._errors,
                 bufsize=0,
                 cwd="/",
+                # A server started inside a job must not pass that job's mark on to what it starts.
+                env={name: value for name, value in os.environ.items() if name != MARK},
                 start_new_session=True,
             )
         except OSError as error:

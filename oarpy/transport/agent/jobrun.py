@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 WAKE = {signal.SIGCHLD, requests.LOOK}
 CLEANING_PATIENCE = 20.0
 _RETRY_DISK = 1.0
-# What a Python process ignores or blocks and a job must not inherit.
-_DEFAULT_SIGNALS = [signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGXFSZ]
 
 
 class LaunchFailure(Exception):
@@ -50,6 +48,7 @@ class JobRun:
         self._account = account
         self._mark = mark
         self._tell = tell
+        self._ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
         self._main = 0
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
@@ -146,7 +145,7 @@ class JobRun:
                 ],
                 setsid=True,
                 setsigmask=[],
-                setsigdef=_DEFAULT_SIGNALS,
+                setsigdef=self._ignored,
             )
         except (OSError, ValueError) as error:
             raise LaunchFailure("USER_SHELL", error, shell) from error

@@ -120,6 +120,9 @@ class _Service:
 
     def _next(self) -> tuple[Record, str, dict[str, Any]] | None:
         content, fds, _flags, _address = socket.recv_fds(self._connection, _INLINE + 1000, 2)
+        for fd in fds:
+            # A job that inherited its record could write it, and would hold its lock.
+            os.set_inheritable(fd, False)
         if not content:
             return None
         if content == b"large":

@@ -1,0 +1,146 @@
+"""Drives a transport in tests: sends, and waits for what must arrive, with a deadline instead of sleeps."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from oarpy.transport.base import Transport
+from oarpy.transport.jobspec import JobKey, JobSpec
+from oarpy.transport.messages import ChannelLost, Command, Ended, Kill, Ready, Refused, Report, Start, Started
+from oarpy.transport.node import NodeAddress
+
+DEADLINE = 30.0
+
+_Report = TypeVar("_Report", bound=Report)
+
+
+def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:
+    """Look again and again until ``condition`` holds."""
+    end = time.monotonic() + deadline
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {deadline:g} s")
+        time.sleep(0.005)
+
+
+def marked(key: JobKey, instance: str) -> list[int]:
+    """The processes of this machine that carry the mark of a job."""
+    wanted = f"OARPY_JOB={instance}/{key.job}/{key.attempt}".encode()
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (directory / "environ").read_bytes().split(b"\0"):
+                found.append(int(directory.name))
+        except OSError:
+            continue
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@dataclass(slots=True)
+class Driver:
+    """A transport with one node, its log of messages, and a working directory for jobs."""
+
+    transport: Transport
+    node: NodeAddress
+    directory: Path
+    instance: str
+    user: str
+    log: list[tuple[str, Report]] = field(default_factory=list)
+    _pending: list[tuple[str, Report]] = field(default_factory=list)
+
+    def connect(self) -> Ready:
+        """Connect the node and wait until it is ready."""
+        self.transport.connect(self.node)
+        return self.expect(Ready)
+
+    def spec(self, job: int, command: str, **changes: object) -> JobSpec:
+        """A small job of the test's user, output in ``out.<job>`` and ``err.<job>``."""
+        values: dict[str, object] = {
+            "job": job,
+            "attempt": 1,
+            "user": self.user,
+            "command": command,
+            "directory": str(self.directory),
+            "stdout": f"out.{job}",
+            "stderr": f"err.{job}",
+            "walltime": 600,
+            "shell": "/bin/sh",
+            "kill_grace": 1.0,
+            "allow_root": os.geteuid() == 0,
+        }
+        return JobSpec(**{**values, **changes})  # type: ignore[arg-type]
+
+    def start(self, *specs: JobSpec, incarnation: str = "") -> None:
+        """Send a start."""
+        self.send(Start(specs, incarnation))
+
+    def send(self, command: Command, name: str = "") -> None:
+        """Send a command; the channel must be open."""
+        assert self.transport.send(name or self.node.name, command)
+
+    def expect(
+        self, kind: type[_Report], condition: Callable[[_Report], bool] = lambda report: True, name: str = ""
+    ) -> _Report:
+        """Wait for a message; all that comes before it is consumed and logged."""
+        end = time.monotonic() + DEADLINE
+        seen: list[Report] = []
+        while time.monotonic() < end:
+            if not self._pending:
+                select.select([self.transport.inbox], [], [], 0.2)
+            arrived = self.transport.inbox.drain()
+            self.log += arrived
+            self._pending += arrived
+            while self._pending:
+                sender, report = self._pending.pop(0)
+                seen.append(report)
+                if sender != (name or self.node.name):
+                    continue
+                if isinstance(report, kind) and condition(report):
+                    return report
+                if isinstance(report, ChannelLost) and kind is not ChannelLost:
+                    raise AssertionError(f"channel lost while waiting for {kind.__name__}: {report.reason}")
+        raise AssertionError(f"no {kind.__name__} within {DEADLINE:g} s; there came {seen}")
+
+    def started(self, job: int) -> Started:
+        """Wait for the start of a job."""
+        return self.expect(Started, lambda report: report.key.job == job)
+
+    def ended(self, job: int) -> Ended:
+        """Wait for the end of a job."""
+        return self.expect(Ended, lambda report: report.key.job == job)
+
+    def refused(self, job: int) -> Refused:
+        """Wait for the refusal of a job."""
+        return self.expect(Refused, lambda report: report.key.job == job)
+
+    def run(self, spec: JobSpec) -> Ended:
+        """Start a job and wait for its end."""
+        self.start(spec)
+        return self.ended(spec.job)
+
+    def kill(self, job: int, grace: int | None = None) -> Ended:
+        """Kill a job and wait for its end."""
+        self.send(Kill((JobKey(job, 1),), grace))
+        return self.ended(job)
+
+    def output(self, job: int) -> str:
+        """What a job wrote on its standard output."""
+        return (self.directory / f"out.{job}").read_text()
+
+    def processes(self, job: int) -> list[int]:
+        """The processes that carry the mark of a job's first attempt."""
+        return marked(JobKey(job, 1), self.instance)
