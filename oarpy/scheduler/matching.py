@@ -31,7 +31,7 @@ class Layout:
         self.blocks = tree.blocks
         self._whole = not tree.blocks[0].singles
         sets = [block.singles or block.bits for block in tree.blocks]
-        self._counter = BlockCounter(sets)
+        self.counter = BlockCounter(sets)
         self._offsets = [(bits & -bits).bit_length() - 1 for bits in sets]
         self._sets = sets
 
@@ -44,11 +44,14 @@ class Layout:
             return None
         return cls(tree)
 
+    def least(self, counts: tuple[int, ...]) -> Counts | int:
+        """Return how many free resources make a block serve what ``counts`` ask for below the outermost level."""
+        need = Count.ALL if self._whole else counts[1]
+        return self.counter.sizes if need == Count.ALL else max(need, 1)
+
     def serving(self, counts: tuple[int, ...], free: int) -> NDArray[np.bool_]:
         """Tell, block by block, whether it can serve what ``counts`` ask for below the outermost level."""
-        need = Count.ALL if self._whole else counts[1]
-        least: Counts | int = self._counter.sizes if need == Count.ALL else max(need, 1)
-        return self._counter.at_least(free, least)
+        return self.counter.at_least(free, self.least(counts))
 
     def take(self, rank: int, counts: tuple[int, ...], free: int) -> int:
         """Return what block ``rank``, which can serve, gives."""
@@ -59,6 +62,15 @@ class Layout:
 
 
 _FEW_BLOCKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What a request asks of the blocks of a layout: ``need`` of them with ``least`` free resources each."""
+
+    layout: Layout
+    need: int
+    least: Counts | int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +180,15 @@ class RequestMatcher:
             counts = self.groups[0].counts
             self.shape = id(self.groups[0].tree), tuple(min(count, 0) for count in counts)
             self.amounts = tuple(max(count, 0) for count in counts)
+        self.screen = self._screen()
+        """A condition on the blocks that any set serving the request meets, None when there is none to count."""
+
+    def _screen(self) -> Screen | None:
+        if len(self.groups) != 1 or self.reason or self.groups[0].layout is None:
+            return None
+        layout, counts = self.groups[0].layout, self.groups[0].counts
+        need = len(layout.blocks) if counts[0] == Count.ALL else max(counts[0], 1)
+        return Screen(layout, need, layout.least(counts))
 
     def may_fit(self, free: int) -> bool:
         """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""

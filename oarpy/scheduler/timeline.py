@@ -11,12 +11,16 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from oarpy.scheduler.matching import RequestMatcher
+from oarpy.scheduler.matching import RequestMatcher, Screen
+from oarpy.scheduler.tables import BlockTable, Screening
 
 _CHUNK = 48
 """Slots of a full chunk; one that reaches twice as many is split."""
 
 _ALL = -1
+
+_MOST_TABLES = 3
+"""Hierarchies whose blocks are counted slot by slot."""
 
 
 class _Chunk:
@@ -66,18 +70,20 @@ def common_of(sets: list[int]) -> int:
 class Timeline:
     """Slots of constant content. The first one begins at ``origin``; earlier times do not exist.
 
-    Every slot ends where the next begins, the last one never. ``counts`` are the numbers of free resources, slot by
-    slot, ``starts`` the beginnings.
+    Every slot ends where the next begins, the last one never. Beside the sets it keeps the number of free resources of
+    each slot, and tables of the free resources of each block for the hierarchies that were searched for; ``_rows`` are
+    the places of the slots there.
     """
 
-    __slots__ = ("_chunk_begins", "_chunks", "_counts", "_starts", "begins")
+    __slots__ = ("_chunk_begins", "_chunks", "_counts", "_rows", "_tables", "begins")
 
     def __init__(self, origin: float, free: int) -> None:
         self.begins: list[float] = [origin]
         self._chunks = [_Chunk([origin], [free], free)]
         self._chunk_begins: list[float] = [origin]
-        self._starts = np.full(64, origin, dtype=np.float64)
         self._counts = np.full(64, free.bit_count(), dtype=np.int32)
+        self._rows = np.zeros(64, dtype=np.int32)
+        self._tables: dict[int, BlockTable] = {}
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -88,8 +94,8 @@ class Timeline:
         twin.begins = self.begins.copy()
         twin._chunks = [chunk.copy() for chunk in self._chunks]
         twin._chunk_begins = self._chunk_begins.copy()
-        twin._starts = self._starts.copy()
         twin._counts = self._counts.copy()
+        twin._rows = self._rows.copy()
         return twin
 
     def remove(self, begin: float, end: float, bits: int) -> None:
@@ -99,13 +105,14 @@ class Timeline:
             return
         kept = ~bits
         self._counts[left:right] -= bits.bit_count()
+        for table in self._tables.values():
+            table.subtract(self._rows[left:right], bits)
         rank, low = self._place(left)
         while left < right:
             chunk = self._chunks[rank]
             size = len(chunk.begins)
             high = min(size, low + right - left)
-            if chunk.common & bits != bits and _part(chunk, low, high) & bits != bits:
-                self._recount(chunk, low, high, left - low, bits)
+            whole = chunk.common & bits == bits or _part(chunk, low, high) & bits == bits
             if high - low == size:
                 chunk.kept &= kept
             else:
@@ -113,14 +120,18 @@ class Timeline:
                 for index in range(low, high):
                     free[index] &= kept
             chunk.common &= kept
+            if not whole:
+                self._recount(chunk, low, high, left - low)
             left += high - low
             rank, low = rank + 1, 0
 
-    def _recount(self, chunk: _Chunk, low: int, high: int, offset: int, bits: int) -> None:
-        """Give back to the counts those of ``bits`` that are not free anyway."""
+    def _recount(self, chunk: _Chunk, low: int, high: int, offset: int) -> None:
+        """Count slots again from which more was taken than was there."""
         free = chunk.settle()
         for index in range(low, high):
-            self._counts[offset + index] += (bits & ~free[index]).bit_count()
+            self._counts[offset + index] = free[index].bit_count()
+            for table in self._tables.values():
+                table.fill(int(self._rows[offset + index]), free[index])
 
     def add(self, begin: float, end: float, bits: int) -> None:
         """Put ``bits`` in during [begin, end)."""
@@ -129,9 +140,9 @@ class Timeline:
             rank, low = self._place(index)
             chunk = self._chunks[rank]
             free = chunk.settle()
-            self._counts[index] += (bits & ~free[low]).bit_count()
             free[low] |= bits
             chunk.common = common_of(free)
+            self._recount(chunk, low, low + 1, index - low)
 
     def common(self, begin: float, end: float) -> int:
         """Return what is free during the whole of [begin, end); ``begin`` is not before the origin."""
@@ -159,54 +170,43 @@ class Timeline:
 
         Return it with the resources to take; None when there is none, or none before ``latest``.
         """
-        begins, least = self.begins, matcher.least
-        left = bisect_right(begins, instant) - 1
-        right = bisect_left(begins, instant + hold, left)
-        if latest is not None and instant >= latest:
-            return None
-        if self._counts[left:right].min() >= least:
-            if bits := matcher.match(self.common(instant, instant + hold)):
-                return instant, bits
-            left = self._behind_obstacle(left, right, matcher)
-        for first, last in self._gaps(left, instant, hold, least):
-            fit = self._fit_between(first, last, max(instant, begins[first]), hold, matcher, latest)
-            if fit is not None:
-                return fit
-            if latest is not None and begins[first] >= latest:
+        begins, least, counts = self.begins, matcher.least, self._counts
+        left, start = bisect_right(begins, instant) - 1, instant
+        screening = self._screening(matcher.screen, left) if matcher.screen else None
+        while latest is None or start < latest:
+            right = bisect_left(begins, start + hold, left)
+            if screening:
+                clear = screening.behind(left, right)
+            elif counts[left:right].min() < least:
+                clear = left + int(np.flatnonzero(counts[left:right] < least)[-1]) + 1
+            else:
+                clear = left
+            if clear == left:
+                if bits := matcher.match(self.common(start, start + hold)):
+                    return start, bits
+                clear = self._behind_obstacle(left, right, matcher)
+            if clear >= len(begins):
                 break
+            left, start = clear, begins[clear]
         return None
 
-    def _fit_between(
-        self, left: int, last: int, start: float, hold: float, matcher: RequestMatcher, latest: float | None
-    ) -> tuple[float, int] | None:
-        """Find the first fit in the run of slots [left, last), at ``start`` or later."""
-        begins = self.begins
-        until = begins[last] if last < len(begins) else float("inf")
-        while start + hold <= until and (latest is None or start < latest):
-            if bits := matcher.match(self.common(start, start + hold)):
-                return start, bits
-            left = self._behind_obstacle(left, bisect_left(begins, start + hold, left), matcher)
-            if left >= last:
-                break
-            start = begins[left]
-        return None
+    def _screening(self, screen: Screen, left: int) -> Screening | None:
+        table = self._table(screen)
+        return None if table is None else Screening(table, screen, self._rows[: len(self.begins)], left)
 
-    def _gaps(self, left: int, instant: float, hold: float, least: int) -> list[tuple[int, int]]:
-        """Return the runs of slots with ``least`` free resources each that last ``hold`` seconds, from ``left`` on."""
-        size = len(self.begins)
-        if left >= size:
-            return []
-        walls = np.flatnonzero(self._counts[left:size] < least)
-        if not walls.size:
-            return [(left, size)]
-        walls += left
-        firsts = np.concatenate(([left], walls + 1))
-        lasts = np.concatenate((walls, [size]))
-        inside = firsts < lasts
-        firsts, lasts = firsts[inside], lasts[inside]
-        ends = np.append(self._starts[:size], np.inf)[lasts]
-        long = ends >= np.maximum(self._starts[firsts], instant) + hold
-        return list(zip(firsts[long].tolist(), lasts[long].tolist(), strict=True))
+    def _table(self, screen: Screen) -> BlockTable | None:
+        """Return the table for a layout; only some are kept, as each costs time whenever a job is entered."""
+        key = id(screen.layout)
+        if key not in self._tables:
+            if len(self._tables) == _MOST_TABLES:
+                return None
+            table = self._tables[key] = BlockTable(screen.layout, len(self._rows))
+            place = 0
+            for chunk in self._chunks:
+                for free in chunk.settle():
+                    table.fill(int(self._rows[place]), free)
+                    place += 1
+        return self._tables[key]
 
     def _behind_obstacle(self, left: int, right: int, matcher: RequestMatcher) -> int:
         """Return the next slot to begin at, knowing that the slots [left, right) together do not serve.
@@ -248,13 +248,15 @@ class Timeline:
         if index < size and self.begins[index] == instant:
             return index
         self.begins.insert(index, instant)
-        if size == len(self._starts):
-            self._starts = np.concatenate((self._starts, np.empty_like(self._starts)))
+        if size == len(self._counts):
             self._counts = np.concatenate((self._counts, np.empty_like(self._counts)))
-        self._starts[index + 1 : size + 1] = self._starts[index:size]
+            self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
         self._counts[index + 1 : size + 1] = self._counts[index:size]
-        self._starts[index] = instant
+        self._rows[index + 1 : size + 1] = self._rows[index:size]
         self._counts[index] = self._counts[index - 1]
+        self._rows[index] = size
+        for table in self._tables.values():
+            table.inherit(size, int(self._rows[index - 1]))
         rank = bisect_right(self._chunk_begins, instant) - 1
         chunk = self._chunks[rank]
         inner = bisect_left(chunk.begins, instant)
