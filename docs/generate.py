@@ -38,9 +38,9 @@ def configuration_page() -> str:
 
 _INTRODUCTION = """# Configuration
 
-One file in TOML: `$OARPY_CONFIG`, else `~/.config/oarpy/config.toml` if it exists, else `/etc/oarpy/config.toml`. No file
-is needed: every key has a default. A variable `OARPY_<SECTION>_<KEY>` in the environment wins over the file; lists are
-written with commas in it (`OARPY_SUBMISSION_ADMINS=root,alice`). An unknown section or key is an error.
+One file in TOML: `$OARPY_CONFIG`, else `~/.config/oarpy/config.toml` if it exists, else `/etc/oarpy/config.toml`. No
+file is needed: every key has a default. A variable `OARPY_<SECTION>_<KEY>` in the environment wins over the file; lists
+are written with commas in it (`OARPY_SUBMISSION_ADMINS=root,alice`). An unknown section or key is an error.
 
 `oarpy config show` prints every value and where it came from.
 """
