@@ -368,15 +368,16 @@ BEGIN
         FROM new_jobs n JOIN old_jobs o USING (job_id)
         WHERE n.state <> o.state
           AND NOT EXISTS (SELECT FROM job_transitions t WHERE t.from_state = o.state AND t.to_state = n.state)
-        LIMIT 1;
+        ORDER BY n.job_id LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'job % cannot go from % to %', forbidden.job_id, forbidden.source, forbidden.target
             USING ERRCODE = 'check_violation', HINT = 'job_transitions lists the allowed moves';
     END IF;
-    IF NOT EXISTS (SELECT FROM new_jobs n JOIN old_jobs o USING (job_id) WHERE n.state <> o.state) THEN
-        IF EXISTS (SELECT FROM new_jobs n JOIN old_jobs o USING (job_id)
-                   WHERE n.state = 'Waiting' AND (n.queue_name, n.types, n.properties, n.project, n.moldable_id)
-                       IS DISTINCT FROM (o.queue_name, o.types, o.properties, o.project, o.moldable_id)) THEN
+    -- set differences: a join under EXISTS would compare every row with every other when it finds nothing
+    IF NOT EXISTS (SELECT job_id, state FROM new_jobs EXCEPT SELECT job_id, state FROM old_jobs) THEN
+        IF EXISTS (SELECT job_id, queue_name, types, properties, project, moldable_id FROM new_jobs
+                   WHERE state = 'Waiting'
+                   EXCEPT SELECT job_id, queue_name, types, properties, project, moldable_id FROM old_jobs) THEN
             PERFORM announce(ARRAY['job changed']);
         END IF;
         RETURN NULL;
