@@ -42,9 +42,18 @@ def postgres_version() -> str:
 
 
 @pytest.fixture(scope="session")
-def server(postgres_version: str) -> Iterator[str]:
+def fast_directory() -> Path:
+    """In memory where there is room: a database is hundreds of small files, copied for every test."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_NEEDED:
+        return memory
+    return Path(tempfile.gettempdir())
+
+
+@pytest.fixture(scope="session")
+def server(postgres_version: str, fast_directory: Path) -> Iterator[str]:
     """DSN of a running server; its databases belong to the tests."""
-    base = _fast_directory() / f"oarpy-tests-{os.geteuid()}"
+    base = fast_directory / f"oarpy-tests-{os.geteuid()}"
     base.mkdir(mode=0o711, exist_ok=True)
     if base.stat().st_uid != os.geteuid():
         pytest.fail(f"{base} belongs to another user")
@@ -113,14 +122,6 @@ def _database(server: str, source: str) -> Iterator[str]:
         maintenance.execute(create.format(sql.Identifier(name), sql.Identifier(source)))
         yield make_conninfo(server, dbname=name)
         maintenance.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def _fast_directory() -> Path:
-    """In memory where there is room: a database is hundreds of small files, copied for every test."""
-    memory = Path("/dev/shm")
-    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > MEMORY_NEEDED:
-        return memory
-    return Path(tempfile.gettempdir())
 
 
 def _schema_digest() -> str:

@@ -39,6 +39,7 @@ _SOCKET_LIMIT = 107
 _ELSEWHERE = Path("/var/lib/oarpy/postgresql")
 _LOG_LIMIT = 20_000_000
 _PAUSE = 0.01
+_ROUNDS = 3
 _PASSABLE = 0o711
 """Others may go through a folder of this mode, not list it."""
 
@@ -68,17 +69,20 @@ def start(
     owner = account()
     _create_folder(folder, owner)
     with _locked(folder):
-        record = _read(folder)
-        if record is None or postmaster(Path(record.data)) is None:
-            record = _prepare(folder, owner, record, version)
-            data = Path(record.data)
-            write_access(data, owner)
-            write_settings(data, {**SETTINGS, **(settings or {})}, owner)
-            _launch(folder, record, owner, timeout)
-        elif version is not None and version != record.version:
-            raise UsageError(f"the server in {folder} is PostgreSQL {record.version}, not {version}")
-        _wait_until_ready(folder, record, timeout)
-        return _dsn(record)
+        # a server that was killed a moment ago may still look alive: then the first round only sees it vanish
+        for _ in range(_ROUNDS):
+            record = _read(folder)
+            if record is None or postmaster(Path(record.data)) is None:
+                record = _prepare(folder, owner, record, version)
+                data = Path(record.data)
+                write_access(data, owner)
+                write_settings(data, {**SETTINGS, **(settings or {})}, owner)
+                _launch(folder, record, owner, timeout)
+            elif version is not None and version != record.version:
+                raise UsageError(f"the server in {folder} is PostgreSQL {record.version}, not {version}")
+            if _becomes_ready(folder, record, timeout):
+                return _dsn(record)
+    raise OarpyError(f"the embedded database in {folder} ends as soon as it starts", hint=f"see {folder}/server.log")
 
 
 def stop(directory: str | Path, *, timeout: float = 60.0) -> bool:
@@ -259,8 +263,11 @@ def _private(path: Path, owner: Account) -> bool:
 def _launch(folder: Path, record: _Record, owner: Account, timeout: float) -> None:
     data = Path(record.data)
     end_orphans(data)
-    # The file's process is known to be dead or another program: left alone, a reused process id would block the start.
+    # The processes of these files are known to be dead. Left alone, a number that is used again, or a zombie that
+    # nobody waits for, would block the start.
     (data / "postmaster.pid").unlink(missing_ok=True)
+    for name in (_SOCKET_NAME, f"{_SOCKET_NAME}.lock"):
+        (Path(record.socket) / name).unlink(missing_ok=True)
     log = folder / "server.log"
     if log.exists() and log.stat().st_size > _LOG_LIMIT:
         log.rename(folder / "server.log.1")
@@ -276,21 +283,24 @@ def _launch(folder: Path, record: _Record, owner: Account, timeout: float) -> No
         time.sleep(_PAUSE)
 
 
-def _wait_until_ready(folder: Path, record: _Record, timeout: float) -> None:
-    """Wait for the end of recovery, and make sure of our database."""
+def _becomes_ready(folder: Path, record: _Record, timeout: float) -> bool:
+    """Wait for the end of recovery, and make sure of our database. False if the server is gone."""
     deadline = time.monotonic() + timeout
     while True:
         try:
             connection = psycopg.connect(host=record.socket, user=ROLE, dbname="postgres", autocommit=True)
             break
         except psycopg.OperationalError as error:
-            if postmaster(Path(record.data)) is None or time.monotonic() > deadline:
+            if postmaster(Path(record.data)) is None:
+                return False
+            if time.monotonic() > deadline:
                 reason = _last_line(str(error))
                 raise OarpyError(f"the embedded database in {folder} does not answer: {reason}") from error
             time.sleep(_PAUSE)
     with connection:
         if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchall():
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    return True
 
 
 def _stop(data: Path, timeout: float) -> bool:
