@@ -54,5 +54,8 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
 
 def _answer(row: ReservationRow) -> Answer | None:
     if row.state in _REFUSED:
-        return Answer(row.id, accepted=False, reason=row.message.removeprefix("reservation refused: "))
+        reason = row.message
+        for prefix in ("reservation ", "refused: ", "refused: "):
+            reason = reason.removeprefix(prefix)
+        return Answer(row.id, accepted=False, reason=reason)
     return Answer(row.id, accepted=True) if row.reservation_state == "Scheduled" else None
