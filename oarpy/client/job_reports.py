@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oarpy.client import job_description, job_table, rendering
-from oarpy.client.job_selection import JobSelection
-from oarpy.client.jobs import require_known
+from oarpy.client.job_selection import JobSelection, require_known
 from oarpy.client.rendering import JsonValue
 from oarpy.client.resource_text import properties_of, resource_json, shown
 from oarpy.client.session import Session

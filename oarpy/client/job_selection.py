@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from oarpy.model.errors import UsageError
+from oarpy.model.errors import NotFound, UsageError
 from oarpy.store.job_scope import FILTER_COLUMNS, Condition, JobScope
 
 _LARGEST = 2**63 - 1
@@ -51,3 +51,13 @@ def parse_selection(ids: Sequence[str], arrays: Sequence[str], condition: str | 
     return JobSelection(
         parse_ids(ids), parse_ids(arrays, "array"), None if condition is None else parse_condition(condition)
     )
+
+
+def require_known(selection: JobSelection, job_ids: Collection[int], array_ids: Collection[int]) -> None:
+    """Raise :class:`NotFound` naming every id of ``selection`` that is not among those found."""
+    for what, wanted, found in (("job", selection.job_ids, job_ids), ("array", selection.array_ids, array_ids)):
+        missing = [str(one) for one in wanted if one not in found]
+        if missing:
+            plural = "s" if len(missing) > 1 else ""
+            verb = "do not exist" if plural else "does not exist"
+            raise NotFound(f"{what}{plural} {', '.join(missing)} {verb}", hint="oarstat lists the jobs")

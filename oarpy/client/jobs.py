@@ -10,7 +10,7 @@ import re
 import signal
 from collections.abc import Callable, Collection, Sequence
 
-from oarpy.client.job_selection import JobSelection
+from oarpy.client.job_selection import JobSelection, require_known
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import FINAL_STATES, JobState
@@ -117,16 +117,6 @@ def _require_all_found(selection: JobSelection, jobs: Sequence[JobHandle]) -> No
             raise NotFound("no live job meets the condition", hint="oarstat --sql shows what does")
         return
     require_known(selection, {job.job_id for job in jobs}, {job.array_id for job in jobs})
-
-
-def require_known(selection: JobSelection, job_ids: Collection[int], array_ids: Collection[int]) -> None:
-    """Raise :class:`NotFound` naming every id of ``selection`` that is not among those found."""
-    for what, wanted, found in (("job", selection.job_ids, job_ids), ("array", selection.array_ids, array_ids)):
-        missing = [str(one) for one in wanted if one not in found]
-        if missing:
-            plural = "s" if len(missing) > 1 else ""
-            verb = "do not exist" if plural else "does not exist"
-            raise NotFound(f"{what}{plural} {', '.join(missing)} {verb}", hint="oarstat lists the jobs")
 
 
 def _ids(jobs: Sequence[JobHandle]) -> tuple[int, ...]:
