@@ -62,10 +62,11 @@ _FUNCTIONS = (
 
 def upgrade() -> None:
     """Create everything, with the states and moves of ``oarpy.model.states`` as rows."""
-    schema = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
     connection = op.get_bind()
     # many statements at once, whose % signs are PL/pgSQL's
-    connection.exec_driver_sql(schema, execution_options={"no_parameters": True})
+    for name in ("0001_initial.sql", "0001_comments.sql"):
+        statements = Path(__file__).with_name(name).read_text(encoding="utf-8")
+        connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
     connection.execute(
         text("INSERT INTO job_states VALUES (:state, :letter, :final, :holding)"),
         [

@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg import sql
 
-from oarpy.model.states import ALLOWED, JobState
+from oarpy.model.states import ALLOWED, HOLDING_STATES, JobState
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 _NEEDED = """
 UPDATE jobs SET state = %(state)s,
-    moldable_id = coalesce(moldable_id, (SELECT min(moldable_id) FROM moldable_descriptions m
-                                         WHERE m.submission_id = jobs.submission_id)),
-    walltime = coalesce(walltime, interval '1 hour'),
+    moldable_id = CASE WHEN %(holding)s THEN (SELECT min(moldable_id) FROM moldable_descriptions m
+                                              WHERE m.submission_id = jobs.submission_id) ELSE moldable_id END,
+    walltime = CASE WHEN %(holding)s THEN coalesce(walltime, interval '1 hour') ELSE walltime END,
     final_state = CASE WHEN %(state)s = 'Finishing' THEN 'Terminated' ELSE final_state END,
     started_at = CASE WHEN %(state)s IN ('Running', 'Suspended', 'Resuming', 'Terminated')
                       THEN coalesce(started_at, clock_timestamp()) ELSE started_at END,
@@ -65,7 +65,8 @@ def add_resource(connection: Connection, **columns: object) -> int:
 def move(connection: Connection, job: int, *states: str) -> None:
     """Update a job's state, one statement a step, with what the state needs."""
     for state in states:
-        connection.execute(_NEEDED, {"state": state, "jobs": [job]})
+        holding = state == "Terminated" or state in HOLDING_STATES
+        connection.execute(_NEEDED, {"state": state, "jobs": [job], "holding": holding})
 
 
 def path_to(state: JobState) -> list[str]:
