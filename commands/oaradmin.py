@@ -71,7 +71,7 @@ def add(
 @resources_app.command("list")
 def list_resources(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="RESOURCE_ID", help="Resources to list; default all.")
+        list[str] | None, typer.Argument(metavar="RESOURCE_ID...", help="Resources to list; default all.")
     ] = None,
     hosts: Hosts = None,
     condition: Condition = None,
@@ -94,7 +94,7 @@ def list_resources(
 
 @resources_app.command("delete")
 def delete_resources(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="RESOURCE_ID", help="Resources to delete.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="RESOURCE_ID...", help="Resources to delete.")] = None,
     hosts: Hosts = None,
     condition: Condition = None,
     as_json: Json = False,

@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command(epilog="All or nothing: one job that cannot be acted on stops the whole request.")
 def oarhold(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID", help="Jobs to hold.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID...", help="Jobs to hold.")] = None,
     arrays: Annotated[
         list[str] | None,
         typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),

@@ -27,7 +27,7 @@ class OarnodesCommand(OptionalValueCommand):
 @app.command(cls=OarnodesCommand)
 def oarnodes(
     hosts: Annotated[
-        list[str] | None, typer.Argument(metavar="NODES", help="Nodes such as node[1-4]; default all.")
+        list[str] | None, typer.Argument(metavar="NODES...", help="Nodes such as node[1-4]; default all.")
     ] = None,
     resources: Annotated[
         list[str] | None, typer.Option("-r", "--resource", metavar="ID", help="Show this resource; repeatable.")

@@ -51,7 +51,7 @@ class View:
 @app.command(cls=OarstatCommand)
 def oarstat(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="JOB_ID", help="Jobs to show; a word that is no number is a queue.")
+        list[str] | None, typer.Argument(metavar="JOB_ID...", help="Jobs to show; a word that is no number is a queue.")
     ] = None,
     jobs: Annotated[
         list[str] | None,
