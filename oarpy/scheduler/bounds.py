@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oarpy.scheduler.matching import RequestMatcher
+from oarpy.scheduler.matching import RequestMatcher, Shape
 
 
 class _Front:
@@ -58,12 +58,15 @@ class Bounds:
     __slots__ = ("_fronts",)
 
     def __init__(self) -> None:
-        self._fronts: dict[tuple[int, tuple[int, ...]], _Front] = {}
+        self._fronts: dict[Shape, _Front] = {}
 
     def earliest(self, matcher: RequestMatcher, hold: float) -> float:
         """Return a date before which ``matcher`` is not served for ``hold`` seconds; minus infinity when unknown."""
-        front = self._fronts.get(matcher.shape) if matcher.shape else None
-        date = front.latest((*matcher.amounts, hold)) if front else float("-inf")
+        date = float("-inf")
+        if matcher.shape and (front := self._fronts.get(matcher.shape)):
+            date = front.latest((*matcher.amounts, hold))
+        if matcher.shape != matcher.plain_shape and (front := self._fronts.get(matcher.plain_shape)):
+            date = max(date, front.latest((matcher.least, hold)))
         return int(date) if date.is_integer() else date
 
     def note(self, matcher: RequestMatcher, hold: float, date: float) -> None:

@@ -20,6 +20,8 @@ from oarpy.scheduler.counting import BlockCounter, Counts
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.trees import Forest, Tree
 
+Shape = tuple[int, tuple[int, ...]]
+
 _MOST_PERMUTED = 5
 """Groups of one request whose orders are all tried: 120 orders."""
 
@@ -173,12 +175,17 @@ class RequestMatcher:
         self.usable = usable
         self.least = sum(_least(group.tree, group.counts) for group in self.groups)
         """No fewer resources than this will do."""
-        self.shape: tuple[int, tuple[int, ...]] | None = None
+        self.fixed = all(min(group.counts, default=0) > 0 and _ends_in_singles(group.tree) for group in self.groups)
+        """True when the request takes the same number of resources wherever it is served."""
+        self.plain_shape: Shape = usable, ()
+        """The shape of asking for ``least`` of the same resources, wherever they are."""
+        self.shape: Shape | None = None
         """Equal for requests that differ in ``amounts`` alone; None when nothing can be learnt from one for another."""
         self.amounts: tuple[int, ...] = ()
         if len(self.groups) == 1 and not self.reason:
-            counts = self.groups[0].counts
-            self.shape = id(self.groups[0].tree), tuple(min(count, 0) for count in counts)
+            tree, counts = self.groups[0].tree, self.groups[0].counts
+            plain = tree.singles == tree.bits and counts[0] > 0
+            self.shape = self.plain_shape if plain else (id(tree), tuple(min(count, 0) for count in counts))
             self.amounts = tuple(max(count, 0) for count in counts)
         self.screen = self._screen()
         """A condition on the blocks that any set serving the request meets, None when there is none to count."""
@@ -232,6 +239,10 @@ def _in_order(groups: Sequence[GroupMatcher], free: int, *, frugal: bool = False
         taken |= part
         free &= ~part
     return taken
+
+
+def _ends_in_singles(tree: Tree) -> bool:
+    return bool(tree.singles) or (bool(tree.blocks) and all(map(_ends_in_singles, tree.blocks)))
 
 
 def _least(tree: Tree, counts: tuple[int, ...]) -> int:

@@ -72,15 +72,12 @@ class Sums:
 
     def last_excess(self, begin: float, end: float, rule: QuotaRule, amount: Amount) -> float | None:
         """Return when the last period of [begin, end) ends in which ``amount`` more breaks ``rule``, None if none."""
-        most_resources = _room(rule.resources) - amount.resources
-        most_jobs = _room(rule.jobs) - 1
-        most_seconds = _room(rule.resource_hours) * 3600 - amount.seconds
-        if min(most_resources, most_jobs, most_seconds) < 0:
+        if _excessive(rule, amount.resources, 1, amount.seconds):
             return float("inf")
         first = bisect_right(self.begins, begin) - 1
         for index in range(bisect_left(self.begins, end) - 1, first - 1, -1):
             resources, jobs, seconds = self.held[index]
-            if resources > most_resources or jobs > most_jobs or seconds > most_seconds:
+            if _excessive(rule, resources + amount.resources, jobs + 1, seconds + amount.seconds):
                 return self.begins[index + 1] if index + 1 < len(self.begins) else float("inf")
         return None
 
@@ -92,8 +89,9 @@ class Sums:
         return index
 
 
-def _room(limit: float) -> float:
-    return float("inf") if limit < 0 else limit
+def _excessive(rule: QuotaRule, resources: int, jobs: int, seconds: float) -> bool:
+    """Tell whether sums break a rule. Hours are divided, not limits multiplied: 0.1 h is 360 s exactly this way."""
+    return 0 <= rule.resources < resources or 0 <= rule.jobs < jobs or 0 <= rule.resource_hours < seconds / 3600
 
 
 class Ledger:

@@ -78,7 +78,9 @@ class Search:
             excess = self._excess(gantt, demand, claim)
             if excess is None:
                 return claim, fitted
-            instant = excess if excess < float("inf") else None
+            instant = excess if option.matcher.fixed else min(excess, _after(views, instant) or excess)
+            if instant == float("inf"):
+                break
         return None, fitted
 
     def _next(

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from oarpy.scheduler.matching import RequestMatcher, Screen
-from oarpy.scheduler.tables import BlockTable, Screening
+from oarpy.scheduler.tables import BlockTable, Screening, Walls
 
 _CHUNK = 48
 """Slots of a full chunk; one that reaches twice as many is split."""
@@ -170,17 +170,15 @@ class Timeline:
 
         Return it with the resources to take; None when there is none, or none before ``latest``.
         """
-        begins, least, counts = self.begins, matcher.least, self._counts
+        begins = self.begins
         left, start = bisect_right(begins, instant) - 1, instant
-        screening = self._screening(matcher.screen, left) if matcher.screen else None
+        walls = Walls(self._counts[: len(begins)], matcher.least)
+        screening = self._screening(matcher.screen) if matcher.screen else None
         while latest is None or start < latest:
             right = bisect_left(begins, start + hold, left)
-            if screening:
+            clear = walls.behind(left, right)
+            if screening and clear == left:
                 clear = screening.behind(left, right)
-            elif counts[left:right].min() < least:
-                clear = left + int(np.flatnonzero(counts[left:right] < least)[-1]) + 1
-            else:
-                clear = left
             if clear == left:
                 if bits := matcher.match(self.common(start, start + hold)):
                     return start, bits
@@ -190,9 +188,9 @@ class Timeline:
             left, start = clear, begins[clear]
         return None
 
-    def _screening(self, screen: Screen, left: int) -> Screening | None:
+    def _screening(self, screen: Screen) -> Screening | None:
         table = self._table(screen)
-        return None if table is None else Screening(table, screen, self._rows[: len(self.begins)], left)
+        return None if table is None else Screening(table, screen, self._rows[: len(self.begins)])
 
     def _table(self, screen: Screen) -> BlockTable | None:
         """Return the table for a layout; only some are kept, as each costs time whenever a job is entered."""
