@@ -45,7 +45,8 @@ class Prediction:
     """An ``int4multirange`` as text, ``{[1,4],[7,7]}``."""
 
 
-# A job that was deleted or held since the pass read it does not move, so it gets no resources.
+# A job that was deleted or held since the pass read it does not move, so it gets no resources. Those of the others are
+# held from the statement's own time on: what was released while the pass began was held until after its now().
 _START = """
     WITH started AS (
         UPDATE jobs j
@@ -58,7 +59,7 @@ _START = """
         RETURNING j.job_id
     ), given AS (
         INSERT INTO assigned_resources (job_id, resource_id, during, exclusive)
-        SELECT a.job_id, a.resource_id, tstzrange(now(), NULL), a.exclusive
+        SELECT a.job_id, a.resource_id, tstzrange(statement_timestamp(), NULL), a.exclusive
         FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
             AS a(job_id, resource_id, exclusive)
         WHERE a.job_id IN (SELECT job_id FROM started)
