@@ -21,6 +21,9 @@ from oarpy.store.scheduling import ReservedRow
 
 log = structlog.get_logger()
 
+Predictions = dict[int, decisions.Prediction]
+"""By job."""
+
 _PREDICTION_TOLERANCE = 2
 """Seconds by which a predicted start may move before it is written again."""
 _REWRITE_PERIOD = 60
@@ -36,7 +39,7 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
         self._reader = SnapshotReader(configuration)
-        self._written: dict[int, decisions.Prediction] = {}
+        self._written: Predictions = {}
         self._connection: Connection | None = None
         self._rewritten = 0.0
 
@@ -52,47 +55,52 @@ class Metascheduler:
             return self._pass(connection, int(now.timestamp()))
         except psycopg.errors.ExclusionViolation as error:
             # Somebody else gave a resource away since the snapshot was read: look again.
-            self._written = {}
             log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
             return Outcome("resource already held", wake_at=time.time() + 0.2)
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
         began = time.monotonic()
+        # Emptied until the transaction is over: what is rolled back, for whatever reason, was not written.
+        known, self._written = self._written, {}
         with connection.transaction():
             reading = self._reader.read(connection, now)
             result = plan(reading.snapshot)
             due = due_reservations(reading, now, self._settings)
-            started = self._write(connection, reading, result, due)
+            started, written = self._write(connection, reading, result, due, known)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
+        self._written = written
         word = f"started {started}" if started else "nothing"
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
         return Outcome(word, wake_at=_next_instant(result, due, now))
 
-    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> int:
+    def _write(
+        self, connection: Connection, reading: Reading, result: Plan, due: Due, known: Predictions
+    ) -> tuple[int, Predictions]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         started = decisions.start(connection, starts + due.starts)
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
         decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED")
         decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
         decisions.kill(connection, sorted({*result.kill, *due.kill}))
-        self._predict(connection, reading, result, due, set(started))
-        return len(started)
-
-    def _predict(self, connection: Connection, reading: Reading, result: Plan, due: Due, gone: set[int]) -> None:
-        predictions = {
-            placement.job: _prediction(placement, reading)
-            for placement in result.placements
-            if placement.job not in gone and placement.verdict is not Verdict.STARTS
-        }
-        reasons = dict(due.waiting)
-        for row in reading.reserved:
-            if row.id not in gone:
-                predictions[row.id] = _reserved(row, reasons.get(row.id, "accepted reservation"))
-        changed = [one for one in predictions.values() if _differs(one, self._written.get(one.job))]
+        predictions = _predictions(reading, result, due, set(started))
+        changed = [one for one in predictions.values() if _differs(one, known.get(one.job))]
         decisions.predict(connection, changed)
-        kept = {job: self._written[job] for job in predictions if job in self._written}
-        self._written = kept | {one.job: one for one in changed}
+        kept = {job: known[job] for job in predictions if job in known}
+        return len(started), kept | {one.job: one for one in changed}
+
+
+def _predictions(reading: Reading, result: Plan, due: Due, gone: set[int]) -> Predictions:
+    predictions = {
+        placement.job: _prediction(placement, reading)
+        for placement in result.placements
+        if placement.job not in gone and placement.verdict is not Verdict.STARTS
+    }
+    reasons = dict(due.waiting)
+    for row in reading.reserved:
+        if row.id not in gone:
+            predictions[row.id] = _reserved(row, reasons.get(row.id, "accepted reservation"))
+    return predictions
 
 
 def _start(placement: Placement, reading: Reading) -> decisions.Start:
@@ -137,7 +145,10 @@ def _refused(reading: Reading, result: Plan) -> list[tuple[int, str]]:
 
 def _prediction(placement: Placement, reading: Reading) -> decisions.Prediction:
     if placement.start is None or placement.end is None or placement.alternative is None:
-        return decisions.Prediction(placement.job, placement.verdict, placement.reason, None, None, None, "{}")
+        reason, row = placement.reason, reading.waiting[placement.job]
+        if placement.verdict is Verdict.HELD and not row.held:
+            reason = f"queue '{row.queue}' is not active"
+        return decisions.Prediction(placement.job, placement.verdict, reason, None, None, None, "{}")
     moldable = reading.requests[placement.job].moldables[placement.alternative]
     ranges = _ranges(placement.resources)
     return decisions.Prediction(

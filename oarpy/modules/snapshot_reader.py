@@ -54,6 +54,8 @@ class Reading:
     waiting: dict[int, scheduling.WaitingRow]
     reserved: tuple[scheduling.ReservedRow, ...]
     """Accepted reservations which have not started."""
+    stopped: frozenset[str]
+    """Queues which are not active: their jobs are held."""
 
 
 class SnapshotReader:
@@ -77,15 +79,23 @@ class SnapshotReader:
         waiting = [row for row in rows if row.id not in accepted]
         self._fetch_requests(connection, {row.submission for row in rows})
         depends_on, outcomes = self._dependencies(connection, [row.id for row in waiting])
-        jobs = tuple(self._waiting_job(row, depends_on.get(row.id, ())) for row in waiting)
+        queues = scheduling.queues(connection)
+        stopped = frozenset(queue.name for queue in queues if not queue.active)
+        jobs = tuple(self._waiting_job(row, depends_on.get(row.id, ()), stopped) for row in waiting)
         self._resolve(connection, conditions(jobs))
         names = {row.id: row for row in rows}
         holding = [_holding_job(row, now) for row in scheduling.holding(connection)]
-        holding += [_reserved_job(row, names[row.id], now) for row in reserved if row.id in names]
+        due = tuple(row for row in reserved if row.id in names)
+        # A reservation held beyond its date blocks nobody: it is refused when it is resumed.
+        holding += [
+            _reserved_job(row, names[row.id], now)
+            for row in due
+            if not names[row.id].held or row.start + row.walltime > now
+        ]
         snapshot = Snapshot(
             now=now,
             platform=self._platform,
-            queues=tuple(Queue(*queue) for queue in scheduling.queues(connection)),
+            queues=tuple(Queue(queue.name, queue.priority, queue.policy) for queue in queues),
             quotas=tuple(QuotaRule(*rule) for rule in scheduling.quotas(connection)),
             holding=tuple(holding),
             waiting=jobs,
@@ -96,8 +106,7 @@ class SnapshotReader:
             outcomes=outcomes,
         )
         requests = {row.id: self._requests[row.submission] for row in rows}
-        due = tuple(row for row in reserved if row.id in names)
-        return Reading(snapshot, requests, {row.id: row for row in rows}, due)
+        return Reading(snapshot, requests, {row.id: row for row in rows}, due, stopped)
 
     def _refresh_platform(self, connection: Connection) -> None:
         version = scheduling.platform_version(connection)
@@ -139,7 +148,9 @@ class SnapshotReader:
                 outcomes[row.required] = cast(Literal["ok", "notok"], row.ended)
         return depends_on, outcomes
 
-    def _waiting_job(self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...]) -> WaitingJob:
+    def _waiting_job(
+        self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...], stopped: frozenset[str]
+    ) -> WaitingJob:
         return WaitingJob(
             id=row.id,
             user=row.user,
@@ -152,7 +163,7 @@ class SnapshotReader:
             filter=row.properties,
             depends_on=depends_on,
             reservation=row.reservation,
-            held=row.held,
+            held=row.held or row.queue in stopped,
         )
 
     def _resolve(self, connection: Connection, texts: Iterable[str]) -> None:

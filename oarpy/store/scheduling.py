@@ -14,7 +14,7 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 
-_QUEUES = "SELECT queue_name, priority, policy FROM queues WHERE active"
+_QUEUES = "SELECT queue_name, priority, policy, active FROM queues"
 
 _QUOTAS = """
     SELECT queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours::float8 FROM quotas
@@ -60,10 +60,14 @@ _REQUESTS = """
     ORDER BY m.submission_id, m.position, g.position
 """
 
+# What is about to end in error without having run counts as ended: the pass does not see it any more.
 _DEPENDENCIES = """
     SELECT d.job_id, d.required_job_id, d.outcome,
-           CASE WHEN r.ended_at IS NULL THEN NULL
-                WHEN r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0 THEN 'ok' ELSE 'notok' END
+           CASE WHEN r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0 THEN 'ok'
+                WHEN r.state IN ('Terminated', 'Error', 'toError') THEN 'notok'
+                WHEN r.state IN ('Waiting', 'Hold')
+                    AND EXISTS (SELECT FROM kill_requests k WHERE k.job_id = r.job_id AND k.state <> 'done')
+                    THEN 'notok' END
     FROM job_dependencies d JOIN jobs r ON r.job_id = d.required_job_id
     WHERE d.job_id = ANY(%s)
     ORDER BY d.job_id, d.required_job_id
@@ -127,6 +131,16 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue: higher ``priority`` first; nothing starts from one that is not ``active``."""
+
+    name: str
+    priority: int
+    policy: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DependencyRow:
     """``job`` waits for ``required``; ``ended`` is how that one ended (``ok``, ``notok``), None while it is live."""
 
@@ -168,9 +182,9 @@ def matching(connection: Connection, condition: str, values: Sequence[object]) -
     return [row[0] for row in connection.execute(query, list(values))]
 
 
-def queues(connection: Connection) -> list[tuple[str, int, str]]:
-    """Return (name, priority, policy) of the active queues."""
-    return [(name, priority, policy) for name, priority, policy in connection.execute(_QUEUES)]
+def queues(connection: Connection) -> list[QueueRow]:
+    """Return every queue."""
+    return [QueueRow(*row) for row in connection.execute(_QUEUES)]
 
 
 def quotas(connection: Connection) -> list[tuple[str, str, str, str, int, int, float]]:
