@@ -27,6 +27,9 @@ def due_reservations(reading: Reading, now: int, settings: Scheduler) -> Due:
     due = Due()
     lead = max(settings.besteffort_kill_grace, settings.security_time)
     for row in reading.reserved:
+        if reading.waiting[row.id].held:
+            due.waiting.append((row.id, "held"))
+            continue
         if row.start - lead > now:
             due.wake_at.append(row.start - lead)
             continue
@@ -56,16 +59,21 @@ def _start(row: ReservedRow, reading: Reading, now: int, settings: Scheduler, du
 
 def _usable(row: ReservedRow, reading: Reading) -> list[int]:
     platform: Platform = reading.snapshot.platform
+    reserved = {other.id for other in reading.reserved}
     held = 0
     for job in reading.snapshot.holding:
-        if job.id != row.id and job.id not in {other.id for other in reading.reserved}:
+        if job.id not in reserved:
             held |= platform.bits_of(job.resources)
     return platform.ids_of(platform.bits_of(row.resources) & platform.alive & ~held)
 
 
 def _victims(row: ReservedRow, reading: Reading) -> list[int]:
     wanted = set(row.resources)
-    return [job.id for job in reading.snapshot.holding if job.besteffort and not wanted.isdisjoint(job.resources)]
+    return [
+        job.id
+        for job in reading.snapshot.holding
+        if job.besteffort and job.end > row.start and not wanted.isdisjoint(job.resources)
+    ]
 
 
 def is_exclusive(types: tuple[str, ...]) -> bool:
