@@ -71,7 +71,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "kill requested": ("canceller",),
     "kill decided": ("launcher",),
     "signal requested": ("launcher",),
-    "platform changed": ("metascheduler",),
+    "platform changed": ("metascheduler", "launcher", "monitor"),
     "queues changed": ("metascheduler",),
     "quotas changed": ("metascheduler",),
     "nodes changed": ("launcher", "monitor"),

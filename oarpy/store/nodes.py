@@ -19,30 +19,40 @@ class NodeRow:
     channel: str
 
 
-# Only nodes that have resources which are not Dead are worth a channel.
+# Only nodes that have resources which are not Dead, or jobs all the same, are worth a channel.
 _NODES = """
     SELECT network_address, transport, host, port, channel FROM nodes n
-    WHERE EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND r.state <> 'Dead')
+    WHERE EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
+        OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id AND upper_inf(a.during))))
     ORDER BY network_address
 """
 
 _CHANNELS = """
     UPDATE nodes n
-    SET channel = c.channel, channel_message = c.message, channel_since = now(),
+    SET channel = c.channel, channel_message = c.message,
+        channel_since = CASE WHEN n.channel = c.channel THEN n.channel_since ELSE now() END,
         boot_id = CASE WHEN c.boot_id = '' THEN n.boot_id ELSE c.boot_id END
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS c(node, channel, message, boot_id)
-    WHERE n.network_address = c.node AND n.channel <> c.channel
+    WHERE n.network_address = c.node
+      AND ((n.channel, n.channel_message) <> (c.channel, c.message) OR c.boot_id NOT IN ('', n.boot_id))
 """
 
-# Jobs that ended while a node could not be reached may have left processes there.
+# Jobs that ended while a node could not be reached may have left processes there. By the index of each resource's
+# holders, however many there were before.
 _LEFT_BEHIND = """
     SELECT DISTINCT a.job_id, j.attempt
     FROM nodes n
         JOIN resources r USING (network_address)
-        JOIN assigned_resources a USING (resource_id)
+        JOIN LATERAL (
+            SELECT job_id, during FROM assigned_resources x
+            WHERE x.exclusive AND x.resource_id = r.resource_id
+              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
+            UNION ALL
+            SELECT job_id, during FROM assigned_resources x
+            WHERE NOT x.exclusive AND x.resource_id = r.resource_id
+              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)) a ON true
         JOIN jobs j USING (job_id)
-    WHERE n.network_address = %s AND n.channel <> 'connected' AND upper(a.during) >= n.channel_since - interval '1 hour'
-      AND j.attempt > 0
+    WHERE n.network_address = %s AND n.channel <> 'connected' AND NOT upper_inf(a.during) AND j.attempt > 0
 """
 
 # The launcher runs if its lock is held: only then does a lost channel say something of the node.
@@ -90,23 +100,59 @@ _STRANDED = """
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
 """
 
-# What was to be launched on such a node waits again: nothing was sent there yet.
+# What was to be launched on such a node waits again: nothing was sent there yet. A reservation keeps its resources:
+# it goes on without the lost ones, or when they are back.
 _UNPLACE = """
-    UPDATE jobs j SET state = 'Waiting', moldable_id = NULL, walltime = NULL
-    WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error') AND j.reservation_start IS NULL
-      AND EXISTS (
-        SELECT FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
-        WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
-          AND n.channel_since < now() - %(timeout)s * interval '1 second')
-    RETURNING j.job_id
+    WITH unplaced AS (
+        UPDATE jobs j SET state = 'Waiting',
+            moldable_id = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE j.moldable_id END,
+            -- a late start had shortened that of a reservation
+            walltime = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE
+                (SELECT m.walltime FROM moldable_descriptions m WHERE m.moldable_id = j.moldable_id) END
+        WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
+          AND EXISTS (
+            SELECT FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
+            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
+              AND n.channel_since < now() - %(timeout)s * interval '1 second')
+        RETURNING j.job_id, j.reservation_start, j.walltime
+    ), reserved AS (
+        INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+        SELECT a.job_id, a.resource_id, tstzrange(reservation_start, reservation_start + u.walltime), a.exclusive
+        FROM unplaced u JOIN assigned_resources a USING (job_id)
+        WHERE u.reservation_start IS NOT NULL AND upper_inf(a.during)
+    )
+    SELECT job_id FROM unplaced
 """
 
 _FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
 
 _KILL = """
-    INSERT INTO kill_requests (job_id, requested_by, reason)
-    SELECT k.job_id, 'monitor', k.reason FROM unnest(%s::bigint[], %s::text[]) AS k(job_id, reason)
-    ON CONFLICT (job_id) DO NOTHING
+    WITH asked AS (
+        INSERT INTO kill_requests (job_id, requested_by, reason)
+        SELECT k.job_id, 'monitor', k.reason FROM unnest(%s::bigint[], %s::text[]) AS k(job_id, reason)
+        ON CONFLICT (job_id) DO NOTHING
+        RETURNING job_id, reason
+    )
+    INSERT INTO event_logs (type, job_id, description) SELECT 'NODE_LOST', job_id, reason FROM asked
+"""
+
+# Jobs on resources that somebody took away (Absent, Dead) since they were given to them: as oarnodesetting does, also
+# when it was done by hand.
+_WITHDRAWN = """
+    WITH taken AS (
+        SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state) AS reason
+        FROM resources r
+            JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+            JOIN jobs j ON j.job_id = a.job_id AND j.state NOT IN ('Terminated', 'Error')
+        WHERE r.state IN ('Absent', 'Dead') AND r.state_since > lower(a.during)
+        GROUP BY a.job_id
+    ), asked AS (
+        INSERT INTO kill_requests (job_id, requested_by, reason) SELECT job_id, 'monitor', reason FROM taken
+        ON CONFLICT (job_id) DO NOTHING
+        RETURNING job_id
+    )
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'FRAG_JOB_REQUEST', job_id, 'asked by monitor' FROM asked
 """
 
 _LAUNCHER_LEADS = """
@@ -122,7 +168,7 @@ def nodes(connection: Connection) -> list[NodeRow]:
 
 
 def record_channels(connection: Connection, channels: Sequence[tuple[str, str, str, str]]) -> None:
-    """Note (node, ``connected`` or ``lost``, message, boot id) where it changed."""
+    """Note (node, ``connected``, ``lost`` or ``unknown``, message, boot id) where it changed."""
     if channels:
         columns = [list(column) for column in zip(*channels, strict=True)]
         connection.execute(_CHANNELS, columns)
@@ -162,6 +208,11 @@ def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
     """Ask the canceller to kill jobs, with a reason each."""
     if kills:
         connection.execute(_KILL, [[job for job, _ in kills], [reason for _, reason in kills]])
+
+
+def kill_on_withdrawn(connection: Connection) -> int:
+    """Ask the canceller to kill jobs whose resources became Absent or Dead; return how many were asked for anew."""
+    return connection.execute(_WITHDRAWN).rowcount
 
 
 def is_led(connection: Connection, key: tuple[int, int]) -> bool:

@@ -22,6 +22,9 @@ _RESUBMIT = """
                 ELSE EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
                              AND e.type IN ('NODE_LOST', 'JOB_LOST', 'BESTEFFORT_KILL')) END
           AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
+          -- whoever deleted it does not want it again
+          AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id
+                          AND k.requested_by NOT IN ('metascheduler', 'monitor'))
     ), copied AS (
         INSERT INTO jobs (submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind, types,
                           properties, command, launching_directory, stdout_path, stderr_path, checkpoint,
