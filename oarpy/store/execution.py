@@ -111,6 +111,12 @@ _LIVE = """
     GROUP BY j.job_id
 """
 
+# When the first running job of a type is over.
+_NEXT_END = """
+    SELECT extract(epoch FROM min(started_at + walltime))::float8 FROM jobs
+    WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND %s = ANY(types)
+"""
+
 _STARTED = """
     UPDATE jobs j SET state = 'Running', started_at = to_timestamp(s.at)
     FROM unnest(%s::bigint[], %s::float8[]) AS s(job_id, at)
@@ -246,6 +252,12 @@ def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> l
             _LIVE, {"all": everything, "jobs": jobs}, binary=True
         )
     ]
+
+
+def next_end(connection: Connection, job_type: str) -> float | None:
+    """Return when (epoch seconds) the walltime of a running job of this type is over first, None when none runs."""
+    row = connection.execute(_NEXT_END, [job_type]).fetchone()
+    return None if row is None or row[0] is None else float(row[0])
 
 
 def give_up(connection: Connection, jobs: Sequence[int], reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +21,15 @@ _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
 _IDLE = 3600.0
 
+TransportMaker = Callable[[NodeMode, configuration.Nodes, Inbox, ChannelConfig], Transport]
+"""Makes the transport for the nodes of one mode; tests put in one without nodes."""
+
 
 @dataclass(slots=True)
 class _Node:
     address: NodeAddress
     incarnation: str = ""
+    answered: bool = False
     delay: float = 0.0
     retry_at: float | None = None
 
@@ -33,8 +37,9 @@ class _Node:
 class Channels:
     """Everything the launcher says to nodes and hears from them."""
 
-    def __init__(self, settings: configuration.Nodes, instance: str) -> None:
+    def __init__(self, settings: configuration.Nodes, instance: str, make_transport: TransportMaker) -> None:
         self._settings = settings
+        self._make_transport = make_transport
         self._inbox = Inbox()
         self._config = ChannelConfig(
             instance=instance,
@@ -49,21 +54,24 @@ class Channels:
         """Readable when something arrived."""
         return self._inbox.fileno()
 
-    def sync(self, rows: Sequence[NodeRow]) -> None:
-        """Open channels to nodes that are new or moved, close those of nodes that are gone."""
+    def sync(self, rows: Sequence[NodeRow]) -> list[str]:
+        """Open channels to nodes that are new or moved; close those of others that moved or are gone, return them."""
         wanted = {row.name: self._address(row) for row in rows}
-        for name in [name for name, node in self._nodes.items() if wanted.get(name) != node.address]:
+        closed = [name for name, node in self._nodes.items() if wanted.get(name) != node.address]
+        for name in closed:
             self._transport(self._nodes.pop(name).address.mode).disconnect(name)
         for name, address in wanted.items():
             if name not in self._nodes:
                 self._nodes[name] = _Node(address)
                 self._transport(address.mode).connect(address)
+        return closed
 
     def reports(self) -> list[tuple[str, Report]]:
         """Take what arrived, noting which channels opened and which were lost."""
         reports = [(name, report) for name, report in self._inbox.drain() if name in self._nodes]
         for name, report in reports:
             node = self._nodes[name]
+            node.answered = True
             if isinstance(report, Ready):
                 node.incarnation, node.delay, node.retry_at = report.incarnation, 0.0, None
             elif isinstance(report, ChannelLost):
@@ -89,6 +97,11 @@ class Channels:
         """Whether commands to a node have a channel to go through."""
         node = self._nodes.get(name)
         return node is not None and self._transport(node.address.mode).connected(name)
+
+    def is_pending(self, name: str) -> bool:
+        """Whether it is not known yet if a node can be reached: its channel was never open, nor lost."""
+        node = self._nodes.get(name)
+        return node is not None and not node.answered
 
     def incarnation(self, name: str) -> str:
         """What the node called its present memory when the channel opened."""
@@ -118,19 +131,20 @@ class Channels:
 
     def _transport(self, mode: NodeMode) -> Transport:
         if mode not in self._transports:
-            self._transports[mode] = self._make_transport(mode)
+            self._transports[mode] = self._make_transport(mode, self._settings, self._inbox, self._config)
         return self._transports[mode]
 
-    def _make_transport(self, mode: NodeMode) -> Transport:
-        if mode is NodeMode.LOCAL:
-            return LocalTransport(self._inbox, self._config)
-        from oarpy.transport.ssh import SshTransport
 
-        settings = self._settings
-        login = SshConfig(
-            user=settings.user or getpass.getuser(),
-            key_file=str(Path(settings.key_file).expanduser()) if settings.key_file else "",
-            known_hosts=str(Path(settings.known_hosts).expanduser()),
-            keepalive=settings.ping_interval,
-        )
-        return SshTransport(self._inbox, self._config, login)
+def make_transport(mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
+    """Return what reaches real nodes of ``mode``."""
+    if mode is NodeMode.LOCAL:
+        return LocalTransport(inbox, config)
+    from oarpy.transport.ssh import SshTransport
+
+    login = SshConfig(
+        user=settings.user or getpass.getuser(),
+        key_file=str(Path(settings.key_file).expanduser()) if settings.key_file else "",
+        known_hosts=str(Path(settings.known_hosts).expanduser()),
+        keepalive=settings.ping_interval,
+    )
+    return SshTransport(inbox, config, login)

@@ -1,4 +1,4 @@
-"""The end of a job on its other nodes: each one that can be reached kills what the job left there."""
+"""The end of a job on its nodes: each one that can be reached kills what the job left there."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _PATIENCE = 30.0
 
 @dataclass(slots=True)
 class _Sweep:
-    waiting_for: set[str]
     since: float
+    unasked: set[str]
+    asked: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -25,26 +26,24 @@ class Cleaning:
 
     sweeps: dict[JobKey, _Sweep] = field(default_factory=dict)
 
-    def begin(self, row: LiveRow, nodes: tuple[str, ...], channels: Channels) -> None:
-        """Ask ``nodes`` of a job to kill what is left of it, once."""
+    def is_clean(self, row: LiveRow, channels: Channels) -> bool:
+        """Ask the nodes of a job, each once, to kill what is left of it; tell whether all have answered.
+
+        A node that is lost is not waited for: it is cleaned when it is back. Nor is one that takes too long.
+        """
         key = JobKey(row.id, row.attempt)
-        if key not in self.sweeps:
-            asked = {node for node in nodes if channels.send(node, Clean((key,)))}
-            self.sweeps[key] = _Sweep(asked, time.monotonic())
+        sweep = self.sweeps.setdefault(key, _Sweep(time.monotonic(), set(row.nodes)))
+        told = {node for node in sweep.unasked if channels.send(node, Clean((key,)))}
+        sweep.asked |= told
+        sweep.unasked = {node for node in sweep.unasked - told if channels.is_pending(node)}
+        sweep.asked = {node for node in sweep.asked if channels.is_connected(node)}
+        return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE
 
     def answered(self, node: str, report: Cleaned) -> None:
         """Take in the answer of a node; processes that resist SIGKILL make it wait for the patience to run out."""
         sweep = self.sweeps.get(report.key)
         if sweep is not None and report.left == 0:
-            sweep.waiting_for.discard(node)
-
-    def is_clean(self, row: LiveRow, channels: Channels) -> bool:
-        """Tell whether all nodes have answered; a node that is lost, or takes too long, is not waited for."""
-        sweep = self.sweeps.get(JobKey(row.id, row.attempt))
-        if sweep is None:
-            return False
-        overdue = time.monotonic() - sweep.since > _PATIENCE
-        return overdue or not any(channels.is_connected(node) for node in sweep.waiting_for)
+            sweep.asked.discard(node)
 
     def forget(self, live: set[int]) -> None:
         """Drop jobs that are not live any more."""

@@ -35,6 +35,13 @@ def end_of_refusal(report: Refused, now: float) -> End:
     return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
 
 
+def end_of_noop(job: int, kill_reason: str | None, now: float) -> End:
+    """Return the end of a job that runs nothing: its walltime is over, or it is killed."""
+    if kill_reason is None:
+        return End(job, JobState.TERMINATED, 0, None, now, "", "")
+    return End(job, JobState.ERROR, None, None, now, "KILLED", f"killed: {kill_reason}"[:500])
+
+
 def lost(job: int, now: float) -> End:
     """Return the end of a job that its node knows nothing of, although it ran there."""
     message = "lost: its node forgot it (restarted without its state)"

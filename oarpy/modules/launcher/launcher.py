@@ -13,11 +13,12 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.model.states import JobState
 from oarpy.modules.launcher import arrivals as sorting
 from oarpy.modules.launcher.arrivals import Arrivals
-from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
-from oarpy.modules.launcher.endings import end_of, end_of_refusal, lost
+from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, lost
 from oarpy.modules.launcher.specifications import specification
 from oarpy.modules.module import Outcome
 from oarpy.store import execution, nodes, resubmission, site
@@ -38,14 +39,21 @@ class Launcher:
 
     name = "launcher"
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        make_transport: TransportMaker = make_transport,
+        node_sync_period: float = _NODE_SYNC_PERIOD,
+    ) -> None:
         self.period = configuration.modules.launcher
         self._jobs = configuration.jobs
         self._nodes = configuration.nodes
+        self._make_transport = make_transport
         self._channels: Channels | None = None
-        self._synced = 0.0
+        self._synced = float("-inf")
+        self._sync_period = node_sync_period
         self._sent: dict[JobKey, str] = {}
-        self._killed: dict[JobKey, float] = {}
+        self._killed: dict[JobKey, tuple[str, float]] = {}
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning()
 
@@ -56,7 +64,7 @@ class Launcher:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: channels, reports, ends, starts, kills, signals."""
         channels = self._open_channels(connection)
-        self._sync_nodes(connection, channels)
+        next_sync = self._sync_nodes(connection, channels)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
         self._unrecorded += channels.reports()
         arrivals = sorting.sort(self._unrecorded)
@@ -68,19 +76,28 @@ class Launcher:
         self._kill(channels, attention)
         self._signal(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
-        return Outcome(word, wake_at=time.time() + channels.tend())
+        wait = min(channels.tend(), next_sync)
+        over = execution.next_end(connection, NOOP)
+        return Outcome(word, wake_at=min(time.time() + wait, over) if over else time.time() + wait)
 
     def _open_channels(self, connection: Connection) -> Channels:
         if self._channels is None:
             with connection.transaction():
                 nodes.forget_lost_channels(connection)
-            self._channels = Channels(self._nodes, site.instance(connection))
+            self._channels = Channels(self._nodes, site.instance(connection), self._make_transport)
         return self._channels
 
-    def _sync_nodes(self, connection: Connection, channels: Channels) -> None:
-        if time.monotonic() - self._synced >= _NODE_SYNC_PERIOD:
-            channels.sync(nodes.nodes(connection))
-            self._synced = time.monotonic()
+    def _sync_nodes(self, connection: Connection, channels: Channels) -> float:
+        """See to nodes that are new, moved or gone, not too often; return the seconds until it is wanted again."""
+        age = time.monotonic() - self._synced
+        if age < self._sync_period:
+            return self._sync_period - age
+        closed = channels.sync(nodes.nodes(connection))
+        if closed:
+            with connection.transaction():
+                nodes.record_channels(connection, [(node, "unknown", "", "") for node in closed])
+        self._synced = time.monotonic()
+        return float("inf")
 
     # Reports --------------------------------------------------------------------------------------------------------
 
@@ -105,8 +122,10 @@ class Launcher:
             execution.started(connection, list(dict(starts).items()))
             ends = self._ends(arrivals, current, now)
             moved = set(execution.finish(connection, ends))
-            alone = {end.job: end.ended for end in ends if end.job in moved and len(current[end.job].nodes) == 1}
-            closed = execution.close(connection, list(alone.items()))
+            # What ended by itself on its only node has left nothing there that its supervisor did not see.
+            whole = [end for end in ends if end.job in moved and end.final_state == JobState.TERMINATED]
+            alone = [(end.job, end.ended) for end in whole if len(current[end.job].nodes) == 1]
+            closed = execution.close(connection, alone)
             resubmission.resubmit(connection, closed, self._jobs.resubmission_limit)
         self._after_record(channels, arrivals, left_behind, current)
         return len(moved)
@@ -147,12 +166,15 @@ class Launcher:
         forget: dict[str, list[JobKey]] = {}
         for key, (node, _) in arrivals.ended.items():
             forget.setdefault(node, []).append(key)
+        for key in (*arrivals.ended, *arrivals.refused):
             self._sent.pop(key, None)
             self._killed.pop(key, None)
         for node, keys in forget.items():
             channels.send(node, Forget(tuple(keys)))
         for node in arrivals.channels:
+            # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}
+            self._killed = {key: kill for key, kill in self._killed.items() if kill[0] != node}
         for node, dead in left_behind.items():
             if dead:
                 channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))
@@ -168,18 +190,12 @@ class Launcher:
     # Ends -----------------------------------------------------------------------------------------------------------
 
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
-        """Clean the other nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
-        over: list[int] = []
-        for row in attention:
-            if row.state == "Finishing":
-                self._cleaning.begin(row, row.nodes, channels)
-                if self._cleaning.is_clean(row, channels):
-                    over.append(row.id)
+        """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
+        over = [row.id for row in attention if row.state == "Finishing" and self._cleaning.is_clean(row, channels)]
         idle = [row for row in attention if NOOP in row.types and self._noop_is_over(row, now)]
         if over or idle:
             with connection.transaction():
-                ends = [End(row.id, "Terminated", 0, None, now, "", "") for row in idle]
-                over += execution.finish(connection, ends)
+                over += execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
                 closed = execution.close(connection, [(job, now) for job in over])
                 resubmission.resubmit(connection, closed, self._jobs.resubmission_limit)
         self._cleaning.forget({row.id for row in attention})
@@ -243,10 +259,9 @@ class Launcher:
             key = JobKey(row.id, row.attempt)
             if row.kill_reason is None or row.state == "Finishing" or not row.nodes or NOOP in row.types:
                 continue
-            if moment - self._killed.get(key, -_KILL_REPEAT) >= _KILL_REPEAT and channels.send(
-                row.nodes[0], Kill((key,), None)
-            ):
-                self._killed[key] = moment
+            _, last = self._killed.get(key, ("", float("-inf")))
+            if moment - last >= _KILL_REPEAT and channels.send(row.nodes[0], Kill((key,), None)):
+                self._killed[key] = row.nodes[0], moment
 
     def _signal(self, connection: Connection, channels: Channels) -> None:
         """Send signals, then note them: killed in between it sends one again rather than never."""
