@@ -1,0 +1,373 @@
+"""The launcher: what it tells nodes, what it records; a crash or a lost channel changes no outcome."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from small_cluster import Connection, SmallCluster, with_settings
+
+from oarpy.transport.jobspec import JobKey
+from oarpy.transport.messages import Clean, Command, Forget, Kill, Signal, Start
+
+pytestmark = pytest.mark.db
+
+WHOLE = ["Waiting", "toLaunch", "Launching", "Running", "Finishing", "Terminated"]
+
+
+@pytest.fixture
+def cluster(connection: Connection) -> SmallCluster:
+    made = SmallCluster(connection)
+    made.add_nodes("n1", "n2", "n3")
+    return made
+
+
+def nodes_told(cluster: SmallCluster, kind: type[Command], job: int) -> set[str]:
+    """The nodes that were sent a command of this kind about a job."""
+    told = set()
+    for name, command in cluster.sent(kind):
+        jobs = [spec.job for spec in command.jobs] if isinstance(command, Start) else [key.job for key in command.jobs]  # type: ignore[union-attr]
+        if job in jobs:
+            told.add(name)
+    return told
+
+
+def test_a_job_goes_through_every_state(cluster: SmallCluster) -> None:
+    job = cluster.submit(command="exit 3")
+    cluster.settle()
+    assert cluster.path(job) == WHOLE
+    assert cluster.job(job, "exit_status") == 3 << 8
+    assert cluster.held() == {}
+    assert nodes_told(cluster, Forget, job) == {"n1"}
+
+
+def test_a_job_runs_on_the_first_of_its_nodes_and_is_cleaned_on_all(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=3")
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    assert nodes_told(cluster, Start, job) == {"n1"}
+    (spec,) = cluster.node("n1").starts
+    assert spec.nodes == ("n1", "n1", "n2", "n2", "n3", "n3")
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.path(job) == WHOLE
+    assert nodes_told(cluster, Clean, job) == {"n1", "n2", "n3"}
+
+
+def test_a_job_of_one_node_that_ends_by_itself_is_not_cleaned(cluster: SmallCluster) -> None:
+    job = cluster.submit(command="true")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert nodes_told(cluster, Clean, job) == set()
+
+
+def test_a_killed_job_is_cleaned_on_its_only_node_too(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.delete(job)
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "message")) == ("Error", "killed: oardel")
+    assert nodes_told(cluster, Clean, job) == {"n1"}
+
+
+def test_two_jobs_ending_in_one_round_are_both_recorded(cluster: SmallCluster) -> None:
+    jobs = [cluster.submit("/core=1"), cluster.submit("/nodes=2"), cluster.submit("/core=1")]
+    cluster.settle()
+    assert cluster.states(jobs) == ["Running"] * 3
+    for status, job in enumerate(jobs):
+        cluster.end(job, status << 8)
+    cluster.launch()
+    cluster.settle()
+    assert cluster.states(jobs) == ["Terminated"] * 3
+    assert [cluster.job(job, "exit_status") for job in jobs] == [0, 256, 512]
+    assert cluster.held() == {}
+
+
+def test_a_launcher_restarted_before_it_sent_a_claimed_job_sends_it(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.launch()
+    cluster.plan()
+    # killed between claiming and sending: the node never heard of it
+    incarnation = cluster.node("n1").incarnation
+    cluster.sql("UPDATE jobs SET state = 'Launching', attempt = 1, incarnation = %s", incarnation)
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    assert len(cluster.node("n1").starts) == 1
+
+
+def test_a_launcher_restarted_after_it_sent_a_job_does_not_start_it_twice(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.launch()
+    cluster.plan()
+    cluster.launch()
+    assert cluster.state(job) == "Launching"
+    assert len(cluster.node("n1").starts) == 1
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    assert len(cluster.node("n1").starts) == 1
+
+
+def test_an_end_while_no_launcher_ran_is_recorded_later(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.nodes.close()
+    cluster.end(job, 7 << 8)
+    cluster.restart_launcher()
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "exit_status")) == ("Terminated", 7 << 8)
+
+
+def test_a_node_that_forgot_everything_does_not_run_a_claimed_job(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.launch()
+    cluster.node("n1").deaf = True
+    cluster.plan()
+    cluster.launch()
+    assert cluster.state(job) == "Launching"
+    cluster.nodes.reboot("n1", keep_state=False)
+    cluster.node("n1").deaf = False
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.node("n1").starts == []
+    assert cluster.state(job) == "Error"
+    assert cluster.events(job) == ["NODE_LOST"]
+
+
+def test_a_running_job_that_its_node_forgot_is_lost(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.nodes.reboot("n1", keep_state=False)
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+    assert "its node forgot it" in cluster.job(job, "message")
+
+
+def test_a_running_job_whose_node_restarted_is_lost(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.nodes.reboot("n1")
+    cluster.restart_launcher()
+    cluster.settle()
+    assert (cluster.state(job), cluster.events(job)) == ("Error", ["JOB_LOST"])
+
+
+def test_a_refused_start_ends_the_job_with_the_reason(cluster: SmallCluster) -> None:
+    cluster.node("n1").refusal = "NO_SUCH_USER"
+    job = cluster.submit()
+    cluster.settle()
+    assert cluster.path(job) == ["Waiting", "toLaunch", "Launching", "Finishing", "Error"]
+    assert cluster.events(job) == ["NO_SUCH_USER"]
+
+
+def test_a_launching_job_that_is_deleted_never_starts(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.launch()
+    cluster.node("n1").deaf = True
+    cluster.plan()
+    cluster.launch()
+    assert cluster.state(job) == "Launching"
+    cluster.delete(job)
+    cluster.cancel()
+    cluster.node("n1").deaf = False
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.node("n1").starts == []
+    assert (cluster.state(job), cluster.job(job, "message")) == ("Error", "killed: oardel")
+
+
+def test_deleting_a_finishing_job_does_not_change_its_end(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.node("n2").deaf = True
+    cluster.end(job)
+    cluster.launch()
+    assert cluster.state(job) == "Finishing"
+    cluster.delete(job)
+    cluster.cancel()
+    cluster.launch()
+    assert cluster.state(job) == "Finishing"
+    cluster.nodes.lose("n2")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert cluster.sql("SELECT state FROM kill_requests") == [("done",)]
+    assert nodes_told(cluster, Kill, job) == set()
+
+
+def test_a_restarted_launcher_cleans_before_it_closes(cluster: SmallCluster) -> None:
+    """Its channels are not open yet when it sees the job: it must not take that for nodes which are gone."""
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.node("n2").deaf = True
+    cluster.end(job)
+    cluster.launch()
+    cluster.restart_launcher()
+    cluster.node("n2").deaf = False
+    cluster.nodes.sent.clear()
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert nodes_told(cluster, Clean, job) == {"n1", "n2"}
+
+
+def test_a_node_that_comes_back_is_cleaned_of_jobs_that_ended_meanwhile(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.node("n2").unreachable = "cannot reach node n2"
+    cluster.nodes.lose("n2")
+    cluster.settle()
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert nodes_told(cluster, Clean, job) == {"n1"}
+    cluster.node("n2").unreachable = ""
+    cluster.restart_launcher()
+    cluster.settle()
+    assert nodes_told(cluster, Clean, job) == {"n1", "n2"}
+
+
+def test_what_runs_on_of_a_job_that_is_over_is_killed(cluster: SmallCluster) -> None:
+    settings = with_settings(nodes={"lost_timeout": 0.0})
+    cluster = SmallCluster(cluster.connection, settings)
+    job = cluster.submit()
+    cluster.settle()
+    cluster.node("n1").unreachable = "cannot reach node n1"
+    cluster.nodes.lose("n1")
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+    cluster.node("n1").unreachable = ""
+    cluster.restart_launcher()
+    cluster.settle()
+    assert nodes_told(cluster, Kill, job) == {"n1"}
+    assert nodes_told(cluster, Forget, job) == {"n1"}
+
+
+def test_a_kill_that_was_on_its_way_when_the_channel_broke_is_said_again(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.node("n1").deaf = True
+    cluster.delete(job)
+    cluster.cancel()
+    cluster.launch()
+    assert cluster.state(job) == "Running"
+    cluster.node("n1").deaf = False
+    cluster.nodes.lose("n1")
+    cluster.launch()
+    cluster.reconnect("n1")
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+
+
+def test_reports_outlive_a_failed_transaction(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.end(job)
+    cluster.sql(
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'deadlock_detected'; END $$"
+    )
+    cluster.sql("CREATE TRIGGER fail AFTER UPDATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION fail()")
+    with pytest.raises(psycopg.errors.DeadlockDetected):
+        cluster.launch()
+    cluster.sql("DROP TRIGGER fail ON jobs")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+
+
+def test_signals_go_to_the_first_node_and_are_noted(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.sql("INSERT INTO signal_requests (job_id, signal) VALUES (%s, 12)", job)
+    cluster.settle()
+    assert cluster.sent(Signal) == [("n1", Signal((JobKey(job, 1),), 12))]
+    assert cluster.sql("SELECT done FROM signal_requests") == [(True,)]
+
+
+# Jobs that run nothing
+
+
+def test_a_noop_job_holds_its_resources_until_its_walltime(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1,walltime=0:10:0", types=("noop",))
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    assert cluster.sent(Start) == []
+    ended_at = cluster.launch().wake_at
+    (over,) = cluster.sql("SELECT extract(epoch FROM started_at + walltime)::float8 FROM jobs")[0]
+    assert ended_at is not None
+    assert ended_at <= over
+    cluster.sql("UPDATE jobs SET started_at = started_at - interval '11 minutes'")
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "exit_status")) == ("Terminated", 0)
+    assert cluster.held() == {}
+
+
+def test_a_deleted_noop_job_ends_in_error(cluster: SmallCluster) -> None:
+    job = cluster.submit(types=("noop",))
+    cluster.settle()
+    cluster.delete(job)
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "message")) == ("Error", "killed: oardel")
+
+
+# Nodes that come, go and move
+
+
+def test_a_node_whose_resources_are_all_dead_has_no_channel(cluster: SmallCluster) -> None:
+    cluster.settle()
+    assert cluster.node("n3").connected
+    cluster.sql("UPDATE resources SET state = 'Dead' WHERE network_address = 'n3'")
+    cluster.launch()
+    assert not cluster.node("n3").connected
+    assert cluster.sql("SELECT channel FROM nodes ORDER BY 1") == [("connected",), ("connected",), ("unknown",)]
+    cluster.sql("UPDATE resources SET state = 'Alive' WHERE network_address = 'n3'")
+    cluster.launch()
+    assert cluster.node("n3").connected
+
+
+def test_the_job_on_a_node_set_dead_is_killed_there(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.sql("UPDATE resources SET state = 'Dead' WHERE network_address = 'n1'")
+    cluster.launch()
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "message")) == ("Error", "killed: n1 set Dead")
+    assert nodes_told(cluster, Kill, job) == {"n1"}
+    cluster.launch()
+    assert not cluster.node("n1").connected
+
+
+def test_nodes_added_while_running_are_used(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=4")
+    cluster.settle()
+    assert cluster.state(job) == "Waiting"
+    cluster.add_nodes("n4")
+    cluster.launch()
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+
+
+def test_a_node_that_moved_is_connected_anew_and_keeps_its_jobs(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.settle()
+    cluster.sql("UPDATE nodes SET host = '127.0.1.9', port = 2222 WHERE network_address = 'n1'")
+    cluster.launch()
+    cluster.settle()
+    address = cluster.addresses["n1"][-1]
+    assert (address.address, address.port) == ("127.0.1.9", 2222)
+    assert cluster.state(job) == "Running"
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+
+
+def test_why_a_node_cannot_be_reached_is_kept_up_to_date(cluster: SmallCluster) -> None:
+    cluster.settle()
+    cluster.node("n1").unreachable = "host key of node n1 has changed"
+    cluster.nodes.lose("n1", "the connection was lost")
+    cluster.launch()
+    question = "SELECT channel, channel_message, channel_since FROM nodes WHERE network_address = 'n1'"
+    ((channel, message, since),) = cluster.sql(question)
+    assert (channel, message) == ("lost", "the connection was lost")
+    cluster.reconnect("n1")
+    cluster.launch()
+    assert cluster.sql(question) == [("lost", "host key of node n1 has changed", since)]
