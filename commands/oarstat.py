@@ -92,18 +92,20 @@ def oarstat(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show jobs that have not ended, or the jobs asked for."""
+    from oarpy.client.job_selection import parse_user
     from oarpy.client.job_table import DEFAULT_FORMAT, check_format
 
+    whose = None if user is None else parse_user(user)
     if gantt is not None and accounting is not None:
         raise UsageError("--gantt and --accounting exclude each other")
     chosen = check_format(layout or os.environ.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
     view = View(full, state, as_json, arrays is not None, compact, events, properties, chosen)
     if gantt is not None or accounting is not None:
-        _show_period(gantt, accounting, user, as_json=as_json)
+        _show_period(gantt, accounting, whose, as_json=as_json)
         return
     question, queue = _question(words or [], jobs or [], arrays or [], condition)
     with open_session("oarstat") as session:
-        _show_jobs(session, question, user, queue, view)
+        _show_jobs(session, question, whose, queue, view)
 
 
 def _question(

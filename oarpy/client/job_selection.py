@@ -9,6 +9,7 @@ from oarpy.model.errors import NotFound, UsageError
 from oarpy.store.job_scope import FILTER_COLUMNS, Condition, JobScope
 
 _LARGEST = 2**63 - 1
+_LONGEST_USER = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,13 @@ def _parse_id(word: str, what: str) -> int:
     if not (word.isascii() and word.isdigit()) or len(word) > 19 or not 0 < int(word) <= _LARGEST:
         raise UsageError(f"'{word[:60]}' is not a {what} id", hint="a whole number above 0")
     return int(word)
+
+
+def parse_user(text: str) -> str:
+    """Return ``text`` if it can be the name of a user; raise :class:`UsageError`."""
+    if not text.isprintable() or len(text) > _LONGEST_USER:
+        raise UsageError(f"'{text[:60]}' is not a user", hint="a login name")
+    return text
 
 
 def parse_condition(text: str) -> Condition:

@@ -25,8 +25,10 @@ def parse_queue(text: str) -> Queue:
         raise UsageError(f"'{name[:60]}' is no name for a queue", hint="a letter, then letters, digits, _ . -")
     if not (priority.isascii() and priority.isdigit()) or len(priority) > 7 or int(priority) > _HIGHEST:
         raise UsageError(f"'{priority[:40]}' is no priority", hint=f"a whole number from 0 to {_HIGHEST}")
-    if not _NAME.fullmatch(policy):
-        raise UsageError(f"'{policy[:40]}' is no policy", hint="for example fifo")
+    from oarpy.scheduler.orders import ORDERS
+
+    if policy not in ORDERS:
+        raise UsageError(f"'{policy[:40]}' is no policy", hint="one of " + ", ".join(ORDERS))
     return Queue(name, int(priority), policy, active=True)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psycopg.sql import SQL, Identifier
+from psycopg.errors import LockNotAvailable
+from psycopg.sql import SQL, Composed, Identifier
 
+from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
 
 KINDS = ("integer", "text", "boolean", "timestamptz")
@@ -71,20 +73,25 @@ def live_user(connection: Connection, name: str) -> int | None:
 
 def add(connection: Connection, name: str, kind: str) -> None:
     """Add a column of one of :data:`KINDS`, NULL in every row."""
-    connection.execute(_PATIENCE)
-    connection.execute(SQL(_ADD_COLUMN).format(Identifier(name), SQL(kind)))
+    _alter(connection, SQL(_ADD_COLUMN).format(Identifier(name), SQL(kind)))
     connection.execute(_ADD_ROW, (name, kind))
 
 
 def delete(connection: Connection, name: str) -> None:
     """Drop the column with all its values."""
-    connection.execute(_PATIENCE)
-    connection.execute(SQL(_DROP_COLUMN).format(Identifier(name)))
+    _alter(connection, SQL(_DROP_COLUMN).format(Identifier(name)))
     connection.execute(_DROP_ROW, (name,))
 
 
 def rename(connection: Connection, old: str, new: str) -> None:
     """Give the column another name."""
-    connection.execute(_PATIENCE)
-    connection.execute(SQL(_RENAME_COLUMN).format(Identifier(old), Identifier(new)))
+    _alter(connection, SQL(_RENAME_COLUMN).format(Identifier(old), Identifier(new)))
     connection.execute(_RENAME_ROW, (new, old))
+
+
+def _alter(connection: Connection, statement: Composed) -> None:
+    connection.execute(_PATIENCE)
+    try:
+        connection.execute(statement)
+    except LockNotAvailable as error:
+        raise OarpyError("the table of resources is in use", hint="try again when nothing reads it for long") from error

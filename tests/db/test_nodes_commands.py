@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import psycopg
 import pytest
 from sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
@@ -163,6 +164,18 @@ def test_oarproperty(connection: Connection, shell: Shell) -> None:
     )
     connection.execute("UPDATE jobs SET state = 'Error', ended_at = now()")
     assert shell.done("oarproperty", "-d", "memory") == "Deleted property: memory\n"
+
+
+def test_oarproperty_gives_up_while_somebody_reads(
+    connection: Connection, dsn: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarpy.store.properties._PATIENCE", "SET LOCAL lock_timeout = '10ms'")
+    with psycopg.connect(dsn) as reader:
+        reader.execute("SELECT FROM resources")
+        result = shell("oarproperty", "-a", "mem")
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith("oarproperty: the table of resources is in use")
+    shell.done("oarproperty", "-a", "mem")
 
 
 def test_oarqueue(connection: Connection, shell: Shell) -> None:
