@@ -20,7 +20,7 @@ from oarpy.store.catalog import ColumnDescription, Relation, describe
 from oarpy.store.database import connect
 
 DOCS = Path(__file__).resolve().parent
-NOTICE = "<!-- Written by `make docs`: change {source} instead. -->\n"
+NOTICE = "<!-- Written by `python docs/schema_pages.py`: change {source} instead. -->\n"
 
 _STATES = """# States
 
@@ -186,7 +186,7 @@ def main() -> int:
     old = stale(rendered)
     for name in old:
         if options.check:
-            sys.stderr.write(f"docs/{name} is not current: run `make docs`\n")
+            sys.stderr.write(f"docs/{name} is not current: run python docs/schema_pages.py\n")
         else:
             (DOCS / name).write_text(rendered[name], encoding="utf-8")
     return 1 if options.check and old else 0

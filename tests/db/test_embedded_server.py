@@ -269,12 +269,16 @@ def test_ordinary_user_has_a_server_of_their_own(place: Path, postgres_version: 
         write_row(embedded.start(folder))
         return f"{rows(url)} rows, data of uid {(folder / 'data').stat().st_uid}"
 
+    def give_up() -> str:
+        embedded.remove(folder)
+        return "removed"
+
     try:
         assert as_user("daemon", use) == f"2 rows, data of uid {pwd.getpwnam('daemon').pw_uid}"
         with pytest.raises(NotAllowed, match="belongs to another user"):
             embedded.start(folder)
     finally:
-        as_user("daemon", lambda: str(embedded.remove(folder)))
+        as_user("daemon", give_up)
 
 
 @as_root

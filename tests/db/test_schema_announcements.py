@@ -24,7 +24,7 @@ def listener(dsn: str) -> Iterator[Connection]:
 def heard(connection: Connection, listener: Connection) -> list[str]:
     """What was announced since the last call: notifications come in order, so an own one marks the end."""
     connection.execute("SELECT pg_notify('oarpy_events', %s)", [LAST])
-    kinds = []
+    kinds: list[str] = []
     for note in listener.notifies(timeout=60):
         if note.payload == LAST:
             return kinds

@@ -1,0 +1,164 @@
+"""``oarpy db``: the schema and the default rules are brought up to date, and what an admin changed is left alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from oarpy.admission.default_rules import default_rules
+from oarpy.client import installation
+from oarpy.client.installation import SIGNATURE
+from oarpy.store import embedded, rules
+from oarpy.store.database import connect
+
+pytestmark = pytest.mark.db
+
+OARPY = Path(sys.executable).parent / "oarpy"
+NAMES = tuple(rule.name for rule in default_rules())
+
+
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([OARPY, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
+def succeed(environment: dict[str, str], *arguments: str) -> str:
+    done = run(environment, *arguments)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def test_upgrade_from_nothing_then_nothing_to_do(empty_dsn: str) -> None:
+    first = installation.upgrade(empty_dsn)
+    assert first.revisions[0] == "0001"
+    assert first.rules.added == NAMES
+    second = installation.upgrade(empty_dsn)
+    assert (second.revisions, second.rules.added, second.rules.updated, second.rules.kept) == ((), (), (), ())
+    assert installation.check(empty_dsn) == ()
+
+
+def test_loaded_rules_are_those_of_the_files_and_signed(dsn: str) -> None:
+    installation.upgrade(dsn)
+    with connect(dsn, "test") as connection:
+        stored = {row.name: (row.priority, row.enabled, row.text) for row in rules.rules(connection)}
+        assert stored == {rule.name: (rule.priority, rule.enabled, rule.text) for rule in default_rules()}
+        assert {version.changed_by for name in NAMES for version in rules.versions(connection, name)} == {SIGNATURE}
+
+
+def test_rules_that_an_admin_changed_stay(dsn: str) -> None:
+    installation.upgrade(dsn)
+    edited, disabled, deleted = NAMES[:3]
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE admission_rules SET rule_text = 'pass' WHERE name = %s", [edited])
+        connection.execute("UPDATE admission_rules SET enabled = false WHERE name = %s", [disabled])
+        connection.execute("DELETE FROM admission_rules WHERE name = %s", [deleted])
+        connection.execute("INSERT INTO admission_rules (name, priority, rule_text) VALUES ('ours', 3, 'pass')")
+    done = installation.upgrade(dsn).rules
+    assert (done.added, done.updated, done.kept) == ((), (), (edited, disabled, deleted))
+    with connect(dsn, "test") as connection:
+        stored = {row.name: row for row in rules.rules(connection)}
+        assert stored[edited].text == "pass"
+        assert not stored[disabled].enabled
+        assert deleted not in stored
+        assert "ours" in stored
+    assert installation.check(dsn) == ()
+
+
+def test_rule_of_an_older_version_is_renewed(dsn: str) -> None:
+    name = NAMES[0]
+    with connect(dsn, "test") as connection, connection.transaction():
+        rules.add(connection, name, "older text", priority=1, enabled=True, by=SIGNATURE)
+    done = installation.upgrade(dsn).rules
+    assert done.updated == (name,)
+    with connect(dsn, "test") as connection:
+        row = rules.rule(connection, name)
+        assert row is not None
+        assert row.text == default_rules()[0].text
+        assert [version.changed_by for version in rules.versions(connection, name)] == [SIGNATURE, SIGNATURE]
+
+
+def test_rule_of_an_admin_under_a_default_name_stays(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("INSERT INTO admission_rules (name, priority, rule_text) VALUES (%s, 3, 'pass')", [NAMES[0]])
+    done = installation.upgrade(dsn).rules
+    assert done.kept == (NAMES[0],)
+    assert done.added == NAMES[1:]
+
+
+def test_check_misses_rules_that_were_never_loaded(dsn: str) -> None:
+    assert installation.check(dsn)[0] == (
+        f"default admission rule '{NAMES[0]}' was never loaded: run 'oarpy db upgrade'"
+    )
+
+
+def test_concurrent_upgrades_load_each_rule_once(empty_dsn: str, tmp_path: Path, bare: dict[str, str]) -> None:
+    environment = {**bare, "OARPY_DATABASE_URL": empty_dsn}
+    with ThreadPoolExecutor(3) as pool:
+        outputs = list(pool.map(lambda _: json.loads(succeed(environment, "db", "upgrade", "-J")), range(3)))
+    added = [name for output in outputs for name in output["rules"]["added"]]
+    assert sorted(added) == sorted(NAMES)
+    assert sum(len(output["revisions"]) > 0 for output in outputs) == 1
+    assert installation.check(empty_dsn) == ()
+
+
+@pytest.fixture
+def bare(cluster_environment: dict[str, str]) -> dict[str, str]:
+    """An environment without a configuration file."""
+    return {name: value for name, value in cluster_environment.items() if name != "OARPY_CONFIG"}
+
+
+def test_commands_on_a_configured_database(cluster_environment: dict[str, str], dsn: str) -> None:
+    assert run(cluster_environment, "db", "check").returncode == 1
+    assert "admission rule default_queue added\n" in succeed(cluster_environment, "db", "upgrade")
+    assert succeed(cluster_environment, "db", "upgrade") == "schema is up to date\n"
+    assert succeed(cluster_environment, "db", "check") == "the database is as it should be\n"
+    assert json.loads(succeed(cluster_environment, "db", "check", "--json")) == {"problems": []}
+    assert succeed(cluster_environment, "db", "url") == f"{dsn}\n"
+    for word in ("start", "stop"):
+        done = run(cluster_environment, "db", word)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "oarpy: the database is not the embedded one: database.url is set"
+            " (start and stop that server where it runs)\n"
+        )
+
+
+def test_commands_on_the_embedded_database(bare: dict[str, str], fast_directory: Path, tmp_path: Path) -> None:
+    folder = fast_directory / f"oarpy-installation-{tmp_path.name}"
+    environment = {**bare, "OARPY_DATABASE_DIRECTORY": str(folder), "HOME": str(tmp_path)}
+    try:
+        done = run(environment, "db", "upgrade")
+        assert (done.returncode, done.stdout) == (6, "")
+        assert done.stderr.endswith("does not run (start it with: oarpy db start)\n")
+        url = succeed(environment, "db", "start")
+        assert succeed(environment, "db", "start") == succeed(environment, "db", "url") == url
+        succeed(environment, "db", "upgrade")
+        assert succeed(environment, "db", "check") == "the database is as it should be\n"
+        assert succeed(environment, "db", "stop") == "the database is stopped\n"
+        assert succeed(environment, "db", "stop") == "the database did not run\n"
+        assert json.loads(succeed(environment, "db", "start", "-J")) == {"url": url.strip()}
+        assert succeed(environment, "db", "check") == "the database is as it should be\n"
+    finally:
+        embedded.remove(folder)
+
+
+def test_database_that_does_not_answer_is_one_line(bare: dict[str, str], tmp_path: Path) -> None:
+    environment = {**bare, "OARPY_DATABASE_URL": f"postgresql:///oarpy?host={tmp_path}"}
+    for word in ("upgrade", "check"):
+        done = run(environment, "db", word)
+        assert (done.returncode, done.stdout) == (6, "")
+        assert done.stderr.count("\n") == 1
+
+
+def test_upgrade_without_the_right_to_is_one_line(dsn: str, bare: dict[str, str], tmp_path: Path) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE TABLE elsewhere (x int)")
+    read_only = f"{dsn} options='-c default_transaction_read_only=on'"
+    done = run({**bare, "OARPY_DATABASE_URL": read_only}, "db", "upgrade")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
