@@ -51,6 +51,7 @@ def trace_results(folder: Path, name: str, procs: int, policies: list[str], limi
         took = time.perf_counter() - began
         results.append(PolicyResult(policy, "fifo", measure(trace.jobs, starts, procs), took))
     sys.stdout.write(summary_table(trace, procs, results) + "\n")
+    sys.stdout.flush()
     return results
 
 
@@ -59,6 +60,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Simulator benchmark")
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces/archive"), help="folder of the SWF files")
     parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--only", default="", help="replay only the traces whose name contains this")
     parser.add_argument("--jobs", type=int, help="replay only the first jobs of each trace")
     parser.add_argument("--json", type=Path, help="save the results here")
     options = parser.parse_args()
@@ -68,7 +70,7 @@ def main() -> int:
     tables = {
         name: trace_results(options.traces, name, procs, policies, options.jobs)
         for name, procs in TRACES
-        if (options.traces / name).exists()
+        if options.only in name and (options.traces / name).exists()
     }
     esp = esp2_results(policies, REPORTED_ORDERS)
     sys.stdout.write(esp2_table(esp) + "\n")
