@@ -18,6 +18,10 @@ class Board:
     gantt: Gantt
     lifted: Gantt | None = None
 
+    def copy(self) -> Board:
+        """Return an independent board of equal content."""
+        return Board(self.gantt.copy(), None if self.lifted is None else self.lifted.copy())
+
     def enter(self, demand: Demand, found: Found) -> None:
         """Let the job hold what was found."""
         self.gantt.enter(demand.job, found.claim)
@@ -36,20 +40,34 @@ class Line(Protocol):
     def place(self, demand: Demand, ready: float) -> Answer:
         """Find a place at ``ready`` or later, and enter it."""
 
+    def trial(self, demand: Demand, ready: float) -> Answer:
+        """Return what :meth:`place` would, and enter nothing."""
+
+    def twin(self) -> Line:
+        """Return an independent line in the same state."""
+
 
 class Conservative:
     """Every job gets the earliest place that moves nobody ahead of it."""
 
     def __init__(self, board: Board, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
-        self._board, self._search = board, search
+        self._board, self._search, self._now = board, search, now
 
     def place(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place."""
-        answer = self._search.earliest(self._board.gantt, demand, ready)
+        answer = self.trial(demand, ready)
         if answer.found:
             self._board.enter(demand, answer.found)
         return answer
+
+    def trial(self, demand: Demand, ready: float) -> Answer:
+        """Find the earliest place and leave it free."""
+        return self._search.earliest(self._board.gantt, demand, ready)
+
+    def twin(self) -> Conservative:
+        """Return an independent line in the same state."""
+        return Conservative(self._board.copy(), self._search, self._now)
 
 
 class FirstComeFirstServed:
@@ -61,12 +79,20 @@ class FirstComeFirstServed:
 
     def place(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place that does not overtake."""
-        answer = self._search.earliest(self._board.gantt, demand, max(ready, self._floor))
+        answer = self.trial(demand, ready)
         if answer.found:
             self._board.enter(demand, answer.found)
             if ready <= self._floor:
                 self._floor = answer.found.claim.start
         return answer
+
+    def trial(self, demand: Demand, ready: float) -> Answer:
+        """Find the earliest place that does not overtake, and leave it free."""
+        return self._search.earliest(self._board.gantt, demand, max(ready, self._floor))
+
+    def twin(self) -> FirstComeFirstServed:
+        """Return an independent line in the same state."""
+        return FirstComeFirstServed(self._board.copy(), self._search, self._floor)
 
 
 class Easy:
@@ -93,6 +119,17 @@ class Easy:
         if self._head is None:
             return self._promise(demand)
         return self._squeeze(demand, self._head)
+
+    def trial(self, demand: Demand, ready: float) -> Answer:
+        """Return what :meth:`place` would; the head's reservation may move for that, so on copies."""
+        return self.twin().place(demand, ready)
+
+    def twin(self) -> Easy:
+        """Return an independent line in the same state."""
+        twin = Easy(Board(self._board.gantt), self._search, self._now)
+        twin._board = self._board.copy()
+        twin._head = self._head
+        return twin
 
     def _promise(self, demand: Demand) -> Answer:
         answer = self._search.earliest(self._board.gantt, demand, self._now)
