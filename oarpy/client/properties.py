@@ -60,12 +60,14 @@ def _refuse_existing(session: Session, name: str) -> None:
 
 
 def _require_free(session: Session, name: str) -> None:
-    """Raise unless ``name`` is a property that neither oarpy nor a live job needs."""
+    """Raise unless ``name`` is a property that neither oarpy, its configuration nor a live job needs."""
     known = {one.name: one for one in properties.properties(session.connection)}
     if name not in known:
         raise NotFound(f"there is no property '{name[:60]}'", hint="oarproperty -l lists them")
     if known[name].protected:
         raise OarpyError(f"property '{name}' is part of oarpy", hint="it can be neither deleted nor renamed")
+    if name in session.configuration.scheduler.resource_order:
+        raise OarpyError(f"property '{name}' is in scheduler.resource_order", hint="take it out of there first")
     job = properties.live_user(session.connection, name)
     if job is not None:
         raise OarpyError(f"property '{name}' is in the request of job {job}", hint="wait for it, or delete it first")

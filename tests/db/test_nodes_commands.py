@@ -166,6 +166,16 @@ def test_oarproperty(connection: Connection, shell: Shell) -> None:
     assert shell.done("oarproperty", "-d", "memory") == "Deleted property: memory\n"
 
 
+def test_oarproperty_keeps_what_orders_resources(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.done("oarproperty", "-a", "mem")
+    monkeypatch.setenv("OARPY_SCHEDULER_RESOURCE_ORDER", "mem,resource_id")
+    result = shell("oarproperty", "-d", "mem")
+    assert (result.status, result.err) == (
+        1,
+        "oarproperty: property 'mem' is in scheduler.resource_order (take it out of there first)\n",
+    )
+
+
 def test_oarproperty_gives_up_while_somebody_reads(
     connection: Connection, dsn: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
