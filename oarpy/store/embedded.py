@@ -26,7 +26,7 @@ import psycopg
 from psycopg import sql
 
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
-from oarpy.store.server_account import Account, account
+from oarpy.store.server_account import PASSABLE, Account, account, make_passable
 from oarpy.store.server_binaries import binaries
 from oarpy.store.server_processes import alive, end_orphans, postmaster, send, spawn, wait_until_gone
 from oarpy.store.server_settings import SETTINGS, write_access, write_settings
@@ -40,8 +40,6 @@ _ELSEWHERE = Path("/var/lib/oarpy/postgresql")
 _LOG_LIMIT = 20_000_000
 _PAUSE = 0.01
 _ROUNDS = 3
-_PASSABLE = 0o711
-"""Others may go through a folder of this mode, not list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def _create_folder(folder: Path, owner: Account) -> None:
         if folder.stat().st_uid != os.geteuid():
             raise NotAllowed(f"{folder} belongs to another user", hint="start the database as its owner")
         # for root, the server's own user must be able to pass through; what is inside stays closed
-        folder.chmod(_PASSABLE if owner.switch else 0o700)
+        folder.chmod(PASSABLE if owner.switch else 0o700)
     except OSError as error:
         raise OarpyError(f"the database folder {folder} cannot be used: {error.strerror}") from error
 
@@ -213,10 +211,8 @@ def _place(folder: Path, owner: Account) -> Path:
     probe.rmdir()
     if reachable:
         return folder
-    _ELSEWHERE.mkdir(mode=_PASSABLE, parents=True, exist_ok=True)
     place = _ELSEWHERE / uuid.uuid4().hex[:12]
-    place.mkdir()
-    place.chmod(_PASSABLE)
+    make_passable(place)
     # known before it is filled, so that a crash from here on does not lose it
     _write(folder, _Record(str(place / "data"), "", ""))
     return place

