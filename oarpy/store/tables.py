@@ -10,12 +10,10 @@ from typing import Any
 from oarpy.store import tables_jobs
 from oarpy.store.tables_platform import METADATA
 
-__all__ = ["METADATA", "is_ours"]
-
-jobs = tables_jobs.jobs
+__all__ = ["METADATA", "is_ours", "tables_jobs"]
 
 
-def is_ours(_thing: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
+def is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
     """Alembic's filter: what an admin may add without being told that the schema is wrong.
 
     Those are columns of ``resources`` (properties) and indexes.
@@ -23,5 +21,5 @@ def is_ours(_thing: Any, name: str | None, kind: str, reflected: bool, compare_t
     if not reflected or compare_to is not None:
         return True
     if kind == "column":
-        return str(_thing.table.name) != "resources"
+        return str(thing.table.name) != "resources"
     return kind != "index" and name != "alembic_version"
