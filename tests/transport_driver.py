@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,10 +34,22 @@ def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADL
 def marked(key: JobKey, instance: str) -> list[int]:
     """The processes of this machine that carry the mark of a job."""
     wanted = f"OARPY_JOB={instance}/{key.job}/{key.attempt}".encode()
+    return _processes(lambda entry: entry == wanted)
+
+
+def end_all(instance: str) -> None:
+    """End what a failed test left of the jobs of an instance."""
+    prefix = f"OARPY_JOB={instance}/".encode()
+    for pid in _processes(lambda entry: entry.startswith(prefix)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _processes(carries: Callable[[bytes], bool]) -> list[int]:
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
-            if wanted in (directory / "environ").read_bytes().split(b"\0"):
+            if any(map(carries, (directory / "environ").read_bytes().split(b"\0"))):
                 found.append(int(directory.name))
         except OSError:
             continue
@@ -93,7 +107,10 @@ class Driver:
         assert self.transport.send(name or self.node.name, command)
 
     def expect(
-        self, kind: type[_Report], condition: Callable[[_Report], bool] = lambda report: True, name: str = ""
+        self,
+        kind: type[_Report] | tuple[type[_Report], ...],
+        condition: Callable[[_Report], bool] = lambda report: True,
+        name: str = "",
     ) -> _Report:
         """Wait for a message; all that comes before it is consumed and logged."""
         end = time.monotonic() + DEADLINE
@@ -112,8 +129,8 @@ class Driver:
                 if isinstance(report, kind) and condition(report):
                     return report
                 if isinstance(report, ChannelLost) and kind is not ChannelLost:
-                    raise AssertionError(f"channel lost while waiting for {kind.__name__}: {report.reason}")
-        raise AssertionError(f"no {kind.__name__} within {DEADLINE:g} s; there came {seen}")
+                    raise AssertionError(f"channel lost while waiting for {kind}: {report.reason}")
+        raise AssertionError(f"no {kind} within {DEADLINE:g} s; there came {seen}")
 
     def started(self, job: int) -> Started:
         """Wait for the start of a job."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from transport_conformance import FIRST, Conformance
-from transport_driver import Driver, alive, wait_until
+from transport_driver import Driver, alive, end_all, wait_until
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import Checkpoint, JobKey
@@ -52,6 +52,7 @@ def driver(tmp_path: Path) -> Iterator[Driver]:
     yield Driver(transport, node, work, config.instance, getpass.getuser())
     transport.close()
     inbox.close()
+    end_all(config.instance)
 
 
 class TestLocalTransport(Conformance):
@@ -74,7 +75,8 @@ def test_environment_and_files_of_a_job(driver: Driver) -> None:
     driver.connect()
     spec = driver.spec(
         7,
-        "env -0 > environment; cat $OAR_NODEFILE > nodes; cat $OAR_RESOURCE_PROPERTIES_FILE > properties; pwd; echo x >&2",
+        "env -0 > environment; cat $OAR_NODEFILE > nodes; cat $OAR_RESOURCE_PROPERTIES_FILE > properties;"
+        "pwd; echo x >&2",
         name="my job",
         project="climate",
         array_id=5,
@@ -254,10 +256,21 @@ def _sleepers() -> set[int]:
     return {int(pid) for pid in listing.split()}
 
 
+STORM = """
+import os, time
+for _ in range(6):
+    os.fork()
+open("storm", "a").write("x")
+while True:
+    if os.fork():
+        time.sleep(0.01)
+        os._exit(0)
+"""
+
+
 def test_a_fork_storm_is_put_down(driver: Driver) -> None:
     driver.connect()
-    storm = "import os, time\nfor _ in range(6): os.fork()\nopen('storm', 'a').write('x')\nwhile True:\n  if os.fork(): time.sleep(0.01); os._exit(0)\n"
-    (driver.directory / "storm.py").write_text(storm)
+    (driver.directory / "storm.py").write_text(STORM)
     driver.start(driver.spec(1, "python3 storm.py & wait; sleep 600"))
     path = driver.directory / "storm"
     wait_until(lambda: path.exists() and path.stat().st_size >= 32, "the storm rages")
