@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from oarpy.scheduler.demands import Demand, Options
@@ -19,6 +20,7 @@ class Explainer:
 
     def __init__(self, baseline: Gantt, search: Search, options: Options, now: float) -> None:
         self._baseline, self._search, self._options, self._now = baseline, search, options, now
+        self._beside: dict[tuple[object, ...], bool] = {}
 
     def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
         """Explain a job that does not start now; ``gantt`` is the current one."""
@@ -33,13 +35,29 @@ class Explainer:
             answer.fitted == self._now or (answer.fitted is not None and not answer.found)
         ):
             return Verdict.QUOTA, f"{demand.limit}" + (f", reached{until}" if until else "")
-        chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
-        alone = self._search.at(self._baseline, chosen, self._now)
-        if demand.limit is not None and alone.fitted is not None and not alone.found:
-            return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
-        if alone.found:
+        if demand.limit is None:
+            beside = self._fits_beside(demand, answer)
+        else:
+            chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
+            alone = self._search.at(self._baseline, chosen, self._now)
+            if alone.fitted is not None and not alone.found:
+                return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
+            beside = alone.found is not None
+        if beside:
             return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}"
         return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(answer)}"
+
+    def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
+        """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
+        views = self._baseline.views(demand.roles)
+        for option in (answer.found.option,) if answer.found else demand.options:
+            end = self._now + self._search.hold(option)
+            key = option.matcher, *((id(view), bisect_left(view.begins, end)) for view in views)
+            if key not in self._beside:
+                self._beside[key] = self._search.fits(views, option, self._now)
+            if self._beside[key]:
+                return True
+        return False
 
     def refused(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
         """Explain a reservation that is refused."""

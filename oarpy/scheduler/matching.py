@@ -182,9 +182,11 @@ class RequestMatcher:
         self.shape: Shape | None = None
         """Equal for requests that differ in ``amounts`` alone; None when nothing can be learnt from one for another."""
         self.amounts: tuple[int, ...] = ()
+        self._plain = 0
         if len(self.groups) == 1 and not self.reason:
             tree, counts = self.groups[0].tree, self.groups[0].counts
-            plain = tree.singles == tree.bits and counts[0] > 0
+            plain = len(counts) == 1 and tree.singles == tree.bits and counts[0] > 0
+            self._plain = tree.singles if plain else 0
             self.shape = self.plain_shape if plain else (id(tree), tuple(min(count, 0) for count in counts))
             self.amounts = tuple(max(count, 0) for count in counts)
         self.screen = self._screen()
@@ -199,12 +201,17 @@ class RequestMatcher:
 
     def may_fit(self, free: int) -> bool:
         """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""
+        if self._plain:
+            return (free & self._plain).bit_count() >= self.least
         if len(self.groups) == 1:
             return self.groups[0].fits(free)
         return not self.reason and all(group.fits(free) for group in self.groups)
 
     def match(self, free: int) -> int:
         """Return the resources to take among ``free``, 0 when the request does not fit."""
+        if self._plain:
+            free &= self._plain
+            return lowest(free, self.least) if free.bit_count() >= self.least else 0
         if self.reason:
             return 0
         if len(self.groups) == 1:

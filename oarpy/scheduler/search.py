@@ -63,6 +63,14 @@ class Search:
                 best = Found(option, claim)
         return Answer(best, fitted)
 
+    def hold(self, option: Option) -> float:
+        """Return for how long an alternative holds its resources, security time included."""
+        return option.walltime + self._security
+
+    def fits(self, views: Sequence[Timeline], option: Option, start: float) -> bool:
+        """Tell whether resources allow ``option`` at exactly ``start``."""
+        return self._claim(views, option, start) is not None
+
     def _first(
         self, gantt: Gantt, demand: Demand, option: Option, start: float, latest: float | None
     ) -> tuple[Claim | None, float | None]:
@@ -78,9 +86,9 @@ class Search:
             excess = self._excess(gantt, demand, claim)
             if excess is None:
                 return claim, fitted
-            instant = excess if option.matcher.fixed else min(excess, _after(views, instant) or excess)
-            if instant == float("inf"):
-                break
+            instant = excess if excess < float("inf") else None
+            if not option.matcher.fixed and (after := _after(views, claim.start)) is not None:
+                instant = min(after, excess)
         return None, fitted
 
     def _next(

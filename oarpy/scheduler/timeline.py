@@ -12,7 +12,8 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from oarpy.scheduler.matching import RequestMatcher, Screen
-from oarpy.scheduler.tables import BlockTable, Screening, Walls
+from oarpy.scheduler.tables import BlockTable
+from oarpy.scheduler.windows import Screening, Windows
 
 _CHUNK = 48
 """Slots of a full chunk; one that reaches twice as many is split."""
@@ -171,21 +172,19 @@ class Timeline:
         Return it with the resources to take; None when there is none, or none before ``latest``.
         """
         begins = self.begins
-        left, start = bisect_right(begins, instant) - 1, instant
-        walls = Walls(self._counts[: len(begins)], matcher.least)
+        windows = Windows(begins, self._counts[: len(begins)], hold, matcher.least)
         screening = self._screening(matcher.screen) if matcher.screen else None
-        while latest is None or start < latest:
-            right = bisect_left(begins, start + hold, left)
-            clear = walls.behind(left, right)
-            if screening and clear == left:
-                clear = screening.behind(left, right)
+        window = windows.first(bisect_right(begins, instant) - 1, instant)
+        while window is not None:
+            left, start, right = window
+            if latest is not None and start >= latest:
+                return None
+            clear = screening.behind(left, right) if screening else left
             if clear == left:
                 if bits := matcher.match(self.common(start, start + hold)):
                     return start, bits
                 clear = self._behind_obstacle(left, right, matcher)
-            if clear >= len(begins):
-                break
-            left, start = clear, begins[clear]
+            window = windows.first(clear, begins[clear]) if clear < len(begins) else None
         return None
 
     def _screening(self, screen: Screen) -> Screening | None:
@@ -283,4 +282,11 @@ def _fitting(sets: list[int], bits: int, matcher: RequestMatcher) -> int:
     for free in reversed(sets):
         bits &= free
         narrowed.append(bits)
-    return bisect_left(narrowed, True, key=lambda left: not matcher.may_fit(left))
+    fitting, too_many = 0, len(narrowed)
+    while fitting < too_many:
+        middle = (fitting + too_many) // 2
+        if matcher.may_fit(narrowed[middle]):
+            fitting = middle + 1
+        else:
+            too_many = middle
+    return fitting

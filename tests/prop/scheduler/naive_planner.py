@@ -405,7 +405,9 @@ class Reference:
         try:
             looked = options if found is None else [found[0]]
             if found is None:
-                if not any(self.fits(job, option, start, {"Alive"}) for option in options for start in self.instants(begin)):
+                if not any(
+                    self.fits(job, option, start, {"Alive"}) for option in options for start in self.instants(begin)
+                ):
                     reason = self.impossible(job, options, {"Alive"})
                     if reason:
                         return reason
@@ -437,33 +439,24 @@ class Reference:
         name = inside(job)
         if name is None:
             return ""
-        everything = self.holds
-        self.holds = [hold for hold in everything if name in opens(hold.job) and inside(hold.job) != name]
-        try:
-            empty = any(
-                self.match(
-                    job,
-                    option,
-                    {
-                        ident
-                        for ident in self.row
-                        if all(
-                            any(
-                                name in opens(hold.job) and ident in hold.ids
-                                and hold.start <= second < hold.start + hold.walltime
-                                for hold in everything
-                            )
-                            for second in range(start, start + job["requests"][option]["walltime"] + self.security)
-                        )
-                    },
-                    states,
-                )
-                for option in options
-                for start in self.instants(self.now)
-            )
-        finally:
-            self.holds = everything
+        empty = any(
+            self.match(job, option, self.inside_for(name, start, job["requests"][option]["walltime"]), states)
+            for option in options
+            for start in self.instants(self.now)
+        )
         return "resources_busy" if empty else "never"
+
+    def inside_for(self, name: str, start: int, walltime: int) -> set[int]:
+        """The resources that lie in the pieces of a container all the time, whoever else is in there."""
+        pieces = [hold for hold in self.holds if name in opens(hold.job)]
+        return {
+            ident
+            for ident in self.row
+            if all(
+                any(ident in hold.ids and hold.start <= second < hold.start + hold.walltime for hold in pieces)
+                for second in range(start, start + walltime + self.security)
+            )
+        }
 
 
 def queue_of(job: Job) -> str:
@@ -500,7 +493,9 @@ def shares(one: Job, two: Job) -> bool:
         ):
             return True
     return any(
-        name in word(second, "allowed") for first, second in ((one, two), (two, one)) for name in word(first, "placeholder")
+        name in word(second, "allowed")
+        for first, second in ((one, two), (two, one))
+        for name in word(first, "placeholder")
     )
 
 
@@ -521,5 +516,9 @@ def matches(rule: dict[str, Any], job: Job) -> bool:
 def same_key(rule: dict[str, Any], kind: str, job: Job, other: Job) -> bool:
     if not matches(rule, other) or (rule["type"] == "/" and kind not in other.get("types", [])):
         return False
-    values = [("queue", queue_of), ("project", lambda one: one.get("project", "default")), ("user", lambda one: one["user"])]
+    values = [
+        ("queue", queue_of),
+        ("project", lambda one: one.get("project", "default")),
+        ("user", lambda one: one["user"]),
+    ]
     return all(rule[name] != "/" or value(job) == value(other) for name, value in values)

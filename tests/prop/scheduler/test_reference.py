@@ -85,9 +85,17 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             st.none(),
             st.permutations(
                 [
-                    {"name": "default", "priority": draw(st.integers(0, 2)), "policy": draw(st.sampled_from(["fifo", "smallest", "largest"]))},
+                    {
+                        "name": "default",
+                        "priority": draw(st.integers(0, 2)),
+                        "policy": draw(st.sampled_from(["fifo", "smallest", "largest"])),
+                    },
                     {"name": "besteffort", "priority": 0, "policy": "fifo"},
-                    {"name": "fast", "priority": draw(st.integers(0, 2)), "policy": draw(st.sampled_from(["fifo", "largest"]))},
+                    {
+                        "name": "fast",
+                        "priority": draw(st.integers(0, 2)),
+                        "policy": draw(st.sampled_from(["fifo", "largest"])),
+                    },
                 ]
             ),
         )
