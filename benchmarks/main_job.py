@@ -7,7 +7,6 @@ Throughput of an array, latency of one job on an idle system, ``oarstat`` with a
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -18,11 +17,12 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.history import add_finished_jobs
 from oarpy.client.sandbox import Sandbox, command
 from oarpy.store import embedded
 
-RESULTS = Path(__file__).parent / "results"
+from .history import add_finished_jobs
+from .results import save
+
 CORES = 34
 HISTORY = 200_000
 
@@ -146,9 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             embedded.remove(sandbox.directory / "postgresql")
     forks = forks_per_second(options.jobs)
     _print(options.jobs, options.history, forks, empty, full)
-    RESULTS.mkdir(exist_ok=True)
     report = {"jobs": options.jobs, "history": options.history, "forks_per_second": forks, "empty": empty, "full": full}
-    (RESULTS / "main_job.json").write_text(json.dumps(report, indent=2) + "\n")
+    save("main_job", report)
     return 0
 
 

@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def trace_results(folder: Path, name: str, procs: int, policies: list[str], limi
     return results
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description="Simulator benchmark")
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces/archive"), help="folder of the SWF files")
@@ -63,7 +64,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="replay only the traces whose name contains this")
     parser.add_argument("--jobs", type=int, help="replay only the first jobs of each trace")
     parser.add_argument("--json", type=Path, help="save the results here")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     reference = machine_seconds()
     sys.stdout.write(f"2,000,000 ANDs of 10,240 bits: {reference:.3f} s\n")
     policies = options.policies.split(",")

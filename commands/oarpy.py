@@ -10,6 +10,7 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
+from oarpy.model.errors import NotFound
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="An OAR-style batch scheduler around PostgreSQL.")
 database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
@@ -180,6 +181,23 @@ def demo(
     from oarpy.client.demo import run_demo
 
     run_demo(directory.resolve())
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    short_help="Measure: main_job, planning, simulation, agent, ...",
+)
+def bench(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which measurement; its own options follow.")],
+) -> None:
+    """Run a measurement on this machine and print its table; in a checkout the result is saved as JSON too."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if not name.isidentifier() or find_spec(f"oarpy.benchmarks.{name}") is None:
+        raise NotFound(f"no measurement '{name}'", hint="main_job, planning, simulation, agent")
+    raise typer.Exit(import_module(f"oarpy.benchmarks.{name}").main(context.args))
 
 
 @app.command()
