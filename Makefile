@@ -49,8 +49,8 @@ bench: $(VENV)/.installed-dev ## measure; tables on standard output, JSON in ben
 	)
 
 .PHONY: docs
-docs: $(VENV)/.installed-dev ## write the generated pages of docs/ again
-	@$(BIN)/python docs/generate.py
+docs: $(VENV)/.installed-dev ## write the generated pages of docs/ and the transcript of the demo again
+	@for script in generate command_pages schema_pages transcript; do $(BIN)/python docs/$$script.py </dev/null; done
 
 .PHONY: clean
 clean: ## remove what the other targets made, the demo's cluster included
