@@ -7,7 +7,7 @@ It keeps no truth. Per module it is in one of three states; :data:`TABLE` is the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -85,10 +85,53 @@ PATIENCE = 2.0
 
 @dataclass(slots=True)
 class _Charge:
-    activity: Activity
-    since: float
     period: float
+    activity: Activity = Activity.IDLE
+    since: float = float("-inf")
     wanted_later: bool = False
+
+
+class Machine:
+    """The machine over all modules, without input and output: stimuli in, names of modules to be told out.
+
+    ``periods`` (seconds, by module) say after how long a module is told again whatever was heard of it. Moments are
+    seconds on any one axis.
+    """
+
+    def __init__(self, periods: Mapping[str, float]) -> None:
+        self._charges = {name: _Charge(period) for name, period in periods.items()}
+
+    def begin(self, moment: float) -> list[str]:
+        """Start anew: what was heard or missed before does not count, and everybody is told."""
+        self._charges = {name: _Charge(charge.period) for name, charge in self._charges.items()}
+        return self.stimulate([(name, Stimulus.WANTED) for name in self._charges], moment)
+
+    def stimulate(self, stimuli: Iterable[tuple[str, Stimulus]], moment: float) -> list[str]:
+        """Advance by what was heard, repeats dropped; return which modules are to be told, once each."""
+        told: set[str] = set()
+        for name, stimulus in dict.fromkeys(stimuli):
+            charge = self._charges.get(name)
+            if charge is None:
+                continue
+            if stimulus is Stimulus.WANTED and name in PATIENT and moment - charge.since < PATIENCE:
+                charge.wanted_later = True
+                continue
+            step = TABLE[charge.activity, stimulus]
+            charge.activity = step.target
+            if step.tell:
+                charge.since = moment
+                charge.wanted_later = False
+                told.add(name)
+        return sorted(told)
+
+    def overdue(self, moment: float) -> list[str]:
+        """Advance by what time alone brings; return which modules are to be told."""
+        late = [
+            (name, Stimulus.OVERDUE)
+            for name, charge in self._charges.items()
+            if moment - charge.since >= (min(charge.period, PATIENCE) if charge.wanted_later else charge.period)
+        ]
+        return self.stimulate(late, moment)
 
 
 class Automaton:
@@ -98,10 +141,8 @@ class Automaton:
     period = 0.5
 
     def __init__(self, periods: Modules) -> None:
-        self._charges = {
-            name: _Charge(Activity.IDLE, 0.0, getattr(periods, name))
-            for name in ("metascheduler", "launcher", "canceller", "monitor", "accounting")
-        }
+        names = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
+        self._machine = Machine({name: getattr(periods, name) for name in names})
         self._ear: notifications.Ear | None = None
         self._listening_on: Connection | None = None
 
@@ -111,41 +152,18 @@ class Automaton:
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Hear what happened, and tell whom it concerns."""
+        told: list[str] = []
         if self._listening_on is not connection:
             self._ear = notifications.Ear(connection, notifications.EVENTS)
             self._listening_on = connection
-            self.stimulate(connection, [(name, Stimulus.WANTED) for name in self._charges])
+            told = self._machine.begin(time.monotonic())
         assert self._ear is not None
         self._ear.listen()
-        moment = time.monotonic()
-        self.stimulate(connection, list(_stimuli(self._ear.drain())))
-        self.stimulate(connection, list(self._overdue(moment)))
-        return Outcome(word="")
-
-    def stimulate(self, connection: Connection, stimuli: Iterable[tuple[str, Stimulus]]) -> None:
-        """Advance the machine, telling each concerned module once."""
-        told: set[str] = set()
-        for name, stimulus in dict.fromkeys(stimuli):
-            charge = self._charges.get(name)
-            if charge is None:
-                continue
-            if stimulus is Stimulus.WANTED and name in PATIENT and time.monotonic() - charge.since < PATIENCE:
-                charge.wanted_later = True
-                continue
-            step = TABLE[charge.activity, stimulus]
-            charge.activity = step.target
-            if step.tell:
-                charge.since = time.monotonic()
-                charge.wanted_later = False
-                told.add(name)
-        for name in sorted(told):
+        told += self._machine.stimulate(_stimuli(self._ear.drain()), time.monotonic())
+        told += self._machine.overdue(time.monotonic())
+        for name in dict.fromkeys(told):
             notifications.tell(connection, name)
-
-    def _overdue(self, moment: float) -> Iterable[tuple[str, Stimulus]]:
-        for name, charge in self._charges.items():
-            age = moment - charge.since
-            if age >= charge.period or (charge.wanted_later and age >= PATIENCE):
-                yield name, Stimulus.OVERDUE
+        return Outcome(word="")
 
 
 def _stimuli(heard: Iterable[str]) -> Iterable[tuple[str, Stimulus]]:
