@@ -141,7 +141,7 @@ class SmallCluster:
 
     def sql(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """What an admin types in psql; the rows, if there are any."""
-        cursor = self.connection.execute(statement, values)  # type: ignore[arg-type]
+        cursor = self.connection.execute(statement, values)
         return cursor.fetchall() if cursor.description else []
 
     def delete(self, *jobs: int, by: str = "ann") -> None:
@@ -175,6 +175,12 @@ class SmallCluster:
         if self._wire is not None:
             self._wire.pump()
         return self.run(self.launcher)
+
+    def launcher_on(self, connection: Connection) -> Outcome:
+        """One round of the launcher on a connection of its own."""
+        assert self._wire is not None
+        self._wire.pump()
+        return self.launcher.run_once(connection, self.now())
 
     def watch(self) -> Outcome:
         """One run of the monitor, as if a launcher led."""

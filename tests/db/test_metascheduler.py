@@ -1,0 +1,359 @@
+"""Scheduling passes on the database: what starts, what waits and why, and that changes by hand count."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from small_cluster import Connection, SmallCluster, with_settings
+
+from oarpy.store import decisions
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def cluster(connection: Connection) -> SmallCluster:
+    made = SmallCluster(connection)
+    made.add_nodes("n1", "n2")
+    return made
+
+
+def test_every_waiting_job_has_a_verdict_after_a_pass(cluster: SmallCluster) -> None:
+    running = cluster.submit("/nodes=2,walltime=1:0:0")
+    cluster.settle()
+    waiting = cluster.submit("/nodes=1,walltime=0:30:0")
+    held = cluster.submit(hold=True)
+    never = cluster.submit("{mem > 3}/core=1")
+    impossible = cluster.submit("/nodes=3")
+    dependent = cluster.submit(dependencies=((waiting, "any"),))
+    cluster.plan()
+    assert cluster.sql("SELECT job_id FROM gantt_predictions ORDER BY 1") == [
+        (job,) for job in (waiting, held, never, impossible, dependent)
+    ]
+    assert cluster.verdict(waiting)[0] == "resources_busy"
+    assert str(running) in cluster.verdict(waiting)[1]
+    assert cluster.verdict(held)[0] == "held"
+    assert cluster.verdict(never)[0] == "never"
+    assert cluster.verdict(impossible)[0] == "never"
+    # after the running job and the security time; the dependant after that
+    assert cluster.predicted(waiting) == pytest.approx(3601, abs=5)
+    assert cluster.predicted(dependent) == pytest.approx(3601 + 1801, abs=5)
+
+
+def test_a_pass_counts_and_says_how_many_jobs_it_looked_at(cluster: SmallCluster) -> None:
+    cluster.submit("/nodes=3")
+    cluster.plan()
+    cluster.plan()
+    assert cluster.sql("SELECT pass, waiting FROM scheduling_passes") == [(2, 1)]
+
+
+def test_the_alternative_that_ends_first_is_chosen(cluster: SmallCluster) -> None:
+    cluster.submit("/nodes=1,walltime=4:0:0")
+    cluster.settle()
+    job = cluster.submit("/nodes=2,walltime=0:10:0", "/nodes=1,walltime=0:30:0")
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    assert cluster.hosts(job) == ["n2", "n2"]
+    assert cluster.job(job, "walltime").total_seconds() == 1800
+
+
+def test_the_members_of_an_array_start_as_there_is_room(cluster: SmallCluster) -> None:
+    jobs = cluster.submit_array(6)
+    cluster.settle()
+    assert cluster.states(jobs) == ["Running"] * 4 + ["Waiting"] * 2
+    cluster.end(jobs[1])
+    cluster.settle()
+    assert cluster.states(jobs) == ["Running", "Terminated", "Running", "Running", "Running", "Waiting"]
+    assert sorted(cluster.held().values()) == sorted(jobs[index] for index in (0, 2, 3, 4))
+
+
+def test_a_small_job_goes_ahead_where_it_delays_nobody(cluster: SmallCluster) -> None:
+    cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    large = cluster.submit("/nodes=2,walltime=1:0:0")
+    short = cluster.submit("/nodes=1,walltime=0:30:0")
+    long = cluster.submit("/nodes=1,walltime=2:0:0")
+    cluster.settle()
+    assert cluster.states([large, short, long]) == ["Waiting", "Running", "Waiting"]
+    assert cluster.predicted(large) == pytest.approx(3601, abs=5)
+    assert cluster.predicted(long) == pytest.approx(7202, abs=5)
+
+
+def test_a_job_that_should_be_over_still_holds(cluster: SmallCluster) -> None:
+    late = cluster.submit("/nodes=2,walltime=0:1:0")
+    cluster.settle()
+    next_one = cluster.submit("/nodes=1")
+    cluster.offset = 3600
+    cluster.plan()
+    assert cluster.state(next_one) == "Waiting"
+    assert 0 < (cluster.predicted(next_one) or 0) < 60
+    assert set(cluster.held().values()) == {late}
+    cluster.end(late)
+    cluster.settle()
+    assert cluster.state(next_one) == "Running"
+
+
+def test_what_was_released_since_the_pass_began_can_be_given_away_in_it(cluster: SmallCluster, dsn: str) -> None:
+    first = cluster.submit("/nodes=2")
+    cluster.settle()
+    second = cluster.submit("/nodes=2")
+    with psycopg.connect(dsn, autocommit=True) as other, cluster.connection.transaction():
+        cluster.connection.execute("SELECT now()")
+        cluster.end(first)
+        while cluster.state(first) != "Terminated":
+            cluster.launcher_on(other)
+        cluster.plan()
+    assert cluster.state(second) == "toLaunch"
+
+
+def test_a_resource_that_somebody_else_gave_away_is_not_given_again(cluster: SmallCluster) -> None:
+    first, second = cluster.submit("/nodes=2"), cluster.submit("/nodes=2")
+    cluster.settle()
+    (moldable,) = cluster.sql("SELECT moldable_id FROM moldable_descriptions ORDER BY 1 DESC LIMIT 1")[0]
+    with pytest.raises(psycopg.errors.ExclusionViolation):
+        decisions.start(cluster.connection, [decisions.Start(second, moldable, 60, [1, 2])])
+    assert cluster.state(second) == "Waiting"
+    assert set(cluster.held().values()) == {first}
+
+
+def test_predictions_survive_a_pass_that_fails(cluster: SmallCluster) -> None:
+    """What was not committed must be written by the next pass."""
+    cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.sql("CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$")
+    cluster.sql("CREATE TRIGGER fail AFTER UPDATE ON scheduling_passes FOR EACH ROW EXECUTE FUNCTION fail()")
+    job = cluster.submit()
+    with pytest.raises(psycopg.errors.RaiseException):
+        cluster.plan()
+    cluster.sql("DROP TRIGGER fail ON scheduling_passes")
+    cluster.plan()
+    assert cluster.verdict(job)[0] == "resources_busy"
+
+
+# Deleting and holding while the pass runs
+
+
+def test_a_job_deleted_since_it_was_read_does_not_start(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    reading = cluster.scheduler._reader.read(cluster.connection, int(cluster.now().timestamp()))
+    assert job in reading.waiting
+    cluster.delete(job)
+    (moldable,) = reading.requests[job].moldables
+    assert decisions.start(cluster.connection, [decisions.Start(job, moldable, 60, [1])]) == []
+    assert cluster.held() == {}
+    cluster.settle()
+    assert cluster.path(job) == ["Waiting", "Error"]
+
+
+def test_a_job_held_since_it_was_read_does_not_start(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    (moldable,) = cluster.sql("SELECT moldable_id FROM moldable_descriptions")[0]
+    cluster.sql("UPDATE jobs SET state = 'Hold'")
+    assert decisions.start(cluster.connection, [decisions.Start(job, moldable, 60, [1])]) == []
+    assert cluster.held() == {}
+
+
+def test_a_job_deleted_just_after_it_was_placed_never_runs(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.launch()
+    cluster.plan()
+    cluster.delete(job)
+    cluster.settle()
+    assert cluster.path(job) == ["Waiting", "toLaunch", "toError", "Error"]
+    assert cluster.node("n1").starts == []
+    assert cluster.held() == {}
+
+
+def test_a_held_job_waits_until_it_is_resumed(cluster: SmallCluster) -> None:
+    job = cluster.submit(hold=True)
+    cluster.settle()
+    assert cluster.state(job) == "Hold"
+    cluster.sql("UPDATE jobs SET state = 'Waiting'")
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+
+
+# Changes by hand
+
+
+def test_a_job_moved_to_another_queue_is_planned_there(cluster: SmallCluster) -> None:
+    cluster.submit("/nodes=2")
+    cluster.settle()
+    first, second = cluster.submit("/nodes=2"), cluster.submit("/nodes=2")
+    cluster.plan()
+    assert cluster.predicted(first) == pytest.approx(3601, abs=5)
+    assert cluster.predicted(second) == pytest.approx(7202, abs=5)
+    cluster.sql("UPDATE jobs SET queue_name = 'admin' WHERE job_id = %s", second)
+    cluster.plan()
+    assert cluster.predicted(second) == pytest.approx(3601, abs=5)
+    assert cluster.predicted(first) == pytest.approx(7202, abs=5)
+
+
+def test_jobs_of_a_stopped_queue_wait_and_say_so(cluster: SmallCluster) -> None:
+    job = cluster.submit()
+    cluster.sql("UPDATE queues SET active = false WHERE queue_name = 'default'")
+    cluster.settle()
+    assert cluster.state(job) == "Waiting"
+    assert cluster.verdict(job) == ("held", "queue 'default' is not active")
+    cluster.sql("UPDATE queues SET active = true")
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+
+
+def test_a_filter_that_became_wrong_stops_its_job_alone(cluster: SmallCluster) -> None:
+    cluster.sql("ALTER TABLE resources ADD mem integer")
+    cluster.sql("INSERT INTO resource_properties VALUES ('mem', 'integer')")
+    broken = cluster.submit("{mem > 3}/core=1")
+    good = cluster.submit()
+    with cluster.connection.transaction():
+        cluster.sql("DELETE FROM resource_properties WHERE name = 'mem'")
+        cluster.sql("ALTER TABLE resources DROP mem")
+    cluster.settle()
+    assert cluster.states([broken, good]) == ["Waiting", "Running"]
+    assert cluster.verdict(broken)[0] == "never"
+    assert "mem" in cluster.verdict(broken)[1]
+
+
+def test_resources_set_absent_by_hand_are_not_used_and_their_jobs_end(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.hosts(job) == ["n1", "n1"]
+    cluster.sql("UPDATE resources SET state = 'Absent' WHERE network_address = 'n1'")
+    other = cluster.submit("/nodes=2")
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "message")) == ("Error", "killed: n1 set Absent")
+    assert cluster.verdict(other)[0] == "resources_down"
+    cluster.sql("UPDATE resources SET state = 'Alive'")
+    cluster.settle()
+    assert cluster.state(other) == "Running"
+
+
+# Best-effort jobs
+
+
+def test_best_effort_jobs_make_room_in_two_steps(cluster: SmallCluster) -> None:
+    cheap = cluster.submit_array(4, queue="besteffort", types=("besteffort",))
+    cluster.settle()
+    assert cluster.states(cheap) == ["Running"] * 4
+    job = cluster.submit("/nodes=1")
+    cluster.plan()
+    assert cluster.state(job) == "Waiting"
+    verdict, reason = cluster.verdict(job)
+    assert verdict == "resources_busy"
+    assert "best-effort" in reason
+    killed = {row[0] for row in cluster.sql("SELECT job_id FROM kill_requests WHERE reason = 'BESTEFFORT_KILL'")}
+    assert len(killed) == 2
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    for one in cheap:
+        assert cluster.state(one) == ("Error" if one in killed else "Running")
+    for one in killed:
+        assert cluster.events(one) == ["BESTEFFORT_KILL", "KILLED"]
+        assert cluster.job(one, "message") == "killed: BESTEFFORT_KILL"
+
+
+def test_best_effort_jobs_do_not_delay_others_but_wait_for_them(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2,walltime=1:0:0")
+    cluster.settle()
+    cheap = cluster.submit("/nodes=2", queue="besteffort", types=("besteffort",))
+    cluster.plan()
+    assert cluster.state(job) == "Running"
+    assert cluster.predicted(cheap) == pytest.approx(3601, abs=5)
+
+
+def test_an_idempotent_best_effort_job_is_submitted_again_once(cluster: SmallCluster) -> None:
+    cheap = cluster.submit("/nodes=2", queue="besteffort", types=("besteffort", "idempotent"))
+    follower = cluster.submit(dependencies=((cheap, "any"),))
+    cluster.settle()
+    job = cluster.submit("/nodes=2,walltime=0:10:0")
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Error", "Running"]
+    ((copy,),) = cluster.sql("SELECT job_id FROM jobs WHERE resubmit_of = %s", cheap)
+    assert cluster.state(copy) == "Waiting"
+    assert cluster.sql("SELECT required_job_id FROM job_dependencies WHERE job_id = %s", follower) == [(copy,)]
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.state(copy) == "Running"
+    cluster.submit("/nodes=2,walltime=0:10:0")
+    cluster.settle()
+    assert cluster.states([copy, follower]) == ["Error", "Running"]
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s", copy) == [(0,)]
+
+
+def test_a_deleted_idempotent_job_does_not_come_back(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2", types=("idempotent",))
+    cluster.settle()
+    cluster.delete(job)
+    cluster.cancel()
+    cluster.nodes.reboot("n1")
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+    assert cluster.sql("SELECT count(*) FROM jobs") == [(1,)]
+
+
+# Dependencies
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "state"),
+    [
+        ("any", 0, "Running"),
+        ("any", 256, "Running"),
+        ("ok", 0, "Running"),
+        ("ok", 256, "Waiting"),
+        ("notok", 0, "Waiting"),
+        ("notok", 256, "Running"),
+    ],
+)
+def test_a_dependency_asks_for_an_outcome(cluster: SmallCluster, outcome: str, status: int, state: str) -> None:
+    first = cluster.submit("/nodes=1,walltime=0:10:0")
+    second = cluster.submit(dependencies=((first, outcome),))
+    cluster.settle()
+    assert cluster.states([first, second]) == ["Running", "Waiting"]
+    assert cluster.predicted(second) == pytest.approx(601, abs=5)
+    cluster.end(first, status)
+    cluster.settle()
+    assert cluster.state(second) == state
+    if state == "Waiting":
+        assert cluster.verdict(second)[0] == "dependency"
+
+
+def test_a_job_that_is_being_deleted_does_not_satisfy_ok(cluster: SmallCluster) -> None:
+    first = cluster.submit("/nodes=3")
+    ok = cluster.submit(dependencies=((first, "ok"),))
+    notok = cluster.submit(dependencies=((first, "notok"),))
+    cluster.delete(first)
+    # the canceller has not run yet
+    cluster.plan()
+    assert cluster.state(first) == "Waiting"
+    assert cluster.states([ok, notok]) == ["Waiting", "toLaunch"]
+
+
+def test_a_dependant_of_a_job_that_cannot_be_placed_is_not_placed(cluster: SmallCluster) -> None:
+    first = cluster.submit("/nodes=3")
+    second = cluster.submit(dependencies=((first, "any"),))
+    cluster.plan()
+    assert cluster.verdict(second)[0] == "dependency"
+    assert cluster.predicted(second) is None
+
+
+def test_quotas_keep_jobs_waiting(cluster: SmallCluster) -> None:
+    cluster.sql("INSERT INTO quotas (user_name, max_resources) VALUES ('ann', 1)")
+    first, second = cluster.submit(), cluster.submit()
+    other = cluster.submit(user="bob")
+    cluster.settle()
+    assert cluster.states([first, second, other]) == ["Running", "Waiting", "Running"]
+    assert cluster.verdict(second)[0] == "quota"
+    cluster.sql("DELETE FROM quotas")
+    cluster.settle()
+    assert cluster.state(second) == "Running"
+
+
+def test_the_order_of_resources_is_configured(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"resource_order": ("cpu", "resource_id")}))
+    cluster.add_nodes("n1", "n2")
+    cluster.sql("UPDATE resources SET cpu = 3 - cpu")
+    job = cluster.submit()
+    cluster.settle()
+    assert cluster.hosts(job) == ["n2"]
