@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import subprocess
 import sys
 import tempfile
@@ -10,23 +9,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- transcript: `make docs` runs the demo and writes this -->\n", "<!-- end of transcript -->\n"
-LONGEST = 118
 
 
 def transcript() -> str:
-    """What ``oarpy demo`` prints, without what differs from machine to machine."""
+    """What ``oarpy demo`` prints, word for word but for the name of its folder."""
     with tempfile.TemporaryDirectory(prefix="oarpy-transcript-") as folder:
         command = [str(Path(sys.executable).with_name("oarpy")), "demo", "--directory", f"{folder}/demo"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"the demo failed: {done.stderr}")
         subprocess.run([sys.executable, str(ROOT / "packaging" / "remove_clusters.py"), folder], check=True)
-        return _cut(done.stdout.replace(f"{folder}/demo", ".oarpy/demo").replace(getpass.getuser(), "alice").strip())
-
-
-def _cut(text: str) -> str:
-    """Shorten lines that a page cannot show."""
-    return "\n".join(line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..." for line in text.splitlines())
+        return done.stdout.replace(f"{folder}/demo", ".oarpy/demo").strip()
 
 
 def main() -> int:
