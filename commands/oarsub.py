@@ -83,6 +83,9 @@ def oarsub(
         float,
         typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="wait so long for a reservation's answer"),
     ] = 60,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="say whether it is admitted, when and where it would run; submit nothing")
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="print one JSON object")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="show what each admission rule changed")] = False,
     version: Annotated[bool, typer.Option("-V", "--version", help="print the version and stop")] = False,
@@ -112,7 +115,12 @@ def oarsub(
         hold=hold,
         scan_script=scanscript,
     )
+    if dry_run and resubmit is not None:
+        raise UsageError("--dry-run with --resubmit", hint="give the request instead")
     with open_session("oarsub") as session:
+        if dry_run:
+            _rehearse(session, options, as_json=as_json)
+            return
         if resubmit is not None:
             if options != Options():
                 raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
@@ -129,6 +137,18 @@ def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:
         if verbose:
             write("".join(f"{line}\n" for line in submission_report.trace_lines(refusal.trace.lines())))
         raise
+
+
+def _rehearse(session: Session, options: Options, *, as_json: bool) -> None:
+    """Say what would come of the submission; exit status 3 when it would be refused."""
+    # imported here: the scheduler, with the numpy under it, is needed by dry runs alone
+    from oarpy.client import dry_run_report
+    from oarpy.client.dry_run import dry_run
+
+    rehearsed = dry_run(session, options, sys.argv[1:], os.environ)
+    write(json_text(dry_run_report.record(rehearsed)) if as_json else dry_run_report.text(rehearsed))
+    if rehearsed.refused:
+        raise typer.Exit(AdmissionRefused.exit_status)
 
 
 def _show(session: Session, submitted: Submitted, timeout: float, *, as_json: bool, verbose: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy import configuration as settings
-from oarpy.admission.rules import Rule, RuleSet
+from oarpy.admission.rules import Rule, RuleSet, Trace
 from oarpy.admission.submission import Submission
 from oarpy.client.session import Session
 from oarpy.client.submission_draft import Caller, draft
@@ -38,12 +38,45 @@ class Submitted:
     trace: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A submission that may be stored, and what was found out about it on the way.
+
+    ``first_seen`` is its record before the rules ran, ``need`` what it takes, ``dependencies`` are (job id, outcome).
+    """
+
+    submission: Submission
+    first_seen: Mapping[str, object]
+    need: Need
+    dependencies: tuple[tuple[int, str], ...]
+    warnings: tuple[str, ...]
+    trace: Trace
+
+
 def submit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Submitted:
     """Submit what ``options`` ask for, as the user of ``session``.
 
     ``arguments`` is the call as typed, ``environment`` what the jobs get. Raises :class:`OarpyError` (from a rule:
     ``RefusedByRule``, which carries the trace), and then nothing is stored.
     """
+    admitted = admit(session, options, arguments, environment)
+    asked = admitted.submission
+    with session.connection.transaction():
+        job_ids = submissions.store(
+            session.connection, to_store(asked, admitted.first_seen, admitted.need, admitted.dependencies)
+        )
+    return Submitted(
+        job_ids=tuple(job_ids),
+        is_array=len(job_ids) > 1 or bool(asked.array_parameters),
+        reservation=asked.reservation,
+        warnings=admitted.warnings,
+        notes=tuple(admitted.trace.notes),
+        trace=tuple(admitted.trace.lines()),
+    )
+
+
+def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:
+    """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
     limits = session.configuration.submission
     now = datetime.now().astimezone()
     asked, warnings = draft(options, Caller(session.user, environment, arguments, now), limits)
@@ -56,16 +89,7 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
     check_values(asked)
     dependencies = _check_against_cluster(asked, site, session)
     need = needed_resources(session.connection, asked.alternatives, asked.properties, site.properties())
-    with session.connection.transaction():
-        job_ids = submissions.store(session.connection, to_store(asked, first_seen, need, dependencies))
-    return Submitted(
-        job_ids=tuple(job_ids),
-        is_array=len(job_ids) > 1 or bool(asked.array_parameters),
-        reservation=asked.reservation,
-        warnings=(*warnings, *need.warnings),
-        notes=tuple(trace.notes),
-        trace=tuple(trace.lines()),
-    )
+    return Admitted(asked, first_seen, need, dependencies, (*warnings, *need.warnings), trace)
 
 
 def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> tuple[tuple[int, str], ...]:

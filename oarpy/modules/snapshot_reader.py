@@ -82,7 +82,7 @@ class SnapshotReader:
         queues = scheduling.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
         jobs = tuple(self._waiting_job(row, depends_on.get(row.id, ()), stopped) for row in waiting)
-        self._resolve(connection, conditions(jobs))
+        self.resolve(connection, conditions(jobs))
         names = {row.id: row for row in rows}
         holding = [_holding_job(row, now) for row in scheduling.holding(connection)]
         due = tuple(row for row in reserved if row.id in names)
@@ -166,7 +166,7 @@ class SnapshotReader:
             held=row.held or row.queue in stopped,
         )
 
-    def _resolve(self, connection: Connection, texts: Iterable[str]) -> None:
+    def resolve(self, connection: Connection, texts: Iterable[str]) -> None:
         """Find out which resources each condition admits; what cannot be evaluated is an error of its jobs alone."""
         for text in texts:
             if text in self._filters or text in self._errors:

@@ -1,0 +1,123 @@
+"""A pass that stops at one job, so that other requests of that job can be tried where it stands.
+
+Whatever is looked at before a job decides where it goes, whatever comes after has no part in it. The timeline at that
+point is kept, and a trial on it answers what ``plan`` would, had the job asked for something else at the same rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from oarpy.scheduler.dependencies import Readiness
+from oarpy.scheduler.gantt import Claim
+from oarpy.scheduler.lines import Line
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.planner import Decision, Planner, Turn
+from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.search import Found
+from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+
+class _Reached(BaseException):
+    """The job is settled. Not an Exception: the planner goes on after those, setting the job aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """A moment at which the job was looked at: the queue as it was, and when the job may start at the earliest."""
+
+    line: Line
+    ready: float
+
+
+class Probe(Planner):
+    """Looks at the jobs up to ``job``, which is settled but not entered. Valid until ``snapshot`` is not any more."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        job: WaitingJob,
+        orders: Mapping[str, Order] = ORDERS,
+        matchers: Matchers | None = None,
+    ) -> None:
+        if matchers is None or matchers.platform is not snapshot.platform:
+            matchers = Matchers(snapshot.platform)
+        super().__init__(snapshot, orders, matchers)
+        self.job = job
+        self.snapshot = snapshot
+        self.lined_up: tuple[WaitingJob, ...] = ()
+        """The jobs of the merged queues in their order; empty for a reservation."""
+        self._occasions: list[Occasion] = []
+        with suppress(_Reached):
+            self.run()
+
+    @property
+    def decision(self) -> Decision:
+        """What the pass decided about the job."""
+        return self.decisions[self.job.id]
+
+    @property
+    def limit(self) -> Limit | None:
+        """The quota that applies to the job."""
+        return self._board.gantt.limit(self.job, roles_of(self.job))
+
+    def trial(self, job: WaitingJob) -> Found | None:
+        """Return where ``job``, which differs from the probed one in its request alone, would go."""
+        demand = self._demand(job)
+        for occasion in self._occasions:
+            if found := occasion.line.trial(demand, occasion.ready).found:
+                return found
+        return None
+
+    def next_date(self, job: WaitingJob, date: float) -> float | None:
+        """Return the first date, ``date`` or later, at which the reservation ``job`` could be had."""
+        ready = max(date, self._now, self._dependencies.readiness(job).ready)
+        found = self._search.earliest(self._board.gantt, self._reservation(job, ready), ready).found
+        return found.claim.start if found else None
+
+    def claims(self) -> dict[int, Claim]:
+        """Return what the waiting jobs looked at before will hold."""
+        return {number: one.found.claim for number, one in self.decisions.items() if one.found is not None}
+
+    def servable(self, job: WaitingJob) -> bool:
+        """Tell whether the empty platform serves ``job``, with what is Alive, Absent or Suspected."""
+        return any(option.matcher.match(option.matcher.usable) for option in self._options.reservable(job))
+
+    def _ordered(self, jobs: list[WaitingJob], queues: list[Queue]) -> list[WaitingJob]:
+        ordered = super()._ordered(jobs, queues)
+        if any(job.id == self.job.id for job in ordered):
+            self.lined_up = tuple(ordered)
+        return ordered
+
+    def _consider(self, turn: Turn) -> None:
+        if turn.job.id != self.job.id or turn.job.reservation is not None:
+            return super()._consider(turn)
+        readiness = self._dependencies.readiness(turn.job)
+        if readiness.refusal or readiness.waits_for:
+            return super()._consider(turn)
+        return self._stand(turn, readiness)
+
+    def _stand(self, turn: Turn, readiness: Readiness) -> None:
+        """Settle the job without entering it, or park it as a full pass would, remembering this occasion."""
+        if turn.job.held:
+            self._occasions.append(Occasion(turn.line, readiness.ready))
+            return self._settle(turn.job, Decision(Verdict.HELD, "held"))
+        demand = self._demand(turn.job)
+        answer = turn.line.trial(demand, readiness.ready)
+        inside = demand.roles.inside
+        if answer.found is None and inside is not None and self._opening.get(inside, 0):
+            self._occasions.append(Occasion(turn.line.twin(), readiness.ready))
+            return self._park(inside, turn)
+        self._occasions.append(Occasion(turn.line, readiness.ready))
+        return self._settle(turn.job, self._decide(demand, readiness.ready, answer))
+
+    def _settle(self, job: WaitingJob, decision: Decision) -> None:
+        if job.id == self.job.id:
+            self.decisions[job.id] = decision
+            raise _Reached
+        super()._settle(job, decision)
