@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import psycopg
 import structlog
 
-from oarpy.model.errors import Unreachable
+from oarpy.model.errors import OarpyError, Unreachable
 from oarpy.store import notifications
 from oarpy.store.database import Connection, connect
 
 log = structlog.get_logger()
 
 _STANDBY_PERIOD = 0.5
+_PENDING_CHECK = 0.2
 _RECONNECT_DELAY = 0.2
 _RECONNECT_DELAY_LIMIT = 5.0
 
@@ -30,12 +31,14 @@ _RECONNECT_DELAY_LIMIT = 5.0
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one run did: ``word`` for the logs (empty: not worth a report), ``again`` to be run at once,
-    ``wake_at`` (epoch seconds) to be run then at the latest.
+    ``wake_at`` (epoch seconds) to be run then at the latest, ``pending`` when it awaits answers without which it could
+    not do its work.
     """
 
     word: str = "nothing"
     again: bool = False
     wake_at: float | None = None
+    pending: bool = False
 
 
 class Module(Protocol):
@@ -55,6 +58,14 @@ class Module(Protocol):
         """Do what there is to do. Owns its transactions; raises psycopg errors when the database goes away."""
 
 
+@runtime_checkable
+class Closing(Protocol):
+    """A module that has something to bring to its end before the process ends."""
+
+    def close(self) -> None:
+        """Let what was begun be finished."""
+
+
 class Loop:
     """Runs one module, once a cluster (advisory lock): on notifications, descriptors and a slow period."""
 
@@ -69,10 +80,18 @@ class Loop:
         self._stopping = True
 
     def once(self) -> Outcome:
-        """Run the module once by hand, waiting for its lock."""
+        """Run the module once by hand. Raises :class:`OarpyError` when one runs already: that one is told to."""
         with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
-            notifications.wait_for_lead(connection, self._module.name)
-            return self._run(connection)
+            if not notifications.try_lead(connection, self._module.name):
+                notifications.tell(connection, self._module.name)
+                raise OarpyError(f"the {self._module.name} runs already", hint="it was told to work now")
+            outcome = self._run(connection)
+            while outcome.again or outcome.pending:
+                select.select(self._module.files(), [], [], 0 if outcome.again else _PENDING_CHECK)
+                outcome = self._run(connection)
+            if isinstance(self._module, Closing):
+                self._module.close()
+            return outcome
 
     def forever(self) -> None:
         """Run until SIGTERM, riding out the loss of the database."""

@@ -84,8 +84,3 @@ def try_lead(connection: Connection, module: str) -> bool:
     """Take the cluster-wide lock of ``module`` if nobody has it; it goes with the connection."""
     row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", leadership_key(module)).fetchone()
     return bool(row and row[0])
-
-
-def wait_for_lead(connection: Connection, module: str) -> None:
-    """Take the cluster-wide lock of ``module``, waiting for whoever has it."""
-    connection.execute("SELECT pg_advisory_lock(%s, %s)", leadership_key(module))

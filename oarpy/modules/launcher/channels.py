@@ -103,6 +103,11 @@ class Channels:
         node = self._nodes.get(name)
         return node is not None and not node.answered
 
+    @property
+    def any_pending(self) -> bool:
+        """Whether some node has neither been reached nor not reached yet."""
+        return not all(node.answered for node in self._nodes.values())
+
     def incarnation(self, name: str) -> str:
         """What the node called its present memory when the channel opened."""
         return self._nodes[name].incarnation

@@ -78,7 +78,14 @@ class Launcher:
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
         wait = min(channels.tend(), next_sync)
         over = execution.next_end(connection, NOOP)
-        return Outcome(word, wake_at=min(time.time() + wait, over) if over else time.time() + wait)
+        wake_at = min(time.time() + wait, over) if over else time.time() + wait
+        return Outcome(word, wake_at=wake_at, pending=channels.any_pending)
+
+    def close(self) -> None:
+        """Send what is to be sent, and close the channels; jobs go on."""
+        if self._channels is not None:
+            self._channels.close()
+            self._channels = None
 
     def _open_channels(self, connection: Connection) -> Channels:
         if self._channels is None:
