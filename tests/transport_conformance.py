@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 
-from transport_driver import Driver, wait_until
-
 from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import (
     ChangeWalltime,
@@ -33,6 +31,7 @@ from oarpy.transport.messages import (
     Unknown,
 )
 from oarpy.transport.node import NodeAddress
+from tests.transport_driver import Driver, wait_until
 
 FIRST = JobKey(1, 1)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sample_cluster import Connection, Shell
+
+from tests.db.sample_cluster import Connection, Shell
 
 
 @pytest.fixture

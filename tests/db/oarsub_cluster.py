@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 from psycopg import sql
-from sample_cluster import Result, Shell
+
+from tests.db.sample_cluster import Result, Shell
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 

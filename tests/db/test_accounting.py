@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
+from tests.db.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

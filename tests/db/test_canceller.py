@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_cluster import Connection, SmallCluster
 
 from oarpy.transport.messages import Kill
+from tests.db.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 

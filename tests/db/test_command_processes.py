@@ -6,7 +6,8 @@ import json
 import subprocess
 
 import pytest
-from sample_cluster import Connection, add_job
+
+from tests.db.sample_cluster import Connection, add_job
 
 pytestmark = pytest.mark.db
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oarsub_cluster import Connection, Submitter, build, contents, submitter
 
 from oarpy.configuration import load
 from oarpy.modules.metascheduler import Metascheduler
+from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
 
 pytestmark = pytest.mark.db
 

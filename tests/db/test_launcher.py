@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from small_cluster import Connection, SmallCluster, with_settings
 
 from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import Clean, Command, Forget, Kill, Signal, Start
+from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from small_cluster import Connection, SmallCluster, with_settings
 
 from oarpy.store import decisions
+from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from hand_written import Connection, add_job, add_resource
 
 from oarpy.store import notifications
+from tests.db.hand_written import Connection, add_job, add_resource
 
 pytestmark = pytest.mark.db
 

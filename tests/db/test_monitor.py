@@ -6,10 +6,10 @@ from datetime import datetime
 
 import psycopg
 import pytest
-from small_cluster import Connection, SmallCluster, with_settings
 
 from oarpy.store import notifications
 from oarpy.transport.messages import Kill
+from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

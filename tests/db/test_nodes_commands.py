@@ -6,7 +6,8 @@ import json
 
 import psycopg
 import pytest
-from sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
+
+from tests.db.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

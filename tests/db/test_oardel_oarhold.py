@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from sample_cluster import ME, Connection, Shell, add_job, add_nodes
+
+from tests.db.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

@@ -6,7 +6,8 @@ import json
 from datetime import timedelta
 
 import pytest
-from sample_cluster import EPOCH, ME, Connection, Shell, add_job, add_nodes
+
+from tests.db.sample_cluster import EPOCH, ME, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

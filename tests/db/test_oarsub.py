@@ -8,8 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from oarsub_cluster import Connection, Submitter, build, submitter
-from sample_cluster import ME, add_job, add_nodes
+
+from tests.db.oarsub_cluster import Connection, Submitter, build, submitter
+from tests.db.sample_cluster import ME, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

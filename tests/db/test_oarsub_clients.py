@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from oarsub_cluster import Connection, build, process
-from sample_cluster import ME
+
+from tests.db.oarsub_cluster import Connection, build, process
+from tests.db.sample_cluster import ME
 
 pytestmark = pytest.mark.db
 

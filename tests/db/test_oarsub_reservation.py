@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from oarsub_cluster import Connection, Submitter, build, settings, submitter
+
+from tests.db.oarsub_cluster import Connection, Submitter, build, settings, submitter
 
 pytestmark = pytest.mark.db
 

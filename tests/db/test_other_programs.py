@@ -6,7 +6,8 @@ import json
 import re
 
 import pytest
-from sample_cluster import Connection, Shell, add_job, add_nodes
+
+from tests.db.sample_cluster import Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

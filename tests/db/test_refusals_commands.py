@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from psycopg.sql import SQL, Identifier
-from sample_cluster import Connection, Shell, add_job, add_nodes
+
+from tests.db.sample_cluster import Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from oarsub_cluster import Connection, Submitter, build, contents, process, submitter
-from sample_cluster import ME, add_job
+
+from tests.db.oarsub_cluster import Connection, Submitter, build, contents, process, submitter
+from tests.db.sample_cluster import ME, add_job
 
 pytestmark = pytest.mark.db
 

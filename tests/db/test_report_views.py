@@ -8,12 +8,12 @@ from typing import Any, LiteralString
 
 import psycopg
 import pytest
-from hand_written import Connection, add_job, insert, move, one
 from psycopg import sql
 from psycopg.rows import dict_row
 
 from oarpy.store.catalog import describe
 from oarpy.store.schema_check import VIEWS
+from tests.db.hand_written import Connection, add_job, insert, move, one
 
 pytestmark = pytest.mark.db
 

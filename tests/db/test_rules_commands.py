@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from oarsub_cluster import Connection, Submitter, build, contents, submitter
-from sample_cluster import ME, Result
 
 from oarpy.admission.default_rules import default_rules
+from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
+from tests.db.sample_cluster import ME, Result
 
 pytestmark = pytest.mark.db
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from hand_written import Connection, add_job, add_resource, insert, move
+
+from tests.db.hand_written import Connection, add_job, add_resource, insert, move
 
 pytestmark = pytest.mark.db
 

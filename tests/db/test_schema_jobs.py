@@ -7,7 +7,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from hand_written import Connection, add_job, add_resource, insert, move, one, path_to
 from psycopg.errors import (
     CheckViolation,
     ForeignKeyViolation,
@@ -18,6 +17,7 @@ from psycopg.errors import (
 )
 
 from oarpy.model.states import ALLOWED, FINAL_STATES, JobState
+from tests.db.hand_written import Connection, add_job, add_resource, insert, move, one, path_to
 
 pytestmark = pytest.mark.db
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from hand_written import Connection, add_job, add_resource, insert, one
 from psycopg.errors import CheckViolation, ExclusionViolation, ForeignKeyViolation, UniqueViolation
+
+from tests.db.hand_written import Connection, add_job, add_resource, insert, one
 
 pytestmark = pytest.mark.db
 

@@ -7,11 +7,11 @@ import os
 from datetime import UTC, datetime
 
 import pytest
-from sample_cluster import ME, Connection, add_job, add_nodes
 
 from oarpy.admission.site import JobInfo, QueueInfo
 from oarpy.client.submission_site import DatabaseSite, unix_groups
 from oarpy.configuration import Submission
+from tests.db.sample_cluster import ME, Connection, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

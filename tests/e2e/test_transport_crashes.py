@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from transport_driver import Driver, alive, end_all, wait_until
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import JobKey
@@ -35,6 +34,7 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
+from tests.transport_driver import Driver, alive, end_all, wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from transport_conformance import FIRST, Conformance
-from transport_driver import Driver, alive, end_all, wait_until
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import Checkpoint, JobKey
@@ -37,6 +35,8 @@ from oarpy.transport.messages import (
     Suspended,
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from tests.transport_conformance import FIRST, Conformance
+from tests.transport_driver import Driver, alive, end_all, wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oarpy.scheduler.plan import plan
 from oarpy.simulation.scenario_reader import read_scenario
-from naive_planner import Reference
+from tests.prop.scheduler.naive_planner import Reference
 
 REQUESTS = [
     "/core=1",

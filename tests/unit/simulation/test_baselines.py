@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_replay import NaiveReplay
 
 from oarpy.simulation.engine import replay
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.policies import make_scheduler
 from oarpy.simulation.trace import TraceJob, in_submit_order
+from tests.unit.simulation.naive_replay import NaiveReplay
 
 
 def workload(*rows: tuple[float, float, float, int]) -> tuple[TraceJob, ...]:

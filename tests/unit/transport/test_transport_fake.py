@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from transport_conformance import FIRST, Conformance
-from transport_driver import Driver
 
 from oarpy.transport.fake import FakeTransport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.messages import ChannelLost
 from oarpy.transport.node import NodeAddress
+from tests.transport_conformance import FIRST, Conformance
+from tests.transport_driver import Driver
 
 
 @pytest.fixture
