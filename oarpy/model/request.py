@@ -99,7 +99,8 @@ def _split_walltime(text: str) -> tuple[str, int | None]:
             walltime = parse_duration(value)
     if len(kept) > 1:
         raise UsageError(
-            f"unexpected ',{kept[1][:80]}' in the resource request", hint="join groups with '+', end with ,walltime=H:M:S"
+            f"unexpected ',{kept[1][:80]}' in the resource request",
+            hint="join groups with '+', end with ,walltime=H:M:S",
         )
     return "".join(kept).strip(), walltime
 
@@ -162,7 +163,9 @@ def _level(text: str, group: str) -> Level:
     if value in Count.__members__:
         return Level(name, Count[value].value)
     if not (value.isascii() and value.isdigit()) or not 0 < len(value) <= 12:
-        raise UsageError(f"count '{value[:40]}' of level '{name}' is not a number above 0", hint="or ALL, BEST, BESTHALF")
+        raise UsageError(
+            f"count '{value[:40]}' of level '{name}' is not a number above 0", hint="or ALL, BEST, BESTHALF"
+        )
     if not 0 < int(value) <= _MAXIMUM_COUNT:
         raise UsageError(f"count {value} of level '{name}' is out of range", hint=f"1 to {_MAXIMUM_COUNT}")
     return Level(name, int(value))

@@ -29,7 +29,7 @@ def sums(connection: Connection) -> dict[tuple[float, str, str, str, str], int]:
         "SELECT extract(epoch FROM window_start)::float8, user_name, project, queue_name, consumption_type, consumption"
         " FROM accounting"
     )
-    return {tuple(row[:5]): row[5] for row in rows}  # type: ignore[misc]
+    return {tuple(row[:5]): row[5] for row in rows}
 
 
 def uncounted(connection: Connection) -> int:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.db
 
 
 def rows(connection: Connection, columns: str) -> list[tuple[object, ...]]:
-    return connection.execute(f"SELECT {columns} FROM resources ORDER BY resource_id").fetchall()  # type: ignore[arg-type]  # noqa: S608
+    return connection.execute(f"SELECT {columns} FROM resources ORDER BY resource_id").fetchall()  # noqa: S608
 
 
 def test_a_pattern_becomes_resources(connection: Connection, shell: Shell) -> None:

@@ -47,8 +47,14 @@ def test_jobs_are_live_ones(connection: Connection, site: DatabaseSite) -> None:
     resources = add_nodes(connection, "n1")
     over = add_job(connection, "Terminated", user="ann", resources=resources, types=["container=c"])
     held = add_job(connection, "Hold", user="ann", project="p", types=["container=c", "besteffort"])
-    asked = {"reservation_start": NOW, "reservation_state": "toSchedule"}
-    reserved = add_job(connection, user="bob", queue_name="admin", job_name="n", **asked)
+    reserved = add_job(
+        connection,
+        user="bob",
+        queue_name="admin",
+        job_name="n",
+        reservation_start=NOW,
+        reservation_state="toSchedule",
+    )
     assert site.job(over) is None
     assert site.job(held) == JobInfo(held, "ann", project="p", state="Hold", types=("container=c", "besteffort"))
     assert site.job(reserved) == JobInfo(reserved, "bob", queue="admin", name="n", reservation=True)

@@ -91,7 +91,7 @@ class Reference:
             self.look_at_newest()
 
     def look_at_newest(self) -> None:
-        """Settle the job that was parked last if that can be done, then whatever that made possible, first come first."""
+        """Settle the job that was parked last if possible, then whatever that made possible, first come first."""
         settled = self.try_to_settle(*self.parked[-1])
         while settled:
             settled = any(self.try_to_settle(job, line) for job, line in list(self.parked))

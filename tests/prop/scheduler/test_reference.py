@@ -55,7 +55,9 @@ TYPES = [
     "odd",
 ]
 users = st.sampled_from(["ann", "bob"])
-types = st.one_of(st.just([]), st.just([]), st.lists(st.sampled_from(TYPES), max_size=2, unique=True))
+types: st.SearchStrategy[list[str]] = st.one_of(
+    st.just([]), st.just([]), st.lists(st.sampled_from(TYPES), max_size=2, unique=True)
+)
 
 
 @st.composite
@@ -71,16 +73,14 @@ def resources(draw: st.DrawFn) -> list[dict[str, Any]]:
             row["gpu"] = draw(st.sampled_from([0, 1, None]))
         row["state"] = draw(st.sampled_from(["Alive"] * 6 + ["Absent", "Suspected", "Dead"]))
         rows.append(row)
-    for number in range(draw(st.integers(0, 2))):
-        rows.append({"id": 20 + number, "type": "licence", "licence": number})
+    licences = range(draw(st.integers(0, 2)))
+    rows += [{"id": 20 + number, "type": "licence", "licence": number} for number in licences]
     return draw(st.permutations(rows))
 
 
-@st.composite
-def scenarios(draw: st.DrawFn) -> dict[str, Any]:
-    rows = draw(resources())
-    ids = [row["id"] for row in rows]
-    queues = draw(
+def queues_or_none(draw: st.DrawFn) -> list[dict[str, Any]] | None:
+    """Three queues in any order, or none: the planner's own."""
+    return draw(
         st.one_of(
             st.none(),
             st.permutations(
@@ -100,6 +100,13 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             ),
         )
     )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    rows = draw(resources())
+    ids = [row["id"] for row in rows]
+    queues = queues_or_none(draw)
     names = ["default"] * 4 + ["besteffort", "fast" if queues else "default"]
     running = [
         {
@@ -194,5 +201,5 @@ def test_equals_the_naive_reference(scenario: dict[str, Any]) -> None:
 
 
 def _word(verdict: str, easy: bool) -> str:
-    """Under EASY, why a job behind the head does not start depends on how hard the planner tried; ``starts`` does not."""
+    """Under EASY, why a job behind the head waits depends on how hard the planner tried; ``starts`` does not."""
     return str(verdict) if not easy or verdict in ("starts", "reserved", "reservation") else "waits"
