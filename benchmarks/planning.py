@@ -1,0 +1,162 @@
+"""Planning time against jobs, cores and kind of request: ``python benchmarks/planning.py [--quick]``.
+
+Full conservative backfilling of a whole queue on an empty platform of nodes with 64 cores, on one core of this machine.
+Sizes are log-uniform, 1 to 256 cores or 1 to 16 nodes x 1 to 64 cores, walltimes log-uniform 5 minutes to 24 hours, all
+from a fixed seed. The machine's own speed is measured in the same run (see ``machine_seconds``); ``x loop`` is the time
+of planning in that unit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from oarpy.model.request import Group, Level
+from oarpy.scheduler.plan import plan
+from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+
+CORES_PER_NODE = 64
+KINDS = ("flat", "mixed", "hierarchical", "quotas", "reservations")
+RESERVATIONS = 200
+DEFAULT_RESULT = Path(__file__).parent / "results" / "planning.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One plan: ``seconds`` is the best of the repetitions, ``loops`` the same in units of the reference loop."""
+
+    kind: str
+    jobs: int
+    cores: int
+    seconds: float
+    loops: float
+    slots: int
+    placed: int
+
+
+def machine_seconds() -> float:
+    """Return how long 2,000,000 ANDs of neighbours take in a list of 20,001 random 10,240-bit integers."""
+    draw = random.Random(1)
+    values = [draw.getrandbits(10_240) for _ in range(20_001)]
+    began = time.perf_counter()
+    for _ in range(100):
+        for place in range(20_000):
+            values[place] & values[place + 1]
+    return time.perf_counter() - began
+
+
+def cluster(cores: int) -> Platform:
+    """Return nodes of 64 cores."""
+    rows = (
+        Resource(number + 1, properties={"network_address": f"node{number // CORES_PER_NODE + 1}", "core": number + 1})
+        for number in range(cores)
+    )
+    return Platform.build(rows, ("network_address", "core"))
+
+
+def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapshot:
+    """Return a queue of ``jobs`` waiting jobs on an empty platform; quotas and reservations are added to flat jobs."""
+    draw = random.Random(seed)
+    shape = kind if kind in ("mixed", "hierarchical") else "flat"
+    waiting = tuple(_job(number, shape, draw, len(platform.ids)) for number in range(1, jobs + 1))
+    quotas: tuple[QuotaRule, ...] = ()
+    holding: tuple[HoldingJob, ...] = ()
+    if kind == "quotas":
+        quotas = (QuotaRule(user="/", resources=len(platform.ids) // 8), QuotaRule(user="user0", jobs=20))
+    if kind == "reservations":
+        holding = tuple(_reservation(jobs + number, draw, len(platform.ids)) for number in range(1, RESERVATIONS + 1))
+    return Snapshot(now=0, platform=platform, waiting=waiting, holding=holding, quotas=quotas, security_time=60)
+
+
+def _job(number: int, shape: str, draw: random.Random, cores: int) -> WaitingJob:
+    walltime = _log_uniform(draw, 300, 86_400)
+    if shape == "flat" or (shape == "mixed" and draw.random() < 0.5):
+        levels: tuple[Level, ...] = (Level("core", _log_uniform(draw, 1, 256)),)
+    else:
+        nodes = _log_uniform(draw, 1, min(16, cores // CORES_PER_NODE))
+        levels = (Level("network_address", nodes), Level("core", _log_uniform(draw, 1, CORES_PER_NODE)))
+    return WaitingJob(number, f"user{number % 50}", alternatives=(Alternative((Group(levels),), walltime),))
+
+
+def _reservation(number: int, draw: random.Random, cores: int) -> HoldingJob:
+    """Return an accepted reservation in the next ten days on a run of cores; they may not overlap in time and place."""
+    slot = number % RESERVATIONS
+    width = min(256, cores // 4)
+    first = draw.randrange(cores - width)
+    return HoldingJob(number, "user0", 3600 + slot * 4000, 3600, tuple(range(first + 1, first + width + 1)))
+
+
+def _log_uniform(draw: random.Random, low: int, high: int) -> int:
+    return min(high, int(math.exp(draw.uniform(math.log(low), math.log(high + 1)))))
+
+
+def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> Measurement:
+    """Plan the queue some times and keep the best time."""
+    state = snapshot(kind, jobs, platform)
+    best = math.inf
+    for _ in range(repetitions):
+        began = time.perf_counter()
+        made = plan(state)
+        best = min(best, time.perf_counter() - began)
+    placed = sum(1 for placement in made.placements if placement.start is not None)
+    return Measurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed)
+
+
+def table(measurements: Sequence[Measurement]) -> str:
+    """Return the measurements as text."""
+    head = f"{'kind':<14}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}"
+    lines = [
+        f"{one.kind:<14}{one.jobs:>8}{one.cores:>8}{one.seconds:>10.3f}{one.loops:>9.1f}{one.slots:>8}{one.placed:>8}"
+        for one in measurements
+    ]
+    return "\n".join([head, *lines])
+
+
+def growth(measurements: Sequence[Measurement]) -> list[str]:
+    """Return, per kind and size of platform, the exponent of the growth between the first and the last queue."""
+    lines = []
+    for kind, cores in dict.fromkeys((one.kind, one.cores) for one in measurements):
+        own = [one for one in measurements if (one.kind, one.cores) == (kind, cores) and one.jobs >= 3_000]
+        if len(own) > 1:
+            exponent = math.log(own[-1].seconds / own[0].seconds) / math.log(own[-1].jobs / own[0].jobs)
+            lines.append(f"{kind} on {cores} cores, {own[0].jobs} to {own[-1].jobs} jobs: time ~ jobs^{exponent:.2f}")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="1,000 and 3,000 jobs only")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="this kind only (repeatable)")
+    parser.add_argument("--repetitions", type=int, default=3, help="plans of each queue; the best counts (3)")
+    parser.add_argument("--json", type=Path, default=DEFAULT_RESULT, help="where the results are saved")
+    chosen = parser.parse_args(arguments)
+    loop = min(machine_seconds() for _ in range(3))
+    sys.stdout.write(f"reference loop: {loop:.3f} s\n")
+    sizes = (1_000, 3_000) if chosen.quick else (1_000, 3_000, 10_000, 30_000)
+    measurements = []
+    for cores in (1_024, 10_240):
+        platform = cluster(cores)
+        for kind in chosen.kind or KINDS:
+            for jobs in sizes:
+                one = measure(kind, jobs, platform, loop, chosen.repetitions if jobs < 30_000 else 1)
+                measurements.append(one)
+                sys.stdout.write(table([one]).splitlines()[1] + "\n" if len(measurements) > 1 else table([one]) + "\n")
+                sys.stdout.flush()
+    sys.stdout.write("\n".join(growth(measurements)) + "\n")
+    chosen.json.parent.mkdir(parents=True, exist_ok=True)
+    saved = {"reference_loop_seconds": loop, "measurements": [asdict(one) for one in measurements]}
+    chosen.json.write_text(json.dumps(saved, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
