@@ -12,11 +12,13 @@ from source_tree import BESIDE, ROOT, package_directories
 SCRIPTS = ("packaging", "docs")
 """Folders of scripts that are no package: each file is checked by itself."""
 
+_MYPY = (sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"))
+
 
 def mypy(tree: Path, *arguments: str) -> int:
     """Run mypy with the project's settings; return its exit status."""
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *arguments],
+        [*_MYPY, "--cache-dir", f"{tree}.cache", *arguments],
         cwd=ROOT,
         env={**os.environ, "MYPYPATH": os.pathsep.join([str(tree), *(str(ROOT / name) for name in SCRIPTS)])},
         stdin=subprocess.DEVNULL,
