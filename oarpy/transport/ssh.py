@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from oarpy.transport.stream import StreamTransport
 
 _CHUNK = 1 << 16
 _EXIT_SECONDS = 5.0
+_LOG = "oarpy.transport.ssh.library"
 
 
 class SshStream:
@@ -54,11 +56,11 @@ class SshStream:
     def finish(self) -> str:
         """Close the connection; return the last line of the far end's error output."""
         said = ""
+        if self._channel.status_event.wait(_EXIT_SECONDS if self._connection.is_active() else 0):
+            said = f"the agent ended with status {self._channel.exit_status}"
         if self._channel.recv_stderr_ready():
             lines = self._channel.recv_stderr(_CHUNK).decode(errors="replace").strip().splitlines()
-            said = f"the agent ended: {lines[-1][:300]}" if lines else ""
-        if not said and self._channel.status_event.wait(_EXIT_SECONDS if self._connection.is_active() else 0):
-            said = f"the agent ended with status {self._channel.exit_status}"
+            said = f"the agent ended: {lines[-1][:300]}" if lines else said
         self._channel.close()
         self._connection.close()
         self._connection.join(_EXIT_SECONDS)
@@ -71,6 +73,8 @@ class SshConnector:
     def __init__(self, ssh: SshConfig, config: ChannelConfig) -> None:
         self._ssh = ssh
         self._config = config
+        # What goes wrong is said in ChannelLost; paramiko would also log it, with tracebacks.
+        logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
         # Key exchange costs both ends a lot of processor time: hundreds at once would all run into their time limits.
         self._handshakes = threading.BoundedSemaphore(ssh.handshakes)
 
@@ -78,12 +82,16 @@ class SshConnector:
         """Connect, check the host key, log in and start the agent that ``program`` will become."""
         host, timeout = node.address or node.name, self._config.connect_timeout
         where = f"node {node.name} ({host} port {node.port})"
+        known = self._known_keys(host if node.port == 22 else f"[{host}]:{node.port}", where)
         try:
             raw = socket.create_connection((host, node.port), timeout)
         except OSError as error:
             raise Unreachable(f"cannot reach {where}: {error.strerror or error}") from error
-        with self._handshakes:
-            connection = self._login(raw, host, node, where)
+        if not _speaks(raw):
+            raw.close()
+            raise Unreachable(f"cannot log in on {where}: no SSH server answers")
+        with self._handshakes:  # only now: a host that takes connections and says nothing must not hold a place
+            connection = self._login(raw, known, where)
         return self._start_agent(connection, agent_command(node, program), where)
 
     def _start_agent(self, connection: paramiko.Transport, command: str, where: str) -> SshStream:
@@ -101,17 +109,11 @@ class SshConnector:
             limit.cancel()
         return SshStream(connection, channel)
 
-    def _login(self, raw: socket.socket, host: str, node: NodeAddress, where: str) -> paramiko.Transport:
-        known_name = host if node.port == 22 else f"[{host}]:{node.port}"
-        known = self._known_keys(known_name)
-        if not known:
-            raw.close()
-            raise Unreachable(
-                f"host key of {where} is unknown", hint=f"verify it and add '{known_name}' to {self._ssh.known_hosts}"
-            )
+    def _login(self, raw: socket.socket, known: dict[str, paramiko.PKey], where: str) -> paramiko.Transport:
         connection: paramiko.Transport | None = None
         try:
             connection = paramiko.Transport(raw)
+            connection.set_log_channel(_LOG)
             connection.banner_timeout = connection.auth_timeout = self._config.connect_timeout
             # Ask for the kinds of key that are known: the host may have others that nobody verified.
             offered = connection.get_security_options()
@@ -128,13 +130,17 @@ class SshConnector:
             raise Unreachable(f"cannot log in on {where} as {self._ssh.user}: {error}") from error
         return connection
 
-    def _known_keys(self, name: str) -> dict[str, paramiko.PKey]:
+    def _known_keys(self, name: str, where: str) -> dict[str, paramiko.PKey]:
         hosts = paramiko.HostKeys()
         try:
             hosts.load(self._ssh.known_hosts)
         except OSError as error:
             raise Unreachable(f"cannot read {self._ssh.known_hosts}: {error.strerror}") from error
-        return dict(hosts.lookup(name) or {})
+        known = dict(hosts.lookup(name) or {})
+        if not known:
+            hint = f"verify it and add '{name}' to {self._ssh.known_hosts}"
+            raise Unreachable(f"host key of {where} is unknown", hint=hint)
+        return known
 
     def _check_key(self, key: paramiko.PKey, known: dict[str, paramiko.PKey], where: str) -> None:
         if known.get(key.get_name()) != key:
@@ -148,6 +154,14 @@ class SshConnector:
             return paramiko.PKey.from_path(self._ssh.key_file)
         except (OSError, ValueError, paramiko.SSHException) as error:
             raise Unreachable(f"cannot use the key {self._ssh.key_file}: {error}") from error
+
+
+def _speaks(raw: socket.socket) -> bool:
+    """Whether the far end says something within the socket's time limit; it stays to be read."""
+    try:
+        return bool(raw.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False
 
 
 def _accepted_kinds(offered: Sequence[str], known: dict[str, paramiko.PKey]) -> tuple[str, ...]:

@@ -115,6 +115,8 @@ class Channel:
 
     def settle(self, timeout: float) -> None:
         """After :meth:`close`: wait up to ``timeout`` seconds for the agent's end, then end it."""
+        if self._stream is None:
+            return  # still connecting: gives up by itself, within its time limits
         if not self._finished.wait(timeout):
             self.lose("")
 

@@ -140,7 +140,7 @@ def _one_job(bench: Bench, prelude: str) -> Ended:
     driver.connect()
     spec = driver.spec(1, "echo effect >> effects; (sleep 600 &) ; exit 3", nodes=("node1",))
     driver.start(spec)
-    outcome = driver.expect((Ended, ChannelLost))  # type: ignore[arg-type]
+    outcome: Ended | ChannelLost = driver.expect((Ended, ChannelLost))
     driver = bench.driver()
     driver.connect()
     if isinstance(outcome, ChannelLost):

@@ -8,7 +8,7 @@ import signal
 import time
 
 from oarpy.transport.agent import processes, requests
-from oarpy.transport.agent.account import acting_as
+from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
 
 TYPE_CHECKING = False
@@ -99,16 +99,20 @@ class JobRun:
         shell = spec["shell"] or account.shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
-        opened: list[int] = []
         try:
-            with acting_as(account):
-                self._enter_directory()
-                opened += self._open_outputs()
-                return self._spawn(shell, arguments, environment, opened)
+            return run_as(account, lambda: self._execute(shell, arguments, environment))
+        finally:
+            os.chdir("/")
+
+    def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+        """What must be done as the job's user."""
+        self._enter_directory()
+        opened = self._open_outputs()
+        try:
+            return self._spawn(shell, arguments, environment, opened)
         finally:
             for fd in opened:
                 os.close(fd)
-            os.chdir("/")
 
     def _enter_directory(self) -> None:
         directory = self._spec["directory"]

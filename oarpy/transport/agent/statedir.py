@@ -82,10 +82,13 @@ class StateDir:
         """Begin a new incarnation under ``boot``; return its identity."""
         identity = os.urandom(8).hex()
         path = os.path.join(self.root, "incarnation")
-        with open(path + ".new", "w", encoding="ascii") as file:
-            json.dump({"format": FORMAT, "boot": boot, "identity": identity}, file)
-            file.flush()
-            os.fsync(file.fileno())
+        content = json.dumps({"format": FORMAT, "boot": boot, "identity": identity})
+        fd = os.open(path + ".new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        try:
+            os.write(fd, content.encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
         os.rename(path + ".new", path)
         return identity
 

@@ -1,0 +1,161 @@
+"""Jobs as real other users: what they may read and write, and who may run what."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.jobspec import JobKey
+from oarpy.transport.local import LocalTransport
+from oarpy.transport.messages import Clean, Cleaned, Ended
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from tests.transport_driver import Driver, end_all, wait_until
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs of other users"),
+]
+
+GAMES, NOBODY = pwd.getpwnam("games"), pwd.getpwnam("nobody")
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A directory that every user may pass through (those of pytest are closed)."""
+    path = Path(tempfile.mkdtemp(prefix="oarpy-users-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def driver(directory: Path) -> Iterator[Driver]:
+    inbox = Inbox()
+    config = ChannelConfig(instance=directory.name)
+    transport = LocalTransport(inbox, config)
+    work = directory / "work"
+    work.mkdir()
+    work.chmod(0o777)
+    yield Driver(transport, NodeAddress("node1", str(directory / "state")), work, config.instance, "games")
+    transport.close()
+    inbox.close()
+    end_all(config.instance)
+
+
+def test_a_job_is_its_user_in_everything(driver: Driver) -> None:
+    driver.connect()
+    script = "id -u; id -g; id -G; echo $USER $HOME; cat $OAR_NODEFILE; "
+    script += "grep -E '^(Uid|Gid|CapEff|CapPrm):' /proc/self/status"
+    spec = driver.spec(1, script, nodes=("node1",), allow_root=False)
+    assert driver.run(spec).status == 0
+    lines = driver.output(1).splitlines()
+    uid, gid = str(GAMES.pw_uid), str(GAMES.pw_gid)
+    groups = sorted(os.getgrouplist("games", GAMES.pw_gid))
+    assert lines[:2] == [uid, gid]
+    assert sorted(map(int, lines[2].split())) == groups
+    assert lines[3:5] == [f"games {GAMES.pw_dir}", "node1"]
+    status = {line.split(":")[0]: line.split()[1:] for line in lines[5:]}
+    assert status == {"Uid": [uid] * 4, "Gid": [gid] * 4, "CapEff": ["0" * 16], "CapPrm": ["0" * 16]}
+    for name in ("out.1", "err.1"):
+        assert (driver.directory / name).stat().st_uid == GAMES.pw_uid
+
+
+def test_users_cannot_read_each_others_files_or_the_state(driver: Driver) -> None:
+    driver.connect()
+    driver.start(driver.spec(1, "touch ready; sleep 600", nodes=("secret",), environment={"TOKEN": "secret"}))
+    wait_until((driver.directory / "ready").exists, "the job of games runs")
+    state = Path(driver.node.state_directory)
+    paths = [
+        state / "files" / "1.1.nodes",
+        state / "jobs" / "1.1",
+        state / "jobs",
+        state / "files",
+        state / "incarnation",
+    ]
+    probe = "; ".join(f"cat {path} 2>/dev/null; ls {path}/ 2>/dev/null" for path in paths)
+    spy = f"{probe}; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep TOKEN; echo over"
+    assert driver.run(driver.spec(2, spy, user="nobody")).status == 0
+    assert driver.output(2) == "over\n"
+    tamper = "; ".join(f"echo x >> {path}; rm -f {path}" for path in paths[:2])
+    driver.run(
+        driver.spec(
+            3, f"{tamper}; echo x > {state}/requests/1.1.0; touch {state}/bell; kill -9 -1; true", user="nobody"
+        )
+    )
+    assert stat.S_IMODE((state / "files" / "1.1.nodes").stat().st_mode) == 0o600
+    assert (state / "files" / "1.1.nodes").read_text() == "secret\n"
+    assert driver.kill(1).reason == "killed"
+
+
+def test_a_user_who_kills_everything_of_his_ends_only_his_jobs(driver: Driver) -> None:
+    ready = driver.connect()
+    driver.start(driver.spec(1, "sleep 600"), driver.spec(2, "sleep 600", user="nobody"))
+    wait_until(lambda: len(driver.processes(1)) > 0 and len(driver.processes(2)) > 0, "both run")
+    driver.start(driver.spec(3, "kill -9 -1"))
+    outcomes = {ended.key.job: ended.reason for ended in (driver.expect(Ended) for _ in range(2))}
+    assert outcomes == {1: "exited", 3: "exited"}
+    assert os.path.exists(f"/proc/{ready.pid}")
+    assert driver.kill(2).reason == "killed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"directory": "/root"}, "WORKING_DIRECTORY"), ({"stdout": "/etc/oarpy-test-output"}, "OUTPUT_FILES")],
+)
+def test_the_users_rights_decide(driver: Driver, changes: dict[str, str], reason: str) -> None:
+    Path("/root").chmod(Path("/root").stat().st_mode & ~0o007)
+    driver.connect()
+    ended = driver.run(driver.spec(1, "exit 0", **changes))
+    assert (ended.reason, ended.status) == (reason, None)
+    assert "Permission denied" in ended.detail
+    assert not os.path.exists("/etc/oarpy-test-output")
+    assert driver.run(driver.spec(2, "id -un", user="nobody")).status == 0
+    assert driver.output(2) == "nobody\n"
+
+
+def test_root_only_when_asked(driver: Driver) -> None:
+    driver.connect()
+    driver.start(driver.spec(1, "exit 0", user="root", allow_root=False))
+    assert driver.refused(1).reason == "NOT_PERMITTED"
+    assert driver.run(driver.spec(1, "exit 0", user="root", allow_root=True)).status == 0
+
+
+def test_daemons_of_another_user_die_and_are_cleaned(driver: Driver) -> None:
+    driver.connect()
+    script = "trap '' TERM HUP; (setsid env -i sleep 600 &) ; (setsid sleep 600 &); exit 0"
+    ended = driver.run(driver.spec(1, script))
+    assert (ended.reason, ended.left) == ("exited", 0)
+    assert driver.processes(1) == []
+    driver.send(Clean((JobKey(1, 1),)))
+    assert driver.expect(Cleaned).killed == 0
+
+
+def test_an_agent_without_privileges_runs_its_own_user_only(directory: Path, driver: Driver) -> None:
+    python = directory / "python"
+    python.write_text('#!/bin/sh\nexec setpriv --reuid games --regid games --clear-groups /usr/bin/python3 "$@"\n')
+    python.chmod(0o755)
+    state = directory / "own-state"
+    state.mkdir()
+    os.chown(state, GAMES.pw_uid, GAMES.pw_gid)
+    driver.node = NodeAddress("node1", str(state), python=str(python))
+    assert driver.connect().uid == GAMES.pw_uid
+    assert driver.run(driver.spec(1, "id -un", allow_root=False)).status == 0
+    assert driver.output(1) == "games\n"
+    driver.start(driver.spec(2, "id -un", user="nobody", allow_root=True))
+    refused = driver.refused(2)
+    assert refused.reason == "NOT_PERMITTED"
+    assert "cannot start a job of user 'nobody'" in refused.detail
+    driver.start(driver.spec(3, "id -un", user="root", allow_root=True))
+    assert driver.refused(3).reason == "NOT_PERMITTED"
+    driver.start(driver.spec(4, "(setsid sleep 600 &); sleep 600", walltime=600))
+    driver.started(4)
+    assert driver.kill(4, grace=0).left == 0
+    assert driver.processes(4) == []
