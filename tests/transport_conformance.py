@@ -53,7 +53,7 @@ class Conformance:
     def test_many_jobs_in_one_message(self, driver: Driver) -> None:
         driver.connect()
         driver.start(*(driver.spec(job, f"exit {job}", environment={"A": "b" * 1000}) for job in range(1, 21)))
-        codes = {}
+        codes: dict[int, int | None] = {}
         while len(codes) < 20:
             ended = driver.expect(Ended)
             codes[ended.key.job] = os.waitstatus_to_exitcode(ended.status or 0)

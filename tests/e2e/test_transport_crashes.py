@@ -140,7 +140,8 @@ def _one_job(bench: Bench, prelude: str) -> Ended:
     driver.connect()
     spec = driver.spec(1, "echo effect >> effects; (sleep 600 &) ; exit 3", nodes=("node1",))
     driver.start(spec)
-    outcome: Ended | ChannelLost = driver.expect((Ended, ChannelLost))
+    outcome = driver.expect((Ended, ChannelLost))
+    assert isinstance(outcome, Ended | ChannelLost)
     driver = bench.driver()
     driver.connect()
     if isinstance(outcome, ChannelLost):

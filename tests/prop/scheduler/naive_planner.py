@@ -5,12 +5,13 @@ It reads the dictionary of a scenario file and shares no code with the scheduler
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
 Job = dict[str, Any]
-FILTERS = {
+FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "": lambda row: True,
     "gpu = 1": lambda row: row.get("gpu") == 1,
     "gpu = 0": lambda row: row.get("gpu") == 0,
@@ -82,10 +83,9 @@ class Reference:
         line: dict[str, Any] = {"floor": self.now, "head": None}
         reservations = [job for job in jobs if job.get("reservation") is not None]
         others = [job for job in jobs if job.get("reservation") is None]
-        fifo = lambda job: (job.get("submitted", 0), job["id"])  # noqa: E731
-        reservations.sort(key=fifo)
+        reservations.sort(key=arrival)
         sign = {"fifo": 0, "smallest": 1, "largest": -1}[merged[0].get("policy", "fifo")]
-        others.sort(key=lambda job: (sign * self.size(job), *fifo(job)))
+        others.sort(key=lambda job: (sign * self.size(job), *arrival(job)))
         for job in reservations + others:
             self.parked.append((job, line))
             self.look_at_newest()
@@ -457,6 +457,11 @@ class Reference:
                 for second in range(start, start + walltime + self.security)
             )
         }
+
+
+def arrival(job: Job) -> tuple[int, int]:
+    """First come, first served; the lower id at the same instant."""
+    return job.get("submitted", 0), job["id"]
 
 
 def queue_of(job: Job) -> str:
