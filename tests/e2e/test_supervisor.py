@@ -1,0 +1,129 @@
+"""``oarpy server`` as a process: what dies is started again, and nothing outlives it but jobs and the database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from oarpy.client.sandbox import Sandbox
+from oarpy.modules.registry import MODULES
+from oarpy.store import embedded
+
+pytestmark = pytest.mark.e2e
+
+DEADLINE = 60.0
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait for something true, and return it."""
+    end = time.monotonic() + DEADLINE
+    while not (found := condition()):
+        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A database and a configuration; each test starts its own server."""
+    made = Sandbox(tmp_path_factory.mktemp("cluster"), {"modules": {"restart_delay": 0.1, "restart_delay_limit": 2.0}})
+    made.create()
+    yield made
+    made.stop()
+    embedded.remove(made.directory / "postgresql")
+
+
+@pytest.fixture
+def server(cluster: Sandbox) -> Iterator[Sandbox]:
+    """A running server whose modules have all worked."""
+    (cluster.directory / "server.log").unlink(missing_ok=True)
+    cluster.start()
+    until(lambda: set(modules(cluster)) == set(MODULES), "all modules are there")
+    yield cluster
+    cluster.stop_server(signal.SIGKILL)
+    until(lambda: not everywhere(cluster), "its modules end with it")
+
+
+def everywhere(cluster: Sandbox) -> dict[int, str]:
+    """Name by process id of all modules of this cluster, whoever started them."""
+    mark = f"OARPY_CONFIG={cluster.configuration_file}".encode()
+    found = {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+            if b"oarpy.modules" in words and mark in (directory / "environ").read_bytes().split(b"\0"):
+                found[int(directory.name)] = words[words.index(b"oarpy.modules") + 1].decode()
+        except OSError:
+            continue
+    return found
+
+
+def modules(cluster: Sandbox) -> dict[str, int]:
+    """Process id by name of the modules that have reported since they were started (the automaton never does)."""
+    running = {name: pid for pid, name in everywhere(cluster).items()}
+    with psycopg.connect(cluster.dsn()) as connection:
+        reported: dict[str, int] = dict(connection.execute("SELECT module, pid FROM module_runs").fetchall())
+    return {name: pid for name, pid in running.items() if reported.get(name, pid) == pid}
+
+
+def log(cluster: Sandbox) -> str:
+    return (cluster.directory / "server.log").read_text()
+
+
+@pytest.mark.parametrize("name", ["launcher", "automaton"])
+def test_a_module_that_dies_is_started_again(server: Sandbox, name: str) -> None:
+    before = modules(server)
+    os.kill(before[name], signal.SIGKILL)
+    until(lambda: modules(server).get(name, before[name]) != before[name], f"a new {name}")
+    assert {other: pid for other, pid in modules(server).items() if other != name} == {
+        other: pid for other, pid in before.items() if other != name
+    }
+
+
+def test_a_module_that_keeps_dying_is_started_ever_more_rarely(server: Sandbox) -> None:
+    for _ in range(4):
+        until(lambda: "monitor" in everywhere(server).values(), "a monitor")
+        (pid,) = [pid for pid, name in everywhere(server).items() if name == "monitor"]
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: "monitor" not in everywhere(server).values(), "it is dead")
+    until(lambda: "monitor" in modules(server), "it is started all the same")
+    lines = [line for line in log(server).splitlines() if "module ended" in line and "monitor" in line]
+    assert [float(line.partition("restart_in=")[2].split()[0]) for line in lines] == [0.1, 0.2, 0.4, 0.8]
+
+
+def test_modules_die_with_a_killed_supervisor_and_the_database_does_not(server: Sandbox) -> None:
+    assert len(everywhere(server)) == len(MODULES)
+    server.stop_server(signal.SIGKILL)
+    until(lambda: not everywhere(server), "all modules are gone")
+    with psycopg.connect(server.dsn()) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_sigterm_ends_the_modules(server: Sandbox) -> None:
+    process = server.server
+    assert process is not None
+    server.stop_server(signal.SIGTERM)
+    assert process.returncode == 0
+    assert everywhere(server) == {}
+
+
+def test_an_embedded_database_that_is_killed_comes_back(server: Sandbox) -> None:
+    data = embedded.data_directory(server.directory / "postgresql")
+    assert data is not None
+    before = modules(server)
+    os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    until(lambda: "embedded database started" in log(server), "the supervisor starts it")
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("DELETE FROM module_runs")
+        until(
+            lambda: connection.execute("SELECT count(*) FROM module_runs").fetchone() == (len(MODULES) - 1,),
+            "all modules work again",
+        )
+    assert modules(server) == before
