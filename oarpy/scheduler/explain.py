@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 
-from oarpy.scheduler.demands import Demand, Options
+from oarpy.scheduler.demands import Demand, Option, Options
 from oarpy.scheduler.gantt import Gantt
 from oarpy.scheduler.matching import shortage
 from oarpy.scheduler.search import Answer, Search
@@ -92,17 +93,10 @@ class Explainer:
     def _too_much(self, demand: Demand) -> Explanation:
         job = demand.job
         asked = {option.index for option in demand.options}
-        for option in self._options.reservable(job):
-            if option.index in asked and option.matcher.match(option.matcher.usable):
-                return Verdict.RESOURCES_DOWN, "too few resources are Alive: " + self._missing(job, demand)
-        return Verdict.NEVER, self._missing(job, demand)
-
-    def _missing(self, job: WaitingJob, demand: Demand) -> str:
-        texts = []
-        for option in demand.options:
-            groups = job.alternatives[option.index].groups
-            texts.append(shortage(option.matcher, [condition(job.filter, group.filter) for group in groups]))
-        return "; ".join(dict.fromkeys(texts))
+        reservable = [option for option in self._options.reservable(job) if option.index in asked]
+        if any(option.matcher.match(option.matcher.usable) for option in reservable):
+            return Verdict.RESOURCES_DOWN, "too few resources are Alive: " + _missing(job, demand.options)
+        return Verdict.NEVER, _missing(job, reservable)
 
     def _holders(self, answer: Answer) -> str:
         if answer.found is None:
@@ -117,3 +111,12 @@ _MOST_NAMED = 5
 
 def _instant(value: float) -> str:
     return f"{value:.15g}"
+
+
+def _missing(job: WaitingJob, options: Sequence[Option]) -> str:
+    """Say what each alternative lacks on an empty platform."""
+    texts = []
+    for option in options:
+        groups = job.alternatives[option.index].groups
+        texts.append(shortage(option.matcher, [condition(job.filter, group.filter) for group in groups]))
+    return "; ".join(dict.fromkeys(texts))

@@ -309,7 +309,7 @@ def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
         return matcher.reason
     for rank, group in enumerate(matcher.groups):
         if not group.match(group.usable):
-            where = f" where {conditions[rank]}" if conditions[rank] else ""
+            where = f" where {conditions[rank][:200]}" if conditions[rank] else ""
             return f"{_missing(group)}{where}"
     return "its groups together need more resources than there are"
 

@@ -1,0 +1,101 @@
+"""Quotas: who counts, which rule applies, what it limits."""
+
+from __future__ import annotations
+
+import pytest
+from cases import cluster, job, placed, running, starts, verdicts
+
+from oarpy.scheduler.snapshot import QuotaRule
+
+FOUR = cluster("n1:4")
+
+
+def test_a_limit_on_resources_holds_at_every_instant() -> None:
+    jobs = [job(number, "/core=1", 20) for number in (1, 2, 3)]
+    quotas = (QuotaRule(resources=2),)
+    assert starts(FOUR, *jobs, quotas=quotas) == {1: 0, 2: 0, 3: 20}
+    assert verdicts(FOUR, *jobs, quotas=quotas)[3] == "quota"
+    assert "at most 2 resources" in placed(FOUR, *jobs, quotas=quotas)[3].reason
+
+
+def test_the_security_time_counts() -> None:
+    jobs = job(1, "/core=1", 20), job(2, "/core=1", 20)
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(jobs=1),), security_time=5) == {1: 0, 2: 25}
+
+
+def test_star_is_all_together_and_slash_each_one() -> None:
+    jobs = [job(1, "/core=1", 20), job(2, "/core=1", 20, user="bob"), job(3, "/core=1", 20, user="bob")]
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(jobs=1),)) == {1: 0, 2: 20, 3: 40}
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(user="/", jobs=1),)) == {1: 0, 2: 0, 3: 20}
+
+
+def test_the_most_specific_rule_alone_applies() -> None:
+    jobs = job(1, "/core=3", 20), job(2, "/core=3", 20, user="bob")
+    quotas = (QuotaRule(resources=2), QuotaRule(user="/", resources=3), QuotaRule(user="bob", resources=0))
+    assert starts(FOUR, *jobs, quotas=quotas) == {1: 0, 2: None}
+    assert verdicts(FOUR, *jobs, quotas=quotas)[2] == "quota"
+
+
+def test_specificity_is_compared_by_queue_first_and_user_last() -> None:
+    quotas = (QuotaRule(user="ann", jobs=0), QuotaRule(queue="/", jobs=1), QuotaRule(queue="default", jobs=2))
+    assert starts(FOUR, *(job(number, "/core=1", 20) for number in (1, 2, 3)), quotas=quotas) == {1: 0, 2: 0, 3: 20}
+
+
+def test_every_job_that_the_key_matches_counts_even_under_another_rule() -> None:
+    quotas = (QuotaRule(jobs=1), QuotaRule(user="bob", jobs=5))
+    jobs = job(1, "/core=1", 20, user="bob"), job(2, "/core=1", 20, user="bob"), job(3, "/core=1", 20)
+    assert starts(FOUR, *jobs, quotas=quotas) == {1: 0, 2: 0, 3: 20}
+
+
+def test_running_jobs_count() -> None:
+    jobs = running(9, "1-2", 0, 30), job(1, "/core=1", 10)
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(resources=2),)) == {1: 30}
+
+
+def test_best_effort_jobs_are_invisible_to_the_quotas_of_others() -> None:
+    jobs = (
+        running(9, "1-2", 0, 30, types="besteffort"),
+        job(1, "/core=1", 10),
+        job(2, "/core=1", 10, types="besteffort"),
+    )
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(jobs=1),)) == {1: 0, 2: 30}
+
+
+def test_a_job_of_several_types_matches_if_any_does() -> None:
+    quotas = (QuotaRule(type="a", jobs=1),)
+    jobs = job(1, "/core=1", 20, types="a b"), job(2, "/core=1", 20, types="b a"), job(3, "/core=1", 20, types="b")
+    assert starts(FOUR, *jobs, quotas=quotas) == {1: 0, 2: 20, 3: 0}
+
+
+def test_containers_do_not_count_and_their_inner_jobs_do() -> None:
+    jobs = (
+        running(9, "1-3", 0, 100, types="container"),
+        job(1, "/core=1", 20, types="inner=9"),
+        job(2, "/core=1", 20),
+        job(3, "/core=1", 20, types="container"),
+    )
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(jobs=1),)) == {1: 0, 2: 20, 3: 0}
+
+
+def test_no_quotas_is_exempt() -> None:
+    jobs = job(1, "/core=1", 20), job(2, "/core=1", 20, types="no_quotas"), job(3, "/core=1", 20)
+    assert starts(FOUR, *jobs, quotas=(QuotaRule(jobs=1),)) == {1: 0, 2: 0, 3: 20}
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"), [(0.1, {1: 0, 2: 0}), (0.09, {1: 0, 2: 90}), (0.04, {1: None, 2: None})]
+)
+def test_resource_hours_are_summed_over_the_jobs_that_hold(hours: float, expected: dict[int, float | None]) -> None:
+    """Each job here is worth 180 resource-seconds: 0.05 h."""
+    jobs = job(1, "/core=2", 90), job(2, "/core=3", 60)
+    assert starts(cluster("n1:8"), *jobs, quotas=(QuotaRule(resource_hours=hours),)) == expected
+
+
+def test_a_reservation_over_quota_is_refused() -> None:
+    jobs = running(9, "1", 0, 90), job(1, "/core=1", 20, reservation=50)
+    found = placed(FOUR, *jobs, quotas=(QuotaRule(jobs=1),))[1]
+    assert (found.verdict, found.start) == ("reservation", None)
+
+
+def test_no_limit_is_minus_one() -> None:
+    assert starts(FOUR, job(1, "/core=4", 20), quotas=(QuotaRule(), QuotaRule(user="ann", jobs=-1))) == {1: 0}

@@ -1,0 +1,129 @@
+"""Verdicts: why a job does not start now; one that cannot be handled stops nobody else."""
+
+from __future__ import annotations
+
+import pytest
+from cases import cluster, job, placed, planned, running, verdicts
+
+from oarpy.scheduler.orders import ORDERS, Candidate
+from oarpy.scheduler.plan import plan
+from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+
+FOUR = cluster("n1:2 n2:2")
+
+
+def test_each_reason_for_not_starting() -> None:
+    found = placed(
+        cluster("n1:2 n2:2", states={4: "Absent"}),
+        running(90, "1", -10, 40),
+        job(1, "/core=1", 30),
+        job(2, "/core=3", 30),
+        job(3, "/core=1", 30),
+        job(4, "/core=4", 30),
+        job(5, "/core=5", 30),
+        job(6, "/core=1", 30, after=(90,)),
+        job(7, "/core=1", 30, held=True),
+        job(8, "/core=1", 30, after=(7,)),
+        job(9, "/core=1", 30, reservation=90),
+    )
+    assert {number: str(one.verdict) for number, one in found.items()} == {
+        1: "starts",
+        2: "resources_busy",
+        3: "starts",
+        4: "resources_down",
+        5: "never",
+        6: "dependency",
+        7: "held",
+        8: "dependency",
+        9: "reserved",
+    }
+    assert "4 of 5 core" in found[5].reason
+    assert "job 90" in found[2].reason
+
+
+def test_jobs_ahead_and_running_jobs_are_told_apart() -> None:
+    jobs = running(9, "1", 0, 10), job(1, "/core=2", 10), job(2, "/core=2", 10), job(3, "/core=4", 10)
+    assert verdicts(FOUR, *jobs) == {1: "starts", 2: "behind_higher_priority", 3: "resources_busy"}
+
+
+def test_the_reason_is_about_the_alternative_that_was_chosen() -> None:
+    """Its second alternative could start now, and would end later."""
+    found = placed(FOUR, running(1, "1-2", 0, 30), job(2, "/nodes=2", 60, "/nodes=1", 100))[2]
+    assert (found.verdict, found.start) == ("resources_busy", 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("/rack=1", "'rack' is not a level"),
+        ("{mem > 4}/core=1", "the condition 'mem > 4'"),
+        ("/nodes=3", "2 of 3 nodes"),
+        ("/nodes=1/core=3", "0 of 1 nodes that hold /core=3"),
+        ("/core=2+/core=3", "its groups together"),
+    ],
+)
+def test_what_can_never_be_served_says_what_is_missing(text: str, reason: str) -> None:
+    found = placed(FOUR, job(1, text, 10), job(2, "/core=1", 10))
+    assert found[1].verdict == "never"
+    assert reason in found[1].reason
+    assert found[2].verdict == "starts"
+
+
+def test_an_alternative_that_cannot_be_read_leaves_the_other() -> None:
+    found = placed(FOUR, job(1, "{mem > 4}/core=1", 10, "/core=1", 20))[1]
+    assert (found.alternative, found.start) == (1, 0)
+
+
+def test_jobs_that_wait_for_themselves_are_set_aside() -> None:
+    jobs = job(1, "/core=1", 10, after=(2,)), job(2, "/core=1", 10, after=(1,)), job(3, "/core=1", 10, after=(3,))
+    assert verdicts(FOUR, *jobs, job(4, "/core=1", 10)) == {
+        1: "dependency",
+        2: "dependency",
+        3: "dependency",
+        4: "starts",
+    }
+
+
+def test_a_job_of_an_unknown_queue_is_set_aside_and_so_is_its_dependant() -> None:
+    jobs = job(1, "/core=1", 10, queue="gone"), job(2, "/core=1", 10, after=(1,))
+    assert verdicts(FOUR, *jobs) == {1: "never", 2: "dependency"}
+
+
+class Explosive(str):
+    """A filter that cannot even be looked at."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise RuntimeError("boom")
+
+
+def test_a_job_that_raises_is_set_aside() -> None:
+    broken = job(1, "/core=1", 10, filter=Explosive("x"))
+    found = placed(FOUR, broken, job(2, "/core=1", 10), job(3, "/core=1", 10, after=(1,)))
+    assert [str(one.verdict) for one in found.values()] == ["never", "starts", "dependency"]
+    assert "boom" in found[1].reason
+
+
+def test_a_broken_policy_stops_its_queue_only() -> None:
+    def broken(candidate: Candidate) -> tuple[float, ...]:
+        raise ZeroDivisionError("no karma")
+
+    queues = (Queue("a", 5, "broken"), Queue("b", 5), Queue("c", 1, "missing"), Queue("default", 0))
+    names = ("a", "b", "c", "default")
+    waiting: tuple[WaitingJob, ...] = tuple(job(rank, "/core=1", 10, queue=name) for rank, name in enumerate(names, 1))
+    snapshot = Snapshot(now=0, platform=FOUR, queues=queues, waiting=waiting)
+    found = plan(snapshot, orders={**ORDERS, "broken": broken}).by_job()
+    assert {number: str(one.verdict) for number, one in found.items()} == {
+        1: "never",
+        2: "starts",
+        3: "never",
+        4: "starts",
+    }
+    assert "policy 'broken' of queue 'a' failed: ZeroDivisionError: no karma" in found[1].reason
+    assert "policy 'missing' of queue 'c' does not exist" in found[3].reason
+
+
+def test_an_empty_platform_and_an_empty_queue() -> None:
+    assert verdicts(cluster(""), job(1, "/core=1", 10)) == {1: "never"}
+    assert planned(FOUR).placements == ()
