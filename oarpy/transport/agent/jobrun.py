@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from functools import cache
 
 from oarpy.transport.agent import processes, requests
 from oarpy.transport.agent.account import run_as
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 WAKE = {signal.SIGCHLD, requests.LOOK}
 CLEANING_PATIENCE = 20.0
 _RETRY_DISK = 1.0
+
+
+@cache
+def _ignored_signals() -> tuple[int, ...]:
+    """The signals this process ignores, by its own will or because whoever started it did; a job must not inherit that."""
+    return tuple(number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN)
 
 
 class LaunchFailure(Exception):
@@ -48,7 +55,6 @@ class JobRun:
         self._account = account
         self._mark = mark
         self._tell = tell
-        self._ignored = [number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN]
         self._main = 0
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
@@ -149,7 +155,7 @@ class JobRun:
                 ],
                 setsid=True,
                 setsigmask=[],
-                setsigdef=self._ignored,
+                setsigdef=_ignored_signals(),
             )
         except (OSError, ValueError) as error:
             raise LaunchFailure("USER_SHELL", error, shell) from error
@@ -277,19 +283,5 @@ class JobRun:
                     _RETRY_DISK
                 )  # a full disk: the outcome must not be lost, and nobody can be told before it is kept
         self._record.close()
-        ring(self._state)
+        self._state.ring()
         self._tell("ended", outcome)
-
-
-def ring(state: StateDir) -> None:
-    """Touch the bell: agents that follow jobs they did not start look at the records."""
-    try:
-        fd = os.open(state.bell, os.O_WRONLY)
-    except OSError:
-        return
-    try:
-        os.pwrite(fd, b"!", 0)
-    except OSError:
-        return
-    finally:
-        os.close(fd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -24,6 +25,7 @@ class StateDir:
         self.requests = os.path.join(self.root, "requests")
         self.forgotten = os.path.join(self.root, "forgotten")
         self.bell = os.path.join(self.root, "bell")
+        self._bell_fd = -1
 
     def create(self) -> None:
         """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs."""
@@ -50,6 +52,13 @@ class StateDir:
         descriptor = os.open(os.path.join(self.root, "lock"), os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         return descriptor
+
+    def ring(self) -> None:
+        """Touch the bell: agents that follow jobs they did not start look at the records."""
+        with contextlib.suppress(OSError):  # they also look from time to time
+            if self._bell_fd < 0:
+                self._bell_fd = os.open(self.bell, os.O_WRONLY)
+            os.pwrite(self._bell_fd, b"!", 0)
 
     def job_keys(self) -> list[str]:
         """The names ``<job>.<attempt>`` of all records."""
