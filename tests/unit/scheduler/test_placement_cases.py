@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cases import cluster, gantt, job, placed, planned, running, starts
 
 from oarpy.scheduler.snapshot import Dependency, Queue
+from tests.unit.scheduler.cases import cluster, gantt, job, placed, planned, running, starts
 
 FOUR = cluster("n1:2 n2:2")
 

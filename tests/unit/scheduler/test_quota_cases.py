@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cases import cluster, job, placed, running, starts, verdicts
 
 from oarpy.scheduler.snapshot import QuotaRule
+from tests.unit.scheduler.cases import cluster, job, placed, running, starts, verdicts
 
 FOUR = cluster("n1:4")
 

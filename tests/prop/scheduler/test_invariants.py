@@ -1,0 +1,136 @@
+"""What holds for every plan: no double booking, order respected, quotas kept, same snapshot same plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oarpy.model.request import parse_request
+from oarpy.scheduler import matching
+from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+
+REQUESTS = [
+    "/core=1",
+    "/core=3",
+    "/core=9",
+    "/nodes=1",
+    "/nodes=3",
+    "/nodes=2/core=2",
+    "/nodes=9/core=1",
+    "/cpu=3/core=1",
+]
+requests = st.sampled_from([*REQUESTS, "/cpu=1", "/core=BEST", "/nodes=BESTHALF/core=1", "/core=2+/nodes=1"])
+PLATFORM = Platform.build(
+    Resource(n + 1, properties={"network_address": n // 4, "cpu": n // 2, "core": n}) for n in range(40)
+)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """Return a queue of plain jobs on ten nodes of four cores, enough of them for every shortcut to be taken."""
+    waiting = []
+    for number in range(1, draw(st.integers(1, 40)) + 1):
+        ways = [
+            Alternative(parse_request(draw(requests)).groups, draw(st.integers(1, 30)))
+            for _ in range(draw(st.sampled_from([1, 1, 1, 2])))
+        ]
+        user = draw(st.sampled_from(["ann", "bob"]))
+        waiting.append(WaitingJob(number, user, alternatives=tuple(ways), submitted=number))
+    holding = tuple(
+        HoldingJob(100 + node, "eve", draw(st.integers(-5, 20)), draw(st.integers(1, 30)), (4 * node + 1, 4 * node + 2))
+        for node in range(draw(st.integers(0, 8)))
+    )
+    return Snapshot(
+        now=0, platform=PLATFORM, waiting=tuple(waiting), holding=holding, security_time=draw(st.integers(0, 3))
+    )
+
+
+def _held(snapshot: Snapshot, made: Plan) -> list[tuple[float, float, int]]:
+    """Return begin, end and resources of everything in the plan, security time included."""
+    sets = [(job.start, job.end, PLATFORM.bits_of(job.resources)) for job in snapshot.holding]
+    sets += [(one.start, one.end, one.bits) for one in made.placements if one.start is not None and one.end is not None]
+    return [(start, end + snapshot.security_time, bits) for start, end, bits in sets]
+
+
+@given(snapshots())
+@settings(max_examples=80, deadline=None)
+def test_no_resource_is_held_twice_and_every_job_that_can_be_placed_is(snapshot: Snapshot) -> None:
+    made = plan(snapshot)
+    for (begin, end, bits), (other_begin, other_end, other_bits) in combinations(_held(snapshot, made), 2):
+        assert not (bits & other_bits and begin < other_end and other_begin < end)
+    assert all(one.start is not None for one in made.placements)
+
+
+@given(snapshots())
+@settings(max_examples=80, deadline=None)
+def test_nobody_is_delayed_by_jobs_behind_it(snapshot: Snapshot) -> None:
+    made = plan(snapshot)
+    half = len(snapshot.waiting) // 2
+    shorter = plan(replace(snapshot, waiting=snapshot.waiting[:half]))
+    assert shorter.placements == made.placements[:half]
+
+
+@given(snapshots(), st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_the_order_of_the_lists_changes_nothing(snapshot: Snapshot, draw: object) -> None:
+    shuffled = list(snapshot.waiting)
+    draw.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert plan(replace(snapshot, waiting=tuple(shuffled))).by_job() == plan(snapshot).by_job()
+
+
+@given(snapshots())
+@settings(max_examples=80, deadline=None)
+def test_shortcuts_change_nothing(snapshot: Snapshot) -> None:
+    """Blocks counted one by one, and every job looked for from now on, give the same plan."""
+    made = plan(snapshot)
+    few = matching._FEW_BLOCKS
+    matching._FEW_BLOCKS = 10_000
+    try:
+        alone = [
+            plan(
+                replace(
+                    snapshot,
+                    waiting=(job,),
+                    holding=(*snapshot.holding, *_as_holding(snapshot, made.placements[:rank])),
+                )
+            ).placements[0]
+            for rank, job in enumerate(snapshot.waiting)
+        ]
+    finally:
+        matching._FEW_BLOCKS = few
+    assert [(one.start, one.end, one.bits) for one in alone] == [
+        (one.start, one.end, one.bits) for one in made.placements
+    ]
+
+
+def _as_holding(snapshot: Snapshot, placements: tuple[object, ...]) -> list[HoldingJob]:
+    held = []
+    for one in plan(snapshot).placements[: len(placements)]:
+        assert one.start is not None
+        assert one.end is not None
+        held.append(HoldingJob(one.job, "ann", one.start, one.end - one.start, bits=one.bits))
+    return held
+
+
+@given(snapshots(), st.integers(4, 30), st.integers(1, 6), st.sampled_from(["*", "/"]))
+@settings(max_examples=80, deadline=None)
+def test_quotas_hold_at_every_instant(snapshot: Snapshot, resources: int, jobs: int, users: str) -> None:
+    snapshot = replace(snapshot, holding=(), quotas=(QuotaRule(user=users, resources=resources, jobs=jobs),))
+    made = plan(snapshot).by_job()
+    held = [(job.user, made[job.id]) for job in snapshot.waiting if made[job.id].start is not None]
+    for _, at in held:
+        now = [
+            (user, one)
+            for user, one in held
+            if one.start is not None and one.end is not None and at.start is not None
+            if one.start <= at.start < one.end + snapshot.security_time
+        ]
+        for user in ("ann", "bob") if users == "/" else ("",):
+            counted = [one for owner, one in now if not user or owner == user]
+            assert len(counted) <= jobs
+            assert sum(one.bits.bit_count() for one in counted) <= resources
