@@ -14,7 +14,7 @@ from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.timeline import Timeline
 
-LAST = 60
+LAST: int = 60
 CORES = 12
 sets = st.integers(0, 2**CORES - 1)
 entries = st.lists(
@@ -50,9 +50,9 @@ def _entered(changes: list[tuple[str, int, int, int]]) -> tuple[Timeline, list[i
 
 
 def _common(seconds: list[int], begin: int, end: int) -> int:
-    bits = 2**CORES - 1
-    for second in range(begin, end):
-        bits &= seconds[min(second, LAST - 1)] if second < LAST else 2**CORES - 1
+    bits: int = 2**CORES - 1
+    for second in range(begin, min(end, LAST)):
+        bits &= seconds[second]
     return bits
 
 

@@ -62,8 +62,8 @@ def test_placeholder_holds_resources_for_allowed_jobs_which_may_lie_outside() ->
 
 
 def test_allowed_jobs_exclude_one_another() -> None:
-    jobs = running(9, "1-2", 0, 50, types="placeholder=p"), *(job(n, "/core=2", 10, types="allowed=p") for n in (1, 2))
-    assert starts(TWO, *jobs) == {1: 0, 2: 10}
+    jobs = job(1, "/core=2", 10, types="allowed=p"), job(2, "/core=2", 10, types="allowed=p")
+    assert starts(TWO, running(9, "1-2", 0, 50, types="placeholder=p"), *jobs) == {1: 0, 2: 10}
 
 
 def test_inner_jobs_lie_inside_their_container_and_exclude_one_another() -> None:
