@@ -28,11 +28,13 @@ from oarpy.transport.messages import (
     Forget,
     Ping,
     Pong,
+    Query,
     Resume,
     Resumed,
     Signal,
     Suspend,
     Suspended,
+    Unknown,
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from tests.transport_conformance import FIRST, Conformance
@@ -406,6 +408,29 @@ def test_garbage_is_answered_by_one_error_each(driver: Driver) -> None:
     assert all("\n" not in error.detail and len(error.detail) < 300 for error in errors)
     assert os.listdir(Path(driver.node.state_directory) / "jobs") == []
     assert driver.run(driver.spec(1, "exit 0")).status == 0
+
+
+def _other_pythons() -> list[str]:
+    """The interpreters from 3.9 on that this machine has beside the one of the tests."""
+    places = [Path("/usr/bin"), Path("/usr/local/bin"), *Path.home().glob(".pyenv/versions/*/bin")]
+    found = (place / f"python3.{minor}" for place in places for minor in range(9, 15))
+    return sorted({str(path.resolve()) for path in found if os.access(path, os.X_OK)})
+
+
+@pytest.mark.parametrize("python", _other_pythons())
+def test_the_agent_runs_on_other_versions_of_python(driver: Driver, python: str) -> None:
+    driver.node = replace(driver.node, python=python)
+    driver.connect()
+    driver.start(driver.spec(1, "(setsid sleep 600 &); exit 3", nodes=("node1",)), driver.spec(2, "sleep 600"))
+    assert driver.ended(1).status == 3 << 8
+    assert driver.processes(1) == []
+    assert driver.kill(2).reason == "killed"
+    driver.start(driver.spec(3, "exit 0", directory="/no/such/directory"), driver.spec(4, "sleep 600", walltime=1))
+    assert driver.ended(3).reason == "WORKING_DIRECTORY"
+    assert driver.ended(4).reason == "walltime"
+    driver.send(Forget((FIRST,)))
+    driver.send(Query((FIRST,)))
+    driver.expect(Unknown)
 
 
 def test_large_jobs_pass(driver: Driver) -> None:

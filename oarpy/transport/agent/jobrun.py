@@ -30,7 +30,7 @@ _RETRY_DISK = 1.0
 
 @cache
 def _ignored_signals() -> tuple[int, ...]:
-    """The signals this process ignores, by its own will or because whoever started it did; a job must not inherit that."""
+    """The signals this process ignores, by its own will or its parent's; a job must not inherit that."""
     return tuple(number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN)
 
 

@@ -1,0 +1,174 @@
+"""What agents keep on a node's disk: records, tombstones, requests, the incarnation; torn writes never happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from oarpy.transport.agent import record, requests
+from oarpy.transport.agent.statedir import FORMAT, StateDir, StateError
+from oarpy.transport.agent.tombstones import DAY, Tombstones
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    state = StateDir(str(tmp_path / "state"))
+    state.create()
+    return state
+
+
+def test_a_record_goes_through_its_states(state: StateDir) -> None:
+    held, locked = record.lock_record(state.jobs, "1.1", create=True)
+    assert held is not None
+    assert locked
+    assert held.empty()
+    assert held.history().state == record.CLAIMED
+    for event, expected in [
+        ("started", record.RUNNING),
+        ("suspended", record.SUSPENDED),
+        ("resumed", record.RUNNING),
+        ("ended", record.ENDED),
+    ]:
+        held.append(event, 5.0, pid=7)
+        assert held.history().state == expected
+    held.close()
+
+
+def test_only_one_holds_a_record(state: StateDir) -> None:
+    first, held = record.lock_record(state.jobs, "1.1", create=True)
+    assert first is not None
+    assert held
+    second, held = record.lock_record(state.jobs, "1.1", create=True)
+    assert second is not None
+    assert not held
+    first.close()
+    assert second.try_lock()
+    second.close()
+    assert record.lock_record(state.jobs, "2.1", create=False) == (None, False)
+
+
+def test_a_record_removed_while_it_is_opened_is_made_anew(state: StateDir) -> None:
+    old, _ = record.lock_record(state.jobs, "1.1", create=True)
+    assert old is not None
+    os.unlink(Path(state.jobs) / "1.1")
+    assert old.removed()
+    new, held = record.lock_record(state.jobs, "1.1", create=True)
+    assert new is not None
+    assert held
+    assert not new.removed()
+    old.close()
+    new.close()
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        b"\n",
+        b'\n{"event": "sta',
+        b'\n{"event": "started"',
+        b"\n\xff\xfe\n",
+        b"\n7\n",
+        b"\n[]\n",
+        b'\n{"event": "started"}\n',
+    ],
+)
+def test_a_torn_line_never_happened_and_does_not_spoil_the_next(state: StateDir, torn: bytes) -> None:
+    path = Path(state.jobs) / "1.1"
+    path.write_bytes(torn)
+    found, _ = record.lock_record(state.jobs, "1.1", create=True)
+    assert found is not None
+    assert found.history().state == record.CLAIMED
+    found.append("started", 5.0, pid=7)
+    assert found.history().started == {"event": "started", "at": 5.0, "pid": 7}
+    found.close()
+
+
+def test_every_prefix_of_a_record_is_an_earlier_state(state: StateDir) -> None:
+    found, _ = record.lock_record(state.jobs, "1.1", create=True)
+    assert found is not None
+    found.append("started", 5.0, pid=7)
+    found.append("ended", 6.0, status=0)
+    found.close()
+    content = (Path(state.jobs) / "1.1").read_bytes()
+    order = [record.CLAIMED, record.RUNNING, record.ENDED]
+    seen = [order.index(record.History(content[:size]).state) for size in range(len(content) + 1)]
+    assert seen == sorted(seen)
+    assert set(seen) == {0, 1, 2}
+
+
+def test_the_first_outcome_counts() -> None:
+    history = record.History(b'{"event":"ended","at":1,"n":1}\n{"event":"ended","at":2,"n":2}\n')
+    assert history.ended is not None
+    assert history.ended["n"] == 1
+
+
+def test_names_of_records() -> None:
+    assert record.parse_key(record.key_of(12, 3)) == (12, 3)
+    assert [record.parse_key(name) for name in ("", "1", "1.", ".1", "1.x", "-1.1", "1.1.1")] == [None] * 7
+
+
+def test_tombstones_are_seen_by_all_agents(state: StateDir) -> None:
+    ours, theirs = Tombstones(state.forgotten, 3), Tombstones(state.forgotten, 3)
+    ours.add(["1.1", "2.1"])
+    theirs.refresh()
+    assert "1.1" in theirs
+    assert "1.2" not in theirs
+    theirs.add(["3.1"])
+    ours.refresh()
+    assert "3.1" in ours
+
+
+def test_a_torn_tombstone_is_not_taken_for_another(state: StateDir) -> None:
+    path = Path(state.forgotten) / str(int(time.time()) // DAY)
+    path.write_bytes(b"\n1.1;\n12.")
+    tombstones = Tombstones(state.forgotten, 3)
+    tombstones.refresh()
+    tombstones.add(["1.3"])
+    tombstones.refresh()
+    assert [key in tombstones for key in ("1.1", "1.3", "12.", "12.1", "12.1.3")] == [True, True, False, False, False]
+
+
+def test_old_tombstones_are_dropped(state: StateDir) -> None:
+    today = int(time.time()) // DAY
+    for age in (0, 3, 4, 400):
+        (Path(state.forgotten) / str(today - age)).write_text(f"{age}.1;\n")
+    tombstones = Tombstones(state.forgotten, 3)
+    tombstones.refresh()
+    tombstones.prune()
+    assert sorted(os.listdir(state.forgotten)) == sorted([str(today), str(today - 3)])
+    assert [f"{age}.1" in tombstones for age in (0, 3, 4, 400)] == [True, True, False, False]
+
+
+def test_requests_are_taken_once_in_order_and_by_their_job(state: StateDir) -> None:
+    requests.leave_request(state, "1.1", requests.SIGNAL, 12)
+    requests.leave_request(state, "1.1", requests.KILL, -1)
+    requests.leave_request(state, "1.10", requests.KILL, 5)
+    (Path(state.requests) / "1.1.zzz").write_text("torn")
+    assert requests.take_requests(state, "1.1") == [("signal", 12), ("kill", -1)]
+    assert requests.take_requests(state, "1.1") == []
+    requests.leave_request(state, "1.1", requests.SUSPEND, 0)
+    requests.drop_requests(state, {"1.1"})
+    assert requests.take_requests(state, "1.1") == []
+    assert requests.take_requests(state, "1.10") == [("kill", 5)]
+
+
+def test_incarnations(state: StateDir) -> None:
+    assert state.read_incarnation() == ("", "")
+    identity = state.write_incarnation("boot")
+    assert state.read_incarnation() == ("boot", identity)
+    assert state.write_incarnation("boot") != identity
+    path = Path(state.root) / "incarnation"
+    path.write_text("{")
+    assert state.read_incarnation() == ("", "")
+    path.write_text(json.dumps({"format": FORMAT + 1, "boot": "b", "identity": "i"}))
+    with pytest.raises(StateError, match=f"has format {FORMAT + 1}"):
+        state.read_incarnation()
+
+
+def test_the_state_directory_is_closed_to_others(state: StateDir) -> None:
+    closed = {name: os.stat(Path(state.root) / name).st_mode & 0o777 for name in os.listdir(state.root)}
+    assert closed == {"jobs": 0o700, "files": 0o711, "requests": 0o700, "forgotten": 0o700, "bell": 0o600}

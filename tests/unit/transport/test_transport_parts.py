@@ -1,0 +1,160 @@
+"""The inbox, the packed agent, line reading, nodes of several modes."""
+
+from __future__ import annotations
+
+import ast
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from oarpy.model.errors import UsageError
+from oarpy.transport.agent import wire
+from oarpy.transport.bundle import agent_arguments, agent_command, agent_program, agent_sources
+from oarpy.transport.combined import CombinedTransport
+from oarpy.transport.fake import FakeTransport
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.messages import AgentError, ChannelLost, Ping, Pong, Ready
+from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    inbox = Inbox()
+    yield inbox
+    inbox.close()
+
+
+def _readable(inbox: Inbox) -> bool:
+    return bool(select.select([inbox], [], [], 0)[0])
+
+
+def test_an_inbox_is_readable_while_something_waits(inbox: Inbox) -> None:
+    assert inbox.drain() == []
+    assert not _readable(inbox)
+    inbox.put("a", [])
+    assert not _readable(inbox)
+    inbox.put("a", [AgentError("1"), AgentError("2")])
+    inbox.put("b", [AgentError("3")])
+    assert _readable(inbox)
+    assert inbox.drain() == [("a", AgentError("1")), ("a", AgentError("2")), ("b", AgentError("3"))]
+    assert not _readable(inbox)
+
+
+def test_an_inbox_takes_from_many_threads_and_keeps_the_order_of_each(inbox: Inbox) -> None:
+    def put(name: str) -> None:
+        for number in range(500):
+            inbox.put(name, [AgentError(str(number))])
+
+    threads = [threading.Thread(target=put, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    arrived = []
+    while len(arrived) < 2000:
+        select.select([inbox], [], [], 5)
+        arrived += inbox.drain()
+    for thread in threads:
+        thread.join()
+    for name in "abcd":
+        assert [report for sender, report in arrived if sender == name] == [AgentError(str(n)) for n in range(500)]
+
+
+def test_a_closed_inbox_drops_what_comes() -> None:
+    inbox = Inbox()
+    inbox.close()
+    inbox.close()
+    inbox.put("a", [AgentError("late")])
+    assert inbox.drain() == []
+
+
+def test_the_agent_uses_the_grammar_and_the_library_of_python_3_9() -> None:
+    for name, source in agent_sources().items():
+        tree = ast.parse(source, name, feature_version=(3, 9))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            else:
+                continue
+            for module in modules:
+                ours = module.startswith("oarpy.transport.agent")
+                assert ours or module.split(".")[0] in sys.stdlib_module_names, (name, module)
+
+
+def test_the_command_survives_a_shell() -> None:
+    node = NodeAddress("n", "/state dir/it's", python="/opt/my python/bin/python3")
+    program = agent_program(node, ChannelConfig())
+    shown = subprocess.run(
+        ["sh", "-c", agent_command(node, program).replace("exec ", "printf '%s\\0' ", 1)],
+        capture_output=True,
+        check=True,
+    )
+    assert shown.stdout.decode().split("\0")[:-1] == agent_arguments(node, program)
+    assert "/state dir/it's" in program.decode()
+
+
+def test_lines_are_put_together_and_long_ones_dropped() -> None:
+    reading, writing = os.pipe()
+    lines = wire.Lines(reading, maximum=10)
+
+    def after(content: bytes) -> list[bytes | None] | None:
+        os.write(writing, content)
+        return lines.read()
+
+    try:
+        assert after(b"ab") == []
+        assert after(b"c\n\nd") == [b"abc", b""]
+        assert after(b"e" * 9) == []
+        assert after(b"\n") == [b"d" + b"e" * 9]
+        assert after(b"f" * 11) == []
+        assert after(b"g" * 11) == []
+        assert after(b"\nh\n") == [None, b"h"]
+    finally:
+        os.close(writing)
+    assert lines.read() is None
+    os.close(reading)
+
+
+def test_nodes_go_to_the_transport_of_their_mode(inbox: Inbox) -> None:
+    local, ssh = FakeTransport(inbox), FakeTransport(inbox)
+    transport = CombinedTransport(inbox, {NodeMode.LOCAL: local, NodeMode.SSH: ssh})
+    transport.connect(NodeAddress("a", "/s", NodeMode.LOCAL))
+    transport.connect(NodeAddress("b", "/s", NodeMode.SSH))
+    assert [type(report) for _, report in inbox.drain()] == [Ready, Ready]
+    assert transport.send("b", Ping("t"))
+    assert ssh.sent == [("b", Ping("t"))]
+    assert local.sent == []
+    assert isinstance(inbox.drain()[0][1], Pong)
+    assert transport.connected("a")
+    transport.disconnect("a")
+    assert not local.connected("a")
+    assert not transport.send("a", Ping("t"))
+    transport.close()
+    assert not transport.connected("b")
+
+
+def test_a_node_that_changes_its_mode_leaves_the_old_channel(inbox: Inbox) -> None:
+    local, ssh = FakeTransport(inbox), FakeTransport(inbox)
+    transport = CombinedTransport(inbox, {NodeMode.LOCAL: local, NodeMode.SSH: ssh})
+    transport.connect(NodeAddress("a", "/s", NodeMode.LOCAL))
+    transport.connect(NodeAddress("a", "/s", NodeMode.SSH))
+    assert not local.connected("a")
+    assert ssh.connected("a")
+
+
+def test_a_mode_without_a_transport_is_a_lost_channel(inbox: Inbox) -> None:
+    transport = CombinedTransport(inbox, {NodeMode.LOCAL: FakeTransport(inbox)})
+    transport.connect(NodeAddress("a", "/s", NodeMode.SSH))
+    assert inbox.drain() == [("a", ChannelLost("node a: mode 'ssh' is not configured"))]
+
+
+def test_transports_with_several_inboxes_are_refused(inbox: Inbox) -> None:
+    other = Inbox()
+    with pytest.raises(UsageError, match="different inboxes"):
+        CombinedTransport(inbox, {NodeMode.LOCAL: FakeTransport(other)})
+    other.close()
