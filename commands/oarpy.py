@@ -35,8 +35,9 @@ def database_upgrade(as_json: Json = False) -> None:
     """Bring the schema and the default admission rules up to date; rules that were changed here are left alone."""
     from oarpy.client import installation
     from oarpy.configuration import load
+    from oarpy.store.database import database_dsn
 
-    done = installation.upgrade(installation.database_dsn(load()))
+    done = installation.upgrade(database_dsn(load()))
     rules = {"added": done.rules.added, "updated": done.rules.updated, "kept": done.rules.kept}
     if as_json:
         write(json_text({"revisions": done.revisions, "rules": rules}))
@@ -50,8 +51,9 @@ def database_check(as_json: Json = False) -> None:
     """Compare the database with what this version needs; exit status 1 when something is wrong."""
     from oarpy.client import installation
     from oarpy.configuration import load
+    from oarpy.store.database import database_dsn
 
-    problems = installation.check(installation.database_dsn(load()))
+    problems = installation.check(database_dsn(load()))
     if as_json:
         write(json_text({"problems": problems}))
     else:
@@ -83,10 +85,10 @@ def database_stop(as_json: Json = False) -> None:
 @database.command("url")
 def database_url(as_json: Json = False) -> None:
     """Print where the database is, for psql and other programs (with its password, if it has one)."""
-    from oarpy.client import installation
     from oarpy.configuration import load
+    from oarpy.store.database import database_dsn
 
-    url = installation.database_dsn(load())
+    url = database_dsn(load())
     write(json_text({"url": url}) if as_json else f"{url}\n")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -10,6 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from oarpy.client.boundary import run
+from oarpy.client.caller import current
 from oarpy.client.job_reports import Question, Report
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import write
@@ -98,7 +98,7 @@ def oarstat(
     whose = None if user is None else parse_user(user)
     if gantt is not None and accounting is not None:
         raise UsageError("--gantt and --accounting exclude each other")
-    chosen = check_format(layout or os.environ.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
+    chosen = check_format(layout or current().environment.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
     view = View(full, state, as_json, arrays is not None, compact, events, properties, chosen)
     if gantt is not None or accounting is not None:
         _show_period(gantt, accounting, whose, as_json=as_json)
@@ -119,9 +119,10 @@ def _question(
     if len(queues) > 1:
         raise UsageError(f"'{queues[1][:60]}' is not a job id", hint="a whole number above 0, or one queue")
     if OWN in jobs:
-        if not os.environ.get("OAR_JOB_ID"):
+        own = current().environment.get("OAR_JOB_ID")
+        if not own:
             raise UsageError("-j without a job id", hint="OAR_JOB_ID is not set, so no job is meant")
-        jobs = [*filter(None, jobs), os.environ["OAR_JOB_ID"]]
+        jobs = [*filter(None, jobs), own]
     if condition is not None:
         checked = parse_condition(condition)
     selection = JobSelection(

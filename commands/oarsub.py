@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from oarpy import __version__
 from oarpy.admission.rules import RefusedByRule
 from oarpy.client import resubmission, submission_report
 from oarpy.client.boundary import run
+from oarpy.client.caller import current
 from oarpy.client.rendering import json_text, write
 from oarpy.client.reservation_answer import Answer, wait_for_answers
 from oarpy.client.session import Session, open_session
@@ -132,7 +132,8 @@ def oarsub(
 
 def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:
     try:
-        return submit(session, options, sys.argv[1:], os.environ)
+        caller = current()
+        return submit(session, options, caller.arguments, caller.environment)
     except RefusedByRule as refusal:
         if verbose:
             write("".join(f"{line}\n" for line in submission_report.trace_lines(refusal.trace.lines())))
@@ -145,7 +146,8 @@ def _rehearse(session: Session, options: Options, *, as_json: bool) -> None:
     from oarpy.client import dry_run_report
     from oarpy.client.dry_run import dry_run
 
-    rehearsed = dry_run(session, options, sys.argv[1:], os.environ)
+    caller = current()
+    rehearsed = dry_run(session, options, caller.arguments, caller.environment)
     write(json_text(dry_run_report.record(rehearsed)) if as_json else dry_run_report.text(rehearsed))
     if rehearsed.refused:
         raise typer.Exit(AdmissionRefused.exit_status)

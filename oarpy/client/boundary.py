@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 import typer
+from typer._click.core import Command
 from typer._click.exceptions import NoArgsIsHelpError
 
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
@@ -29,7 +32,7 @@ def run(app: typer.Typer, name: str) -> NoReturn:
 
 def execute(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
     """Run ``app`` on ``arguments`` and return the exit status, after one line on standard error if it failed."""
-    command = typer.main.get_command(app)
+    command = parser(app)
     try:
         # without standalone_mode typer hands back the status of typer.Exit, and errors as they are
         status = command.main(args=list(arguments), prog_name=name, standalone_mode=False)
@@ -51,6 +54,12 @@ def execute(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
             raise
         message, status = _unexpected(error)
         return _report(name, message, status)
+
+
+@functools.cache
+def parser(app: typer.Typer) -> Command:
+    """Return what parses the arguments of ``app``, made once for the life of the process."""
+    return typer.main.get_command(app)
 
 
 def _report(name: str, message: str, status: int) -> int:
@@ -103,5 +112,6 @@ def _status(stop: BrokenPipeError | SystemExit) -> int:
 
 def _reader_left() -> int:
     # what is still buffered goes nowhere, or the interpreter would complain when it flushes at exit
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1

@@ -35,14 +35,6 @@ class Upgrade:
     rules: LoadedRules
 
 
-def database_dsn(configuration: Configuration) -> str:
-    """Where the database is: the configured URL, or the running embedded server.
-
-    Raises :class:`oarpy.model.errors.Unreachable` when the embedded server does not run.
-    """
-    return configuration.database.url or embedded.dsn(configuration.database.directory)
-
-
 def start_database(configuration: Configuration) -> str:
     """Start the embedded server and return its DSN."""
     return embedded.start(_own_directory(configuration))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oarpy.client.caller import current
 from oarpy.model.errors import Unreachable
 from oarpy.model.states import JobState
 from oarpy.store.database import Connection
@@ -34,22 +35,29 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
     deadline = time.monotonic() + timeout
     connection.execute("LISTEN oarpy_events")
     try:
-        while True:
-            rows = reservation_answers(connection, job_ids)
-            answers = [answer for row in rows if (answer := _answer(row)) is not None]
-            left = deadline - time.monotonic()
-            if len(answers) == len(rows):
-                return answers
-            if not left > 0:
-                waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
-                raise Unreachable(
-                    f"no server has answered reservation {waiting} within {timeout:g} s",
-                    hint="the job stays: oarstat -j tells, oardel gives it up",
-                )
-            for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
-                pass
+        with current().waiting():
+            return _wait(connection, job_ids, deadline, timeout)
     finally:
         connection.execute("UNLISTEN oarpy_events")
+
+
+def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeout: float) -> list[Answer]:
+    caller = current()
+    while True:
+        rows = reservation_answers(connection, job_ids)
+        answers = [answer for row in rows if (answer := _answer(row)) is not None]
+        left = deadline - time.monotonic()
+        if len(answers) == len(rows):
+            return answers
+        if not left > 0:
+            waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
+            raise Unreachable(
+                f"no server has answered reservation {waiting} within {timeout:g} s",
+                hint="the job stays: oarstat -j tells, oardel gives it up",
+            )
+        caller.require_presence()
+        for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+            pass
 
 
 def _answer(row: ReservationRow) -> Answer | None:

@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from oarpy.admission.rule_comparison import Difference, compare
 from oarpy.admission.rules import Rule, check_syntax
 from oarpy.admission.submission import Submission
+from oarpy.client.caller import current
 from oarpy.client.rendering import JsonValue
 from oarpy.client.rules import DEFAULT_PRIORITY, as_rule, check_name, find
 from oarpy.client.session import Session
@@ -20,6 +20,8 @@ from oarpy.model.errors import UsageError
 from oarpy.store import rules as store
 
 MOST_SUBMISSIONS = 10_000
+_LARGEST_FILE = 16_000_000
+"""Bytes of a file of submissions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,10 @@ def recent(session: Session, count: int) -> list[Specimen]:
 def from_file(session: Session, path: str) -> list[Specimen]:
     """Read submissions from a TOML file: its keys are those of one, or ``[[submission]]`` tables hold several."""
     try:
-        table: Mapping[str, object] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        data = current().read_file(path, _LARGEST_FILE, plain=False)
+        if len(data) > _LARGEST_FILE:
+            raise UsageError(f"submission file '{path}' is larger than {_LARGEST_FILE} bytes", hint="split it")
+        table: Mapping[str, object] = tomllib.loads(data.decode())
     except OSError as error:
         raise UsageError(f"submission file '{path}' cannot be read: {error.strerror}", hint="check its name") from None
     except ValueError as error:

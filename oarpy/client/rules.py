@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import shlex
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 from oarpy.admission.rules import Rule, check_syntax
+from oarpy.client.caller import current
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.store import rules as store
@@ -90,37 +85,34 @@ def delete(session: Session, name: str) -> None:
 
 def read_text(path: str) -> str:
     """Return the text of a rule file (``-`` is standard input); raise :class:`UsageError` when it is none."""
+    caller = current()
     try:
-        data = sys.stdin.buffer.read(_LONGEST_TEXT + 1) if path == "-" else _read_file(path)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"rule file '{path[:200]}' cannot be read: {reason}", hint="check its name") from None
+        standard_input = path == "-"
+        data = (
+            caller.read_input(_LONGEST_TEXT) if standard_input else caller.read_file(path, _LONGEST_TEXT, plain=False)
+        )
+    except OSError as error:
+        raise UsageError(f"rule file '{path[:200]}' cannot be read: {error.strerror}", hint="check its name") from None
+    return _decoded(path, data)
+
+
+def _decoded(name: str, data: bytes) -> str:
     if len(data) > _LONGEST_TEXT:
-        raise UsageError(f"rule file '{path}' is larger than {_LONGEST_TEXT} bytes", hint="a rule is a short text")
+        raise UsageError(f"rule file '{name}' is larger than {_LONGEST_TEXT} bytes", hint="a rule is a short text")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise UsageError(f"rule file '{path}' is not UTF-8", hint="save it as UTF-8") from None
-
-
-def _read_file(path: str) -> bytes:
-    with Path(path).open("rb") as file:
-        return file.read(_LONGEST_TEXT + 1)
+        raise UsageError(f"rule file '{name}' is not UTF-8", hint="save it as UTF-8") from None
 
 
 def edit_text(name: str, text: str) -> str:
     """Let the user change ``text`` in ``$VISUAL``, ``$EDITOR`` or vi; return what was saved."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with tempfile.TemporaryDirectory(prefix="oaradmissionrules-") as folder:
-        path = Path(folder) / f"{name}.py"
-        path.write_text(text, encoding="utf-8")
-        try:
-            status = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
-        except (OSError, ValueError) as error:
-            raise OarpyError(f"editor '{editor}' cannot be started: {error}", hint="set EDITOR or use --file") from None
-        if status:
-            raise OarpyError(f"editor '{editor}' ended with status {status}", hint="nothing is changed")
-        return read_text(str(path))
+    from oarpy.frontend.editor import EditorFailed
+
+    try:
+        return _decoded(f"{name}.py", current().edit(f"{name}.py", text))
+    except EditorFailed as error:
+        raise OarpyError(str(error), hint=error.hint) from None
 
 
 def check_name(name: str) -> None:

@@ -1,17 +1,17 @@
-"""Who runs this command and what it talks to: one connection, the configuration, the identity the kernel gives."""
+"""On whose behalf a command acts and what it talks to: identity (the kernel's word), connection, configuration."""
 
 from __future__ import annotations
 
-import os
 import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from oarpy.configuration import Configuration, load
+from oarpy.client.caller import current
+from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed
-from oarpy.store.database import Connection, connect, reachable
+from oarpy.store.database import Connection, reachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,12 @@ def open_session(command_name: str) -> Iterator[Session]:
 
     Raises :class:`oarpy.model.errors.Unreachable` when nothing answers, also when the connection breaks inside.
     """
-    configuration = load()
-    uid = os.getuid()
+    caller = current()
+    configuration = caller.configuration()
+    uid = caller.uid
     user = user_name(uid)
-    with reachable(), connect(_dsn(configuration), command_name, timeout=configuration.database.connect_timeout) as it:
-        yield Session(it, configuration, user, uid, _is_admin(configuration, user, uid))
+    with reachable(), caller.database(configuration, command_name) as connection:
+        yield Session(connection, configuration, user, uid, _is_admin(configuration, user, uid))
 
 
 def user_name(uid: int) -> str:
@@ -56,14 +57,6 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         raise NotAllowed(f"user id {uid} has no account on this machine", hint="ask an admin to add it") from None
-
-
-def _dsn(configuration: Configuration) -> str:
-    if configuration.database.url:
-        return configuration.database.url
-    from oarpy.store.embedded import dsn
-
-    return dsn(Path(configuration.database.directory).expanduser())
 
 
 def _is_admin(configuration: Configuration, user: str, uid: int) -> bool:

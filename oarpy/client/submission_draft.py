@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from datetime import datetime
 
 from oarpy import configuration as settings
 from oarpy.admission.submission import Submission
+from oarpy.client.caller import current
 from oarpy.client.submission_options import Options, as_typed, merge, read_array_parameters, read_script
 from oarpy.client.submission_site import unix_groups
 from oarpy.client.submission_values import check_text, check_values, read_number, read_reservation
@@ -85,7 +85,7 @@ def _directory(options: Options) -> str:
     if options.directory is not None:
         return options.directory
     try:
-        return os.getcwd()
+        return current().directory()
     except OSError as error:
         raise UsageError(f"the current directory is gone: {error.strerror}", hint="cd elsewhere or use -d") from None
 

@@ -7,11 +7,11 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
+from oarpy.client.caller import current
 from oarpy.model.errors import UsageError
 
-_LARGEST_SCRIPT = 16_000_000
+LARGEST_SCRIPT = 16_000_000
 """Bytes of a script that is scanned."""
 
 
@@ -135,7 +135,7 @@ def merge(typed: Options, script: Options) -> tuple[Options, list[str]]:
 def read_array_parameters(path: str) -> tuple[str, ...]:
     """Return one argument line for each member: comments and blank lines left out, ``""`` is a member without any."""
     parameters = []
-    for line in _read_lines(Path(path)):
+    for line in _read_lines(path):
         text = _without_comment(line).strip()
         if text:
             parameters.append("" if text in ('""', "''") else text)
@@ -149,26 +149,27 @@ def as_typed(arguments: Iterable[str], script_lines: Iterable[str]) -> str:
     return "; ".join([shlex.join(["oarsub", *arguments]), *script_lines])
 
 
-def _script_path(command: str) -> Path:
+def _script_path(command: str) -> str:
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise UsageError(f"command '{command[:80]}' cannot be split: {error}", hint="-S SCRIPT [ARGUMENT...]") from None
     if not words or "\0" in words[0]:
         raise UsageError("-S without a script", hint="oarsub -S ./script.sh")
-    return Path(words[0])
+    return words[0]
 
 
-def _read_lines(path: Path) -> list[str]:
+def _read_lines(path: str) -> list[str]:
     try:
-        if not path.is_file():
-            raise UsageError(f"file '{path}' does not exist or is no plain file", hint="check its name")
-        if path.stat().st_size > _LARGEST_SCRIPT:
-            raise UsageError(f"file '{path}' is larger than {_LARGEST_SCRIPT} bytes", hint="-S takes a script")
-        return path.read_text(encoding="utf-8", errors="surrogateescape").removesuffix("\n").split("\n")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"file '{path}' cannot be read: {reason}", hint="check its name and rights") from None
+        data = current().read_file(path, LARGEST_SCRIPT)
+    except FileNotFoundError:
+        raise UsageError(f"file '{path}' does not exist or is no plain file", hint="check its name") from None
+    except OSError as error:
+        raise UsageError(f"file '{path}' cannot be read: {error.strerror}", hint="check its name and rights") from None
+    if len(data) > LARGEST_SCRIPT:
+        raise UsageError(f"file '{path}' is larger than {LARGEST_SCRIPT} bytes", hint="-S takes a script")
+    text = data.decode("utf-8", errors="surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n").split("\n")
 
 
 def _option(line: str, where: str) -> tuple[str, str]:

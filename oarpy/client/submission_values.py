@@ -7,6 +7,7 @@ import re
 from datetime import datetime, timedelta
 
 from oarpy.admission.submission import Submission
+from oarpy.client.caller import current
 from oarpy.model.errors import UsageError
 
 LONGEST_COMMAND = 131_071
@@ -78,7 +79,7 @@ def check_directory(path: str) -> None:
         raise UsageError("working directory with unprintable characters", hint="rename it")
     if not os.path.isabs(path):
         raise UsageError(f"working directory '{_short(path)}' is not absolute", hint="begin it with /")
-    if not os.path.isdir(path):
+    if not current().has_directory(path):
         raise UsageError(f"working directory '{_short(path)}' does not exist", hint="create it first")
 
 

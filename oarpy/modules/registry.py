@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotFound
 from oarpy.modules.logging import configure_logging
 from oarpy.modules.module import Loop, Module
 from oarpy.modules.parent import die_with_supervisor
+from oarpy.store.database import database_dsn
 
 
 def _automaton(configuration: Configuration) -> Module:
@@ -57,15 +57,6 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
     "accounting": _accounting,
 }
 """Each module imports only what it needs, so that each process stays small."""
-
-
-def database_dsn(configuration: Configuration) -> str:
-    """Return where the database is: the configured URL, or the embedded server of the configured folder."""
-    if configuration.database.url:
-        return configuration.database.url
-    from oarpy.store import embedded
-
-    return embedded.dsn(Path(configuration.database.directory).expanduser())
 
 
 def run(name: str, configuration: Configuration, *, once: bool) -> int:

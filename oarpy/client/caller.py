@@ -1,0 +1,135 @@
+"""Who calls and from where: this very process, or one at the other end of the gateway.
+
+Whatever depends on the caller (identity, directory, environment, files, terminal) is asked of :func:`current`, so that
+the same code of a command runs in both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Protocol
+
+from oarpy.configuration import Configuration, load
+from oarpy.frontend import local_files
+from oarpy.store.database import Connection, connect, database_dsn
+
+
+class Caller(Protocol):
+    """The caller of one command."""
+
+    @property
+    def uid(self) -> int:
+        """The user id that the kernel vouches for."""
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """The arguments as typed."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The caller's environment, or the part of it that the command uses. It says nothing about who calls."""
+
+    def directory(self) -> str:
+        """Return the current directory; raise :class:`OSError` when it is gone."""
+
+    def has_directory(self, path: str) -> bool:
+        """Tell whether the caller sees a directory there."""
+
+    def read_file(self, path: str, largest: int, *, plain: bool = True) -> bytes:
+        """Return at most ``largest`` + 1 bytes of a file that the caller may read; raise :class:`OSError`."""
+
+    def read_input(self, largest: int) -> bytes:
+        """Return at most ``largest`` + 1 bytes of the caller's standard input."""
+
+    def edit(self, name: str, text: str) -> bytes:
+        """Let the user change a text; raise :class:`oarpy.frontend.editor.EditorFailed`."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Inside the block the command waits for something that may take long."""
+
+    def require_presence(self) -> None:
+        """Raise :class:`BrokenPipeError` when nobody waits for the outcome any more."""
+
+    def configuration(self) -> Configuration:
+        """Return the settings that hold for this caller."""
+
+    def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
+        """Return a connection for a command called ``name``."""
+
+
+class ProcessCaller:
+    """The user of this process, which connects to the database itself."""
+
+    @property
+    def uid(self) -> int:
+        """The real user id of the process."""
+        return os.getuid()
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """The arguments of the process."""
+        return sys.argv[1:]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of the process."""
+        return os.environ
+
+    def directory(self) -> str:
+        """Return the current directory of the process."""
+        return os.getcwd()
+
+    def has_directory(self, path: str) -> bool:
+        """Look in the file system."""
+        return os.path.isdir(path)
+
+    def read_file(self, path: str, largest: int, *, plain: bool = True) -> bytes:
+        """Read the file."""
+        return local_files.read_file(path, largest, plain=plain)
+
+    def read_input(self, largest: int) -> bytes:
+        """Read standard input."""
+        return local_files.read_input(largest)
+
+    def edit(self, name: str, text: str) -> bytes:
+        """Start the editor."""
+        from oarpy.frontend.editor import edit
+
+        return edit(name, text, os.environ)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Nobody else is held up by it."""
+        return nullcontext()
+
+    def require_presence(self) -> None:
+        """The caller is this process, and here."""
+
+    def configuration(self) -> Configuration:
+        """Read the configuration."""
+        return load()
+
+    def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
+        """Connect; raise :class:`oarpy.model.errors.Unreachable`."""
+        return connect(database_dsn(configuration), name, timeout=configuration.database.connect_timeout)
+
+
+_PRESENT: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def current() -> Caller:
+    """Return who calls."""
+    return _PRESENT.get() or ProcessCaller()
+
+
+@contextmanager
+def acting_for(caller: Caller) -> Iterator[None]:
+    """Inside the block :func:`current` is ``caller``."""
+    token = _PRESENT.set(caller)
+    try:
+        yield
+    finally:
+        _PRESENT.reset(token)

@@ -1,0 +1,108 @@
+"""What travels between a command's process and the gateway: frames of a kind, a length and so many bytes.
+
+``MESSAGE`` is a JSON object; ``OUTPUT`` and ``ERRORS`` are bytes for standard output and standard error; ``CONTENT`` is
+what a file holds. The caller begins with one message, the request, and from then on answers what it is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+VERSION = 1
+"""Of the messages; a request names it, and the gateway refuses another one."""
+
+MESSAGE, OUTPUT, ERRORS, CONTENT = 1, 2, 3, 4
+
+LARGEST_REQUEST = 16 * 2**20
+"""Bytes: the kernel passes at most 2 MiB of arguments and environment to a program, JSON may need six times that."""
+
+LARGEST_FRAME = 16 * 2**20
+
+HEADER = struct.Struct(">BI")
+
+_CHUNK = 2**16
+
+
+class Malformed(Exception):
+    """The other side sent what is no frame, or not the one that was due."""
+
+
+class Gone(Exception):
+    """The other side closed the connection, or did not take or send a byte in time."""
+
+
+def pack(kind: int, payload: bytes) -> bytes:
+    """Return a frame."""
+    return HEADER.pack(kind, len(payload)) + payload
+
+
+def pack_message(message: Mapping[str, object]) -> bytes:
+    """Return the frame of a JSON object; bytes that are not UTF-8 travel as the surrogates Python makes of them."""
+    return pack(MESSAGE, json.dumps(message).encode("ascii"))
+
+
+def read_header(data: bytes, largest: int) -> tuple[int, int]:
+    """Return kind and length; raise :class:`Malformed` for an unknown kind or more than ``largest`` bytes."""
+    kind, length = HEADER.unpack(data)
+    if not MESSAGE <= kind <= CONTENT:
+        raise Malformed(f"frame of unknown kind {kind}")
+    if length > largest:
+        raise Malformed(f"frame of {length} bytes, at most {largest}")
+    return kind, length
+
+
+def read_message(payload: bytes) -> dict[str, object]:
+    """Return the JSON object of a ``MESSAGE``; raise :class:`Malformed` when it is none."""
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Malformed("no JSON object")
+    return value
+
+
+class Channel:
+    """Whole frames over a connected socket, whose timeout is the patience with the other side."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._waiting = bytearray()
+
+    def send(self, kind: int, payload: bytes) -> None:
+        """Send a frame. Raises :class:`Gone`."""
+        self._send(pack(kind, payload))
+
+    def send_message(self, message: Mapping[str, object]) -> None:
+        """Send a JSON object. Raises :class:`Gone`."""
+        self._send(pack_message(message))
+
+    def receive(self, largest: int = LARGEST_FRAME) -> tuple[int, bytes]:
+        """Return kind and payload of the next frame. Raises :class:`Malformed` and :class:`Gone`."""
+        kind, length = read_header(self._take(HEADER.size), largest)
+        return kind, self._take(length)
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise Gone(str(error)) from None
+
+    def _take(self, count: int) -> bytes:
+        while len(self._waiting) < count:
+            try:
+                data = self._socket.recv(max(_CHUNK, count - len(self._waiting)))
+            except OSError as error:
+                raise Gone(str(error)) from None
+            if not data:
+                raise Gone("the connection was closed")
+            self._waiting += data
+        taken = bytes(self._waiting[:count])
+        del self._waiting[:count]
+        return taken

@@ -1,0 +1,26 @@
+"""Reading what the caller may read, in the caller's own process and with the caller's rights."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+
+def read_file(path: str, largest: int, *, plain: bool) -> bytes:
+    """Return at most ``largest`` + 1 bytes of a file, so that one that is too large can be told.
+
+    Raises :class:`OSError`: ``FileNotFoundError`` also for what is no plain file, if ``plain`` is asked for.
+    """
+    if plain and not os.path.isfile(path):
+        raise FileNotFoundError(errno.ENOENT, "does not exist or is no plain file", path)
+    try:
+        with open(path, "rb") as file:
+            return file.read(largest + 1)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), path) from None
+
+
+def read_input(largest: int) -> bytes:
+    """Return at most ``largest`` + 1 bytes of standard input."""
+    return sys.stdin.buffer.read(largest + 1)
