@@ -19,12 +19,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.results import save
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import JobSpec
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import ChannelLost, Ended, Forget, Ready, Refused, Start
+from oarpy.transport.messages import ChannelLost, Ended, Forget, Ready, Refused, Report, Start
 from oarpy.transport.node import ChannelConfig, NodeAddress
+
+from .results import save
 
 _SHELL = "/bin/sh"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -58,7 +59,7 @@ class Node:
         self.pid = next(report for report in self._reports() if isinstance(report, Ready)).pid
         self.wakeups = 0
 
-    def _reports(self) -> list[object]:
+    def _reports(self) -> list[Report]:
         select.select([self._inbox], [], [])
         reports = [report for _, report in self._inbox.drain()]
         for report in reports:

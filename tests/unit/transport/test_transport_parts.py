@@ -18,7 +18,7 @@ from oarpy.transport.bundle import agent_arguments, agent_command, agent_program
 from oarpy.transport.combined import CombinedTransport
 from oarpy.transport.fake import FakeTransport
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.messages import AgentError, ChannelLost, Ping, Pong, Ready
+from oarpy.transport.messages import AgentError, ChannelLost, Ping, Pong, Ready, Report
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 
 
@@ -53,7 +53,7 @@ def test_an_inbox_takes_from_many_threads_and_keeps_the_order_of_each(inbox: Inb
     threads = [threading.Thread(target=put, args=(name,)) for name in "abcd"]
     for thread in threads:
         thread.start()
-    arrived = []
+    arrived: list[tuple[str, Report]] = []
     while len(arrived) < 2000:
         select.select([inbox], [], [], 5)
         arrived += inbox.drain()
