@@ -44,8 +44,8 @@ check: $(VENV)/.installed-dev ## style, types, import contracts, lengths: no dat
 bench: $(VENV)/.installed-dev ## measure; tables on standard output, JSON in benchmarks/results/
 	@mkdir -p $(RESULTS)
 	$(foreach name,$(BENCHMARKS),
-	echo '$$ python -m benchmarks.$(name) $(BENCHMARK_OPTIONS_$(name))'
-	$(BIN)/python -m benchmarks.$(name) $(BENCHMARK_OPTIONS_$(name)) </dev/null
+	echo '$$ oarpy bench $(name) $(BENCHMARK_OPTIONS_$(name))'
+	$(BIN)/oarpy bench $(name) $(BENCHMARK_OPTIONS_$(name)) </dev/null
 	)
 
 .PHONY: docs

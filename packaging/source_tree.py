@@ -1,8 +1,8 @@
 """Lay out the checkout as it is installed: ``python packaging/source_tree.py FOLDER``.
 
-``commands/``, ``migrations/`` and ``admission_rules/`` are installed inside ``oarpy``. Tools that read source files
+``commands/``, ``migrations/`` and others are installed inside ``oarpy``. Tools that read source files
 (the type checker, the import contracts) cannot follow the mapping of an editable install, so they read this tree of
-links instead. Tests and benchmarks lie beside ``oarpy`` in it.
+links instead. The tests lie beside ``oarpy`` in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDE = ("tests", "benchmarks")
+BESIDE = ("tests",)
 
 
 def package_directories(root: Path = ROOT) -> dict[str, str]:

@@ -12,8 +12,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SCRIPTS = sorted(PROJECT["project"]["scripts"])
 PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
 FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
-NOT_INSTALLED = {"ruff.toml"}
-"""Files of package folders that only the checkout needs."""
+NOT_INSTALLED = ("ruff.toml", "benchmarks/results/")
+"""What package folders have for the checkout alone."""
 
 
 def expected_files() -> set[str]:
@@ -24,7 +24,8 @@ def expected_files() -> set[str]:
         for path in (ROOT / folder).rglob("*"):
             inside = path.relative_to(ROOT / folder)
             cache = any(part.startswith((".", "__pycache__")) for part in inside.parts)
-            if path.is_file() and not cache and path.name not in NOT_INSTALLED:
+            wanted = not any(word in str(path.relative_to(ROOT)) for word in NOT_INSTALLED)
+            if path.is_file() and not cache and wanted:
                 found.add(f"{place}/{inside}")
     return found
 
