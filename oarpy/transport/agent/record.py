@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _MAXIMUM = 1 << 20
 
+MAXIMUM_JOB = (1 << 47) - 1
+MAXIMUM_ATTEMPT = (1 << 16) - 1
+
 CLAIMED = "claimed"
 RUNNING = "running"
 SUSPENDED = "suspended"

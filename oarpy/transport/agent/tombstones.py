@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
+from bisect import bisect_left, insort
+
+from oarpy.transport.agent.record import MAXIMUM_ATTEMPT, MAXIMUM_JOB, parse_key
 
 DAY = 86400
 
@@ -14,7 +18,8 @@ class Tombstones:
     def __init__(self, directory: str, keep_days: int) -> None:
         self._directory = directory
         self._keep_days = keep_days
-        self._keys: dict[str, set[str]] = {}
+        # Sorted numbers, 8 bytes each: keys come nearly in order, so that most are put at the end.
+        self._keys: dict[str, array[int]] = {}
         self._read: dict[str, int] = {}
 
     def add(self, keys: list[str]) -> None:
@@ -28,7 +33,8 @@ class Tombstones:
             os.close(fd)
 
     def __contains__(self, key: str) -> bool:
-        return any(key in keys for keys in self._keys.values())
+        number = _number(key)
+        return number is not None and any(_has(keys, number) for keys in self._keys.values())
 
     def prune(self) -> None:
         """Drop the days that are older than what is kept."""
@@ -57,4 +63,20 @@ class Tombstones:
         self._read[name] = offset + complete
         lines = text[:complete].decode("ascii", "replace").split("\n")
         # Only lines closed by ';' are whole: a torn one may look like the key of another job.
-        self._keys.setdefault(name, set()).update(line[:-1] for line in lines if line.endswith(";"))
+        keys = self._keys.setdefault(name, array("Q"))
+        for number in [_number(line[:-1]) for line in lines if line.endswith(";")]:
+            if number is not None and not _has(keys, number):
+                insort(keys, number)
+
+
+def _number(key: str) -> int | None:
+    """A key as one number of 64 bits."""
+    pair = parse_key(key)
+    if pair is None or pair[0] > MAXIMUM_JOB or pair[1] > MAXIMUM_ATTEMPT:
+        return None
+    return pair[0] << 16 | pair[1]
+
+
+def _has(keys: array[int], number: int) -> bool:
+    place = bisect_left(keys, number)
+    return place < len(keys) and keys[place] == number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from oarpy.transport.agent.record import key_of
+from oarpy.transport.agent.record import MAXIMUM_ATTEMPT, MAXIMUM_JOB, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,13 +78,21 @@ def integer(value: Any, least: int = 0, most: int = _BIG) -> bool:
     return type(value) is int and least <= value <= most
 
 
+def _job(value: object) -> bool:
+    return integer(value, 0, MAXIMUM_JOB)
+
+
+def _attempt(value: object) -> bool:
+    return integer(value, 0, MAXIMUM_ATTEMPT)
+
+
 def read_keys(message: dict[str, Any]) -> list[str]:
     """The records' names of the [job, attempt] pairs of a message, each once."""
     jobs = message.get("jobs")
     if not isinstance(jobs, list):
         raise BadMessage(f"{message['type']}: 'jobs' is not a list")
     for pair in jobs:
-        if not isinstance(pair, list) or len(pair) != 2 or not integer(pair[0]) or not integer(pair[1]):
+        if not isinstance(pair, list) or len(pair) != 2 or not _job(pair[0]) or not _attempt(pair[1]):
             raise BadMessage(f"{message['type']}: 'jobs' must hold [job, attempt] pairs")
     return list(dict.fromkeys(key_of(job, attempt) for job, attempt in jobs))
 
@@ -118,8 +126,8 @@ def _flag(value: object) -> bool:
 
 
 _FIELDS = {
-    "job": integer,
-    "attempt": integer,
+    "job": _job,
+    "attempt": _attempt,
     "user": _text,
     "command": _text,
     "shell": _text,

@@ -132,6 +132,16 @@ def test_a_torn_tombstone_is_not_taken_for_another(state: StateDir) -> None:
     assert [key in tombstones for key in ("1.1", "1.3", "12.", "12.1", "12.1.3")] == [True, True, False, False, False]
 
 
+def test_tombstones_out_of_order_are_found(state: StateDir) -> None:
+    tombstones = Tombstones(state.forgotten, 3)
+    keys = [f"{job}.{attempt}" for job in (5, 1, 9, 3, 140737488355327) for attempt in (2, 1, 65535)]
+    for key in keys:
+        tombstones.add([key, key])
+        tombstones.refresh()
+    assert all(key in tombstones for key in keys)
+    assert not any(key in tombstones for key in ("2.1", "5.3", "140737488355328.1", "1.65536", "x"))
+
+
 def test_old_tombstones_are_dropped(state: StateDir) -> None:
     today = int(time.time()) // DAY
     for age in (0, 3, 4, 400):
