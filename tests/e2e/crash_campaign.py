@@ -1,7 +1,8 @@
 """Jobs run while everything of the server side is killed with SIGKILL, again and again; then the books are checked.
 
-``python tests/e2e/crash_campaign.py --rounds 3`` runs it by hand and prints a table of what was killed and what came
-of it. The same campaign, one round, is a test.
+``python tests/e2e/crash_campaign.py --rounds 3`` runs it by hand and prints what was killed and what came of it. A
+smaller round is a test. A round takes as long as its kills: after each one the next waits until what it is to kill is
+there again, and what died often is started again ever more slowly.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +30,8 @@ MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "ac
 TARGETS = (*MODULES, "supervisor", "agent", "database")
 NODES, CORES = 6, 2
 DEADLINE = 240.0
+LEAST_AMID = 0.7
+"""Share of the kills that must strike while jobs run, or the campaign proves too little."""
 
 # What a job does: says on which resources it begins, works, leaves its mark once, says that it ends.
 JOB = (
@@ -47,29 +51,57 @@ class Campaign:
     jobs: int = 200
     kills: int = 5
     killed: Counter[str] = field(default_factory=Counter)
+    amid: int = 0
+    """How many kills struck while processes of jobs ran."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each phase took."""
 
     def run(self) -> list[str]:
         """Run the round; return what is wrong with the books at the end (nothing, if all is well)."""
+        began = time.monotonic()
         chance = random.Random(self.seed)
         self.sandbox.create()
         self.sandbox.start()
         pattern = f"/host=n[1-{NODES}]/cpu={{1}}/core={{{CORES}}}"
         self.sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
-        self._submit(chance, self.jobs // 2)
+        mark = f"OARPY_JOB={self._instance()}/".encode()
+        began = self._note("set-up", began)
         plan = [target for target in TARGETS for _ in range(self.kills)]
         chance.shuffle(plan)
-        half = len(plan) // 2
+        # Some wait from the beginning; the others arrive between the kills, so that each finds jobs in all states.
+        left = self.jobs - self._submit(chance, self.jobs // 4)
         for number, target in enumerate(plan):
-            if number == half:
-                self._submit(chance, self.jobs - self.jobs // 2)
-            self._strike(target)
+            left -= self._submit(chance, -(-left // (len(plan) - number)))
+            self._strike(target, chance, mark)
             time.sleep(chance.uniform(0.1, 0.9))
+        began = self._note("kills", began)
         self._revive()
         self._wait_for_ends()
-        return [*self._books(), *self._marks(), *self._leftovers()]
+        wrong = [*self._books(), *self._marks(), *self._processes(mark, "a job")]
+        began = self._note("last jobs", began)
+        self.sandbox.stop()
+        home = str(self.sandbox.directory).encode()
+        until = time.monotonic() + 30
+        while (survivors := self._processes(home, "the cluster")) and time.monotonic() < until:
+            time.sleep(0.1)
+        self._note("stop", began)
+        if self.amid < sum(self.killed.values()) * LEAST_AMID:
+            survivors.append(f"only {self.amid} of {sum(self.killed.values())} kills struck while jobs ran")
+        return wrong + survivors
 
-    def _submit(self, chance: random.Random, count: int) -> None:
-        """Submit arrays of ten: each with a size of its own, each member with a duration of its own."""
+    def _note(self, phase: str, began: float) -> float:
+        now = time.monotonic()
+        self.seconds[phase] = now - began
+        return now
+
+    def _instance(self) -> str:
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+            row = connection.execute("SELECT instance FROM site").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def _submit(self, chance: random.Random, count: int) -> int:
+        """Submit arrays of ten at most: each with a size of its own, each member with a duration of its own."""
         for number in range(0, count, 10):
             durations = [f"{chance.uniform(0.1, 2):.2f}" for _ in range(min(10, count - number))]
             file = self.sandbox.directory / "work" / f"durations-{time.monotonic_ns()}"
@@ -78,6 +110,7 @@ class Campaign:
             self._until_done(
                 "oarsub", "-l", f"{size},walltime=0:5:0", "--array-param-file", str(file), f"sh -c '{JOB}'"
             )
+        return count
 
     def _until_done(self, *arguments: str) -> None:
         """Run a command, again while the database is away (exit status 6)."""
@@ -87,7 +120,7 @@ class Campaign:
                 raise OarpyError(f"{arguments[0]} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
             time.sleep(0.2)
 
-    def _strike(self, target: str) -> None:
+    def _strike(self, target: str, chance: random.Random, mark: bytes) -> None:
         """Kill one process of the kind; wait, within reason, until there is one."""
         until = time.monotonic() + 30
         while not (pids := self._pids(target)):
@@ -95,7 +128,9 @@ class Campaign:
             if time.monotonic() > until:
                 raise OarpyError(f"no {target} came up again within 30 s")
             time.sleep(0.02)
-        os.kill(pids[0], signal.SIGKILL)
+        self.amid += bool(self._processes(mark, "a job"))
+        with suppress(ProcessLookupError):
+            os.kill(chance.choice(pids), signal.SIGKILL)
         self.killed[target] += 1
         if target == "supervisor" and self.sandbox.server is not None:
             self.sandbox.server.wait()
@@ -116,7 +151,7 @@ class Campaign:
             return _postmaster(self.sandbox.directory / "postgresql")
         modules = {_arguments(pid)[-1]: pid for pid in _children(server.pid) if "oarpy.modules" in _arguments(pid)}
         if target == "agent":
-            return _children(modules["launcher"])[:1] if "launcher" in modules else []
+            return _children(modules["launcher"]) if "launcher" in modules else []
         return [modules[target]] if target in modules else []
 
     def _wait_for_ends(self) -> None:
@@ -159,13 +194,10 @@ class Campaign:
         wrong += [f"mark of an unknown job {job}" for job in effects.keys() - jobs]
         return wrong + _crowding((work / "occupancy").read_text())
 
-    def _leftovers(self) -> list[str]:
-        """Processes of jobs of this installation which are still there."""
-        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
-            row = connection.execute("SELECT instance FROM site").fetchone()
-        assert row is not None
-        mark = f"OARPY_JOB={row[0]}/".encode()
-        return [f"process {pid} of a job is left: {_arguments(pid)}" for pid in _all_pids() if mark in _environ(pid)]
+    @staticmethod
+    def _processes(mark: bytes, whose: str) -> list[str]:
+        """Processes, named for a complaint, with ``mark`` in their environment."""
+        return [f"process {pid} of {whose} is left: {_arguments(pid)}" for pid in _all_pids() if mark in _environ(pid)]
 
 
 _QUESTIONS = {
@@ -174,6 +206,7 @@ _QUESTIONS = {
     "jobs that entered a state more than once": """
         SELECT job_id, state, count(*) FROM job_state_logs GROUP BY 1, 2 HAVING count(*) > 1
             AND state IN ('Launching', 'Running', 'Finishing', 'Terminated', 'Error')""",
+    "jobs that were launched more or less than once": "SELECT job_id, attempt FROM jobs WHERE attempt <> 1",
     "jobs that never ran": """
         SELECT job_id FROM jobs j WHERE NOT EXISTS
             (SELECT FROM job_state_logs l WHERE l.job_id = j.job_id AND l.state = 'Running')""",
@@ -253,11 +286,11 @@ def _environ(pid: int) -> bytes:
         return b""
 
 
-def run_round(directory: Path, seed: int, jobs: int, kills: int) -> tuple[Counter[str], list[str]]:
-    """Run one round in ``directory``; return what was killed how often, and what is wrong."""
+def run_round(directory: Path, seed: int, jobs: int, kills: int) -> tuple[Campaign, list[str]]:
+    """Run one round in ``directory``; return the campaign with its counts, and what is wrong."""
     campaign = Campaign(Sandbox(directory, {"nodes": {"lost_timeout": 60.0}}), seed, jobs, kills)
     try:
-        return campaign.killed, campaign.run()
+        return campaign, campaign.run()
     finally:
         campaign.sandbox.stop()
         embedded.remove(directory / "postgresql")
@@ -275,9 +308,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in range(options.rounds):
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="oarpy-crash-") as folder:
-            killed, wrong = run_round(Path(folder), options.seed + number, options.jobs, options.kills)
-        strikes = ", ".join(f"{target} {killed[target]}" for target in TARGETS)
+            campaign, wrong = run_round(Path(folder), options.seed + number, options.jobs, options.kills)
+        strikes = ", ".join(f"{target} {campaign.killed[target]}" for target in TARGETS)
         print(f"round {number + 1} (seed {options.seed + number}, {time.monotonic() - began:.0f} s): killed {strikes}")
+        print(f"  {campaign.amid} of these kills struck while jobs ran")
+        print("  seconds: " + ", ".join(f"{phase} {seconds:.0f}" for phase, seconds in campaign.seconds.items()))
         print(
             "\n".join(f"  WRONG: {line}" for line in wrong)
             or f"  {options.jobs} jobs ended exactly once, books in order"
