@@ -8,12 +8,15 @@ whether it is looked for or entered.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import reduce
+from itertools import accumulate
+from operator import and_
 
 import numpy as np
 
 from oarpy.scheduler.matching import RequestMatcher, Screen
 from oarpy.scheduler.tables import BlockTable
-from oarpy.scheduler.windows import Screening, Windows
+from oarpy.scheduler.windows import BlockWindows, Windows
 
 _CHUNK = 48
 """Slots of a full chunk; one that reaches twice as many is split."""
@@ -62,10 +65,7 @@ class _Chunk:
 
 def common_of(sets: list[int]) -> int:
     """Return what is in every set; everything when there is none."""
-    bits = _ALL
-    for other in sets:
-        bits &= other
-    return bits
+    return reduce(and_, sets, _ALL)
 
 
 class Timeline:
@@ -118,8 +118,7 @@ class Timeline:
                 chunk.kept &= kept
             else:
                 free = chunk.settle()
-                for index in range(low, high):
-                    free[index] &= kept
+                free[low:high] = [other & kept for other in free[low:high]]
             chunk.common &= kept
             if not whole:
                 self._recount(chunk, low, high, left - low)
@@ -172,24 +171,23 @@ class Timeline:
         Return it with the resources to take; None when there is none, or none before ``latest``.
         """
         begins = self.begins
-        windows = Windows(begins, self._counts[: len(begins)], hold, matcher.least)
-        screening = self._screening(matcher.screen) if matcher.screen else None
+        windows = self._windows(hold, matcher)
         window = windows.first(bisect_right(begins, instant) - 1, instant)
         while window is not None:
             left, start, right = window
             if latest is not None and start >= latest:
                 return None
-            clear = screening.behind(left, right) if screening else left
-            if clear == left:
-                if bits := matcher.match(self.common(start, start + hold)):
-                    return start, bits
-                clear = self._behind_obstacle(left, right, matcher)
+            if bits := matcher.match(self.common(start, start + hold)):
+                return start, bits
+            clear = self._behind_obstacle(left, right, matcher)
             window = windows.first(clear, begins[clear]) if clear < len(begins) else None
         return None
 
-    def _screening(self, screen: Screen) -> Screening | None:
-        table = self._table(screen)
-        return None if table is None else Screening(table, screen, self._rows[: len(self.begins)])
+    def _windows(self, hold: float, matcher: RequestMatcher) -> Windows:
+        table = self._table(matcher.screen) if matcher.screen else None
+        if table is None or matcher.screen is None:
+            return Windows(self.begins, self._counts[: len(self.begins)], hold, matcher.least)
+        return BlockWindows(self.begins, hold, table, matcher.screen, self._rows[: len(self.begins)])
 
     def _table(self, screen: Screen) -> BlockTable | None:
         """Return the table for a layout; only some are kept, as each costs time whenever a job is entered."""
@@ -270,18 +268,12 @@ def _part(chunk: _Chunk, low: int, high: int) -> int:
     """Return what is free in all of some slots of a chunk."""
     if high - low == len(chunk.begins):
         return chunk.common
-    bits = chunk.kept
-    for free in chunk.free[low:high]:
-        bits &= free
-    return bits
+    return reduce(and_, chunk.free[low:high], chunk.kept)
 
 
 def _fitting(sets: list[int], bits: int, matcher: RequestMatcher) -> int:
     """Return how many of ``sets``, from the last one backwards, ``matcher`` may be served by together with ``bits``."""
-    narrowed = []
-    for free in reversed(sets):
-        bits &= free
-        narrowed.append(bits)
+    narrowed = list(accumulate(reversed(sets), and_, initial=bits))[1:]
     fitting, too_many = 0, len(narrowed)
     while fitting < too_many:
         middle = (fitting + too_many) // 2

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import reduce
+from itertools import accumulate
+from operator import and_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +19,13 @@ from oarpy.scheduler.tables import BlockTable, Rows
 
 _AHEAD = 192
 """Slots whose counts are looked up at once."""
-_BLOCKS_AHEAD = 64
+_BLOCKS_AHEAD = 96
 """Slots whose blocks are looked up at once."""
+
+_NO_COUNTS = np.zeros(0, dtype=np.int32)
+
+Window = tuple[int, float, int]
+"""First slot, date in that slot, slot behind the last one."""
 
 
 class Windows:
@@ -30,26 +38,28 @@ class Windows:
         self._known = 0
         self._walls: list[int] = []
 
-    def first(self, left: int, start: float) -> tuple[int, float, int] | None:
-        """Return the first window, from ``start`` in slot ``left`` on, as slot, date and slot behind it.
+    def first(self, left: int, start: float) -> Window | None:
+        """Return the first window from ``start``, which lies in slot ``left``, on; None when there is none.
 
-        None when there is none. A window begins at ``start`` or with a slot.
+        A window begins at ``start`` or with a slot.
         """
         begins, hold = self._begins, self._hold
         if left > self._known:
-            self._known, self._walls = left, []
-        walls = self._walls
+            self._forget(left)
         while True:
             right = bisect_left(begins, start + hold, left)
             if right > self._known:
                 self._look_ahead(right)
-            place = bisect_left(walls, right)
-            if not place or walls[place - 1] < left:
+            place = bisect_left(self._walls, right)
+            if not place or self._walls[place - 1] < left:
                 return left, start, right
-            left = walls[place - 1] + 1
+            left = self._walls[place - 1] + 1
             if left >= len(begins):
                 return None
             start = begins[left]
+
+    def _forget(self, left: int) -> None:
+        self._known, self._walls = left, []
 
     def _look_ahead(self, right: int) -> None:
         ahead = self._counts[self._known : right + _AHEAD] < self._least
@@ -57,49 +67,100 @@ class Windows:
         self._known += len(ahead)
 
 
-class Screening:
-    """Slots seen as the sets of the blocks that serve; too few blocks in common rule a window out."""
+class BlockWindows(Windows):
+    """Windows throughout which enough blocks of a layout have enough free resources in each slot.
 
-    __slots__ = ("_base", "_known", "_need", "_raw", "_rows", "_screen", "_sets", "_sets_base", "_table", "_walls")
+    Slots are sets of the blocks that serve. A window is two runs of slots that meet at ``_middle``: ``_common`` is what
+    those behind it share, ``_before`` what those before it share, for each beginning. A window that moves on is thus
+    tested with a few operations, however long it is.
+    """
 
-    def __init__(self, table: BlockTable, screen: Screen, rows: Rows) -> None:
+    __slots__ = (
+        "_base",
+        "_before",
+        "_common",
+        "_end",
+        "_middle",
+        "_need",
+        "_packed",
+        "_packed_base",
+        "_rows",
+        "_screen",
+        "_sets",
+        "_table",
+    )
+
+    def __init__(self, begins: Sequence[float], hold: float, table: BlockTable, screen: Screen, rows: Rows) -> None:
+        super().__init__(begins, _NO_COUNTS, hold, 0)
         self._table, self._screen, self._rows = table, screen, rows
         self._need = screen.need
-        self._base = self._known = self._sets_base = 0
-        self._walls: list[int] = []
-        self._raw = bytearray()
+        self._packed: list[bytes] = []
+        self._packed_base = 0
         self._sets: list[int] = []
+        self._base = 0
+        self._middle = self._end = 0
+        self._common = -1
+        self._before: list[int] = []
 
-    def behind(self, left: int, right: int) -> int:
-        """Return the first slot, ``left`` or later, from which enough blocks serve in common up to ``right``."""
-        if left > self._known:
-            self._base = self._known = left
-            self._walls, self._raw = [], bytearray()
-        if right > self._known:
-            self._look_ahead(right)
-        place = bisect_left(self._walls, right)
-        if place and self._walls[place - 1] >= left:
-            return self._walls[place - 1] + 1
-        self._unpack(left, right)
-        sets, base, need, blocks = self._sets, self._sets_base, self._need, -1
-        for place in range(right - base - 1, left - base - 1, -1):
-            blocks &= sets[place]
-            if blocks.bit_count() < need:
-                return base + place + 1
-        return left
+    def first(self, left: int, start: float) -> Window | None:
+        """Return the first window from ``start``, which lies in slot ``left``, on; None when there is none."""
+        while (window := super().first(left, start)) is not None:
+            clear = self._behind(window[0], window[2])
+            if clear == window[0]:
+                return window
+            left, start = clear, self._begins[clear]
+        return None
+
+    def _forget(self, left: int) -> None:
+        super()._forget(left)
+        self._packed, self._packed_base = [], left
 
     def _look_ahead(self, right: int) -> None:
         packed = self._table.serving(self._rows[self._known : right + _BLOCKS_AHEAD], self._screen)
         serving = np.bitwise_count(packed).sum(axis=1, dtype=np.intp)
         self._walls += (np.flatnonzero(serving < self._need) + self._known).tolist()
-        self._raw += packed.tobytes()
+        self._packed += packed.view(f"V{packed.shape[1]}").ravel().tolist()
         self._known += len(packed)
 
-    def _unpack(self, left: int, right: int) -> None:
-        """Turn the slots of a window that are still bytes into sets."""
-        if left >= self._sets_base + len(self._sets):
-            self._sets_base, self._sets = left, []
-        width = len(self._raw) // (self._known - self._base)
-        first = (self._sets_base + len(self._sets) - self._base) * width
-        raw = self._raw[first : (right - self._base) * width]
-        self._sets += [int.from_bytes(raw[place : place + width], "little") for place in range(0, len(raw), width)]
+    def _behind(self, left: int, right: int) -> int:
+        """Return the first slot, ``left`` or later, from which enough blocks serve in common up to ``right``."""
+        if left >= self._middle:
+            return self._meet(left, right)
+        sets, base = self._unpacked(left, right), self._base
+        self._common = reduce(and_, sets[self._end - base : right - base], self._common)
+        self._end = right
+        if self._common.bit_count() < self._need:
+            return self._meet(left, right)
+        return self._middle - self._serving(self._middle - left)
+
+    def _meet(self, left: int, right: int) -> int:
+        """Let the runs meet at ``right``; return the first slot from which the one before it serves."""
+        sets, base = self._unpacked(left, right), self._base
+        self._before = list(accumulate(sets[right - base - 1 : left - base - 1 if left > base else None : -1], and_))
+        self._common = -1
+        self._middle = self._end = right
+        return right - self._serving(right - left)
+
+    def _serving(self, most: int) -> int:
+        """Return how many slots before ``_middle``, ``most`` at most, serve together with all behind it."""
+        before, common, need = self._before, self._common, self._need
+        if (common & before[most - 1]).bit_count() >= need:
+            return most
+        serving = 0
+        while serving < most:
+            half = (serving + most) // 2
+            if (common & before[half]).bit_count() < need:
+                most = half
+            else:
+                serving = half + 1
+        return serving
+
+    def _unpacked(self, left: int, right: int) -> list[int]:
+        """Return the slots as sets; the first one is slot ``_base``, ``right`` is behind the last one at most."""
+        if left > self._base + len(self._sets):
+            self._base, self._sets = left, []
+        known = self._base + len(self._sets)
+        if right > known:
+            packed = self._packed[known - self._packed_base : right - self._packed_base]
+            self._sets += map(int.from_bytes, packed)
+        return self._sets

@@ -51,8 +51,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 def _held(snapshot: Snapshot, made: Plan) -> list[tuple[float, float, int]]:
-    """Return begin, end and resources of everything in the plan, security time included."""
-    sets = [(job.start, job.end, PLATFORM.bits_of(job.resources)) for job in snapshot.holding]
+    """Return begin, end and resources of everything in the plan, security time included; ended jobs hold nothing."""
+    sets = [(job.start, job.end, PLATFORM.bits_of(job.resources)) for job in snapshot.holding if job.end > snapshot.now]
     sets += [(one.start, one.end, one.bits) for one in made.placements if one.start is not None and one.end is not None]
     return [(start, end + snapshot.security_time, bits) for start, end, bits in sets]
 
