@@ -83,6 +83,10 @@ def oarstat(
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Show jobs, ended or not, that meet a condition on columns."),
     ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option("--why", metavar="ID", help="Say why this job waits, and what would let it start earlier."),
+    ] = None,
     layout: Annotated[
         str | None,
         typer.Option(
@@ -92,6 +96,9 @@ def oarstat(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show jobs that have not ended, or the jobs asked for."""
+    if why is not None:
+        _explain(why, as_json=as_json)
+        return
     from oarpy.client.job_selection import parse_user
     from oarpy.client.job_table import DEFAULT_FORMAT, check_format
 
@@ -153,6 +160,20 @@ def _report(session: Session, question: Question, view: View) -> Report:
     if view.full or view.as_json:
         return job_reports.full(session, question, as_json=view.as_json, complete=view.full)
     return job_reports.listing(session, question, view.layout, arrays=view.arrays, compact=view.compact)
+
+
+def _explain(job: str, *, as_json: bool) -> None:
+    from oarpy.client.job_selection import parse_ids
+    from oarpy.client.rendering import json_text
+
+    (number,) = parse_ids([job])
+    with open_session("oarstat") as session:
+        # imported when the connection stands: the scheduler, with the numpy under it, is needed here alone
+        from oarpy.client import explanation_report
+        from oarpy.client.explanation import explain
+
+        found = explain(session, number)
+    write(json_text(explanation_report.record(found)) if as_json else explanation_report.text(found))
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, *, as_json: bool) -> None:

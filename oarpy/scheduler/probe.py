@@ -84,9 +84,16 @@ class Probe(Planner):
         """Return what the waiting jobs looked at before will hold."""
         return {number: one.found.claim for number, one in self.decisions.items() if one.found is not None}
 
-    def servable(self, job: WaitingJob) -> bool:
-        """Tell whether the empty platform serves ``job``, with what is Alive, Absent or Suspected."""
-        return any(option.matcher.match(option.matcher.usable) for option in self._options.reservable(job))
+    def servable(self, job: WaitingJob, *, alive_only: bool = False) -> bool:
+        """Tell whether an empty platform serves ``job``, with what is Alive, or also with what may be back."""
+        options = self._options.alive(job) if alive_only else self._options.reservable(job)
+        return any(option.matcher.match(option.matcher.usable) for option in options)
+
+    def admitted(self, condition: str) -> int | None:
+        """Count the resources that are not Dead and meet ``condition``, None when it could not be evaluated."""
+        platform = self.snapshot.platform
+        bits = self.snapshot.filters.get(condition) if condition else platform.default_type
+        return None if bits is None else (bits & platform.not_dead).bit_count()
 
     def _ordered(self, jobs: list[WaitingJob], queues: list[Queue]) -> list[WaitingJob]:
         ordered = super()._ordered(jobs, queues)

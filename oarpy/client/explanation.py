@@ -1,0 +1,77 @@
+"""``oarstat --why``: why a job waits, and what would let it start, on the state of this moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError
+from oarpy.model.states import JobState
+from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.modules.what_if import read_only
+from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.store.database import Connection
+from oarpy.store.job_standing import Standing, standing
+
+_WAITING = frozenset({JobState.WAITING, JobState.HOLD, JobState.TO_ACK_RESERVATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``answer`` is None for a job that does not wait for a decision of the scheduler: ``standing`` says all.
+
+    ``owners`` are the users of the jobs that ``answer`` names; ``culprits``, for each of its shortages, the one part
+    of the condition that no resource meets (``""`` when there is none such); ``stopped`` tells that the queue of the
+    job is not active.
+    """
+
+    standing: Standing
+    answer: Counterfactuals | None = None
+    owners: dict[int, str] | None = None
+    culprits: tuple[str, ...] = ()
+    stopped: bool = False
+
+
+def explain(session: Session, job_id: int) -> Explanation:
+    """Explain how job ``job_id`` stands. Raises :class:`NotFound`."""
+    connection = session.connection
+    with connection.transaction():
+        reader = SnapshotReader(session.configuration)
+        reading = read_only(connection, reader)
+        found = standing(connection, job_id)
+        if found is None:
+            raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
+        snapshot = reading.snapshot
+        job = next((one for one in snapshot.waiting if one.id == job_id), None)
+        if job is None or JobState(found.state) not in _WAITING:
+            return Explanation(found)
+        reader.resolve(connection, relaxed_conditions(job))
+        answer = counterfactuals(snapshot, job_id)
+        return Explanation(
+            standing=found,
+            answer=answer,
+            owners=_owners(snapshot, answer),
+            culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
+            stopped=job.queue in reading.stopped,
+        )
+
+
+def _owners(snapshot: Snapshot, answer: Counterfactuals) -> dict[int, str]:
+    named = {holder.job for holder in answer.holders} | set(answer.quota.jobs if answer.quota else ())
+    users = {job.id: job.user for job in snapshot.waiting} | {job.id: job.user for job in snapshot.holding}
+    return {job: users[job] for job in named}
+
+
+def _culprit(connection: Connection, reader: SnapshotReader, snapshot: Snapshot, condition: str) -> str:
+    """Return the first part of ``condition`` that no resource meets by itself."""
+    from oarpy.admission.filter_parts import conjuncts
+
+    if not condition:
+        return ""
+    try:
+        parts = conjuncts(condition)
+    except OarpyError:
+        return ""
+    reader.resolve(connection, parts)
+    return next((part for part in parts if snapshot.filters.get(part) == 0), "")

@@ -1,0 +1,275 @@
+"""Why a job does not start, what binds it, and what would have let it start: tried out where it stands in its queue.
+
+Each claim is a placement on the very timeline of the pass, at the job's own rank: ``plan`` would answer the same had
+the job been submitted like that. A relaxed job has one alternative: the predicted one, or the first when none is
+predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from oarpy.model.request import Group, Level
+from oarpy.scheduler.bindings import Holder, QuotaUse, holders, quota_use
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.probe import Probe
+from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition
+from oarpy.scheduler.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Place of a job, from 1, among the jobs of its queue that are not held, in the order of the queue's policy."""
+
+    place: int
+    among: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fewer:
+    """``count`` of ``level`` (of the first group) instead of what was asked would start now; one more would not."""
+
+    level: str
+    count: int
+    request: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """The longest walltime (whole seconds) that would start at ``start``, which is now or earlier than predicted."""
+
+    walltime: int
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unfiltered:
+    """Without the filter ``dropped`` the job would start at ``start``; ``group`` from 0, None for the job's own."""
+
+    dropped: str
+    group: int | None
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What the platform lacks for one group: ``counts`` are (level, asked, largest that could be served, 0 for none).
+
+    ``admitted`` counts the resources that meet ``condition`` (None: it could not be evaluated), ``group`` from 0.
+    """
+
+    group: int
+    condition: str
+    admitted: int | None
+    counts: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactuals:
+    """Everything known about why a waiting job waits. Instants are on the snapshot's axis, None is "no prediction".
+
+    ``alternative`` is the predicted one; ``resumed`` is when a held job would start if it were not.
+    """
+
+    job: int
+    verdict: Verdict
+    reason: str
+    alternative: int | None
+    start: float | None
+    resources: int
+    rank: Rank | None = None
+    holders: tuple[Holder, ...] = ()
+    quota: QuotaUse | None = None
+    shortages: tuple[Shortage, ...] = ()
+    fewer: Fewer | None = None
+    shorter_now: Shorter | None = None
+    shorter: Shorter | None = None
+    unfiltered: tuple[Unfiltered, ...] = ()
+    resumed: float | None = None
+
+
+def counterfactuals(
+    snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None
+) -> Counterfactuals:
+    """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait."""
+    job = next((one for one in snapshot.waiting if one.id == job_id), None)
+    if job is None:
+        raise KeyError(job_id)
+    probe = Probe(snapshot, job, orders, matchers)
+    decision = probe.decision
+    claim = None if decision.found is None else decision.found.claim
+    way = 0 if decision.found is None else decision.found.option.index
+    answer = Counterfactuals(
+        job=job_id,
+        verdict=decision.verdict,
+        reason=decision.reason,
+        alternative=None if decision.found is None else way,
+        start=None if claim is None else claim.start,
+        resources=0 if claim is None else claim.bits.bit_count(),
+        rank=_rank(probe),
+        holders=holders(probe, claim),
+        quota=quota_use(probe) if decision.verdict is Verdict.QUOTA else None,
+    )
+    if job.reservation is not None or not job.alternatives:
+        return answer
+    if job.held:
+        found = probe.trial(job)
+        return replace(answer, resumed=None if found is None else found.claim.start)
+    return _relaxed(answer, probe, replace(job, alternatives=(job.alternatives[way],)))
+
+
+def relaxed_conditions(job: WaitingJob) -> set[str]:
+    """Return the conditions, beyond those of the job itself, that its counterfactuals look up in the snapshot."""
+    return {job.filter, *(group.filter for way in job.alternatives for group in way.groups)} - {""}
+
+
+def _relaxed(answer: Counterfactuals, probe: Probe, job: WaitingJob) -> Counterfactuals:
+    if answer.start == probe.snapshot.now:
+        return answer
+    shorter_now, shorter = _shorter(probe, job, answer.start)
+    answer = replace(
+        answer,
+        fewer=_fewer(probe, job),
+        shorter_now=shorter_now,
+        shorter=shorter,
+        unfiltered=tuple(_unfiltered(probe, job, answer.start)),
+    )
+    if answer.verdict in (Verdict.NEVER, Verdict.RESOURCES_DOWN):
+        answer = replace(answer, shortages=tuple(_shortages(probe, job, answer.verdict)))
+    return answer
+
+
+def _rank(probe: Probe) -> Rank | None:
+    rivals = [job.id for job in probe.lined_up if job.queue == probe.job.queue and not job.held]
+    return Rank(rivals.index(probe.job.id) + 1, len(rivals)) if probe.job.id in rivals else None
+
+
+def _fewer(probe: Probe, job: WaitingJob) -> Fewer | None:
+    """Reduce the outermost count that can be reduced."""
+    for depth, level in enumerate(job.alternatives[0].groups[0].levels):
+        if level.count > 1:
+            count = _largest(level.count, _CountTrial(probe, job, depth))
+            if not count:
+                return None
+            return Fewer(level.name, count, with_count(job, 0, depth, count).alternatives[0].groups)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _CountTrial:
+    """Tells whether the job would start now with another count at one level of its first group."""
+
+    probe: Probe
+    job: WaitingJob
+    depth: int
+
+    def __call__(self, count: int) -> bool:
+        found = self.probe.trial(with_count(self.job, 0, self.depth, count))
+        return found is not None and found.claim.start == self.probe.snapshot.now
+
+
+def _shorter(probe: Probe, job: WaitingJob, start: float | None) -> tuple[Shorter | None, Shorter | None]:
+    """Return the longest walltime that would start now, and the longest that would start before ``start``."""
+    known: dict[int, float] = {}
+
+    def start_of(walltime: int) -> float:
+        if walltime not in known:
+            found = probe.trial(with_walltime(job, walltime))
+            known[walltime] = math.inf if found is None else found.claim.start
+        return known[walltime]
+
+    now, before, asked = (
+        probe.snapshot.now,
+        math.inf if start is None else start,
+        math.ceil(job.alternatives[0].walltime),
+    )
+    at_once = _largest(asked, lambda walltime: start_of(walltime) == now)
+    sooner = _largest(asked, lambda walltime: start_of(walltime) < before)
+    return (
+        Shorter(at_once, now) if at_once else None,
+        Shorter(sooner, start_of(sooner)) if sooner else None,
+    )
+
+
+def _largest(asked: int, serves: Callable[[int], bool]) -> int:
+    """Return the largest number below ``asked``, which does not serve, that does; 0 when 1 does not.
+
+    What serves stays so when less is asked for; were it not, the number found serves and the next one does not.
+    """
+    if asked < 2 or not serves(1):
+        return 0
+    low, high = 1, asked
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if serves(middle) else (low, middle)
+    return low
+
+
+def _unfiltered(probe: Probe, job: WaitingJob, start: float | None) -> Iterator[Unfiltered]:
+    """Drop the job's filter, then that of one group at a time; tell what would start earlier."""
+    groups = job.alternatives[0].groups
+    tries: list[tuple[str, int | None, WaitingJob]] = [(job.filter, None, replace(job, filter=""))]
+    tries += [
+        (group.filter, rank, with_group(job, rank, replace(group, filter=""))) for rank, group in enumerate(groups)
+    ]
+    for dropped, rank, relaxed in tries:
+        if not dropped or not all(_is_known(probe, text) for text in _conditions(relaxed)):
+            continue
+        found = probe.trial(relaxed)
+        if found is not None and (start is None or found.claim.start < start):
+            yield Unfiltered(dropped, rank, found.claim.start)
+
+
+def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict) -> Iterator[Shortage]:
+    """Find, for each group that an empty platform cannot serve, the largest count of each level that it could."""
+    alive_only = verdict is Verdict.RESOURCES_DOWN
+    for rank, group in enumerate(job.alternatives[0].groups):
+        alone = _alone(job, group)
+        if probe.servable(alone, alive_only=alive_only):
+            continue
+        text = condition(job.filter, group.filter)
+        counts = tuple(
+            (level.name, level.count, _most(probe, alone, depth, alive_only))
+            for depth, level in enumerate(group.levels)
+            if level.count > 0
+        )
+        yield Shortage(rank, text, probe.admitted(text), counts)
+
+
+def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
+    asked = alone.alternatives[0].groups[0].levels[depth].count
+    return _largest(asked, lambda count: probe.servable(with_count(alone, 0, depth, count), alive_only=alive_only))
+
+
+def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:
+    """Return ``job`` with another walltime of its only alternative."""
+    return replace(job, alternatives=(Alternative(job.alternatives[0].groups, walltime),))
+
+
+def with_group(job: WaitingJob, rank: int, group: Group) -> WaitingJob:
+    """Return ``job`` with another group at place ``rank`` of its only alternative."""
+    way = job.alternatives[0]
+    groups = (*way.groups[:rank], group, *way.groups[rank + 1 :])
+    return replace(job, alternatives=(Alternative(groups, way.walltime),))
+
+
+def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob:
+    """Return ``job`` with another count of the level at ``depth`` of group ``rank`` of its only alternative."""
+    group = job.alternatives[0].groups[rank]
+    levels = (*group.levels[:depth], Level(group.levels[depth].name, count), *group.levels[depth + 1 :])
+    return with_group(job, rank, replace(group, levels=levels))
+
+
+def _alone(job: WaitingJob, group: Group) -> WaitingJob:
+    return replace(job, alternatives=(Alternative((group,), job.alternatives[0].walltime),))
+
+
+def _conditions(job: WaitingJob) -> Iterator[str]:
+    return (condition(job.filter, group.filter) for way in job.alternatives for group in way.groups)
+
+
+def _is_known(probe: Probe, text: str) -> bool:
+    return not text or text in probe.snapshot.filters

@@ -1,0 +1,221 @@
+"""``oarstat --why``: a sentence to act on, from the state of this moment."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oarsub_cluster import Connection, Submitter, build, contents, submitter
+
+from oarpy.configuration import load
+from oarpy.modules.metascheduler import Metascheduler
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def oarsub(
+    connection: Connection,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Submitter:
+    build(connection)
+    monkeypatch.chdir(tmp_path)
+    return submitter(cluster_environment, monkeypatch, capsys)
+
+
+def why(oarsub: Submitter, job: int) -> dict[str, Any]:
+    result = oarsub("--why", str(job), "-J", command="oarstat")
+    assert (result.status, result.err) == (0, ""), result
+    return dict(json.loads(result.out))
+
+
+def said(oarsub: Submitter, job: int) -> str:
+    result = oarsub("--why", str(job), command="oarstat")
+    assert (result.status, result.err) == (0, ""), result
+    return result.out
+
+
+def run_pass(connection: Connection) -> None:
+    """Run a scheduling pass, and let the jobs that it chose run."""
+    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
+    for state in ("Launching", "Running"):
+        connection.execute(
+            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
+        )
+
+
+def local(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def test_busy_resources(connection: Connection, oarsub: Submitter) -> None:
+    holder = oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    job = oarsub.job_id("-l", "/nodes=2/core=4,walltime=0:30:0", "date")
+    run_pass(connection)
+    before = contents(connection)
+    found = why(oarsub, job)
+    assert contents(connection) == before
+    assert (found["job_id"], found["state"], found["verdict"]) == (job, "Waiting", "resources_busy")
+    assert found["stored"]["verdict"] == "resources_busy"
+    assert abs(found["start"] - found["stored"]["start"]) < 60
+    assert found["rank"] == {"place": 1, "among": 1}
+    (in_the_way,) = found["in_the_way"]
+    assert (in_the_way["job_id"], in_the_way["running"], in_the_way["until"]) == (holder, True, found["start"])
+    request = "{type = 'default'}/nodes=1/core=4"
+    assert found["would_start_now"]["count"] == {"level": "nodes", "count": 1, "request": request}
+    # n4 is free, but two nodes are not, however short the job
+    assert found["would_start_now"]["walltime"] is None
+    text = said(oarsub, job)
+    assert text.startswith(f"Job {job} waits for resources that are held (resources_busy): what it needs is held until")
+    assert "Rank: 1 of 1 waiting in queue default.\n" in text
+    assert f"In the way: job {holder} of " in text
+    assert f"It would start now with nodes=1 (-l {request}).\n" in text
+
+
+def test_what_is_said_comes_true(connection: Connection, oarsub: Submitter) -> None:
+    """A job resubmitted with the walltime advised starts; one second more and it does not."""
+    oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    job = oarsub.job_id("-l", "/nodes=1,walltime=4:0:0", "date")
+    run_pass(connection)
+    advised = why(oarsub, job)["would_start_now"]["walltime"]
+    # the free node is promised to the second job when the first ends
+    assert 3000 < advised <= 3600
+    connection.execute("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", (job,))
+    too_long = oarsub.job_id("-l", f"/nodes=1,walltime=0:0:{advised + 300}", "date")
+    fitting = oarsub.job_id("-l", f"/nodes=1,walltime=0:0:{advised - 300}", "date")
+    run_pass(connection)
+    states = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
+    assert (states[too_long], states[fitting]) == ("Waiting", "Running")
+
+
+def test_a_property_that_nothing_has(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-p", "mem > 10 AND host = 'n2'", "-l", "/nodes=1", "date")
+    connection.execute("UPDATE jobs SET properties = 'mem > 10 AND gpu = ''H200''' WHERE job_id = %s", (job,))
+    found = why(oarsub, job)
+    assert found["verdict"] == "never"
+    (missing,) = found["missing"]
+    assert (missing["matching"], missing["unmet"]) == (0, "gpu = 'H200'")
+    assert [one["filter"] for one in found["would_start_earlier"]["filters"]] == ["mem > 10 AND gpu = 'H200'"]
+    text = said(oarsub, job)
+    assert text.startswith(f"Job {job} can never run as it is (never): ")
+    assert "Missing: no resource meets gpu = 'H200'.\n" in text
+    assert "without its filter mem > 10 AND gpu = 'H200'.\n" in text
+
+
+def test_conditions_that_exclude_each_other(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=1", "date")
+    connection.execute("UPDATE jobs SET properties = 'mem > 30 AND host = ''n2''' WHERE job_id = %s", (job,))
+    assert "Missing: no resource meets (mem > 30 AND host = 'n2') AND (type = 'default').\n" in said(oarsub, job)
+
+
+def test_resources_that_are_not_there(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=4/core=4", "date")
+    found = why(oarsub, job)
+    assert found["verdict"] == "resources_down"
+    assert found["missing"][0]["levels"] == [
+        {"level": "nodes", "asked": 4, "largest": 3},
+        {"level": "core", "asked": 4, "largest": 0},
+    ]
+    text = said(oarsub, job)
+    assert "Missing: the resources Alive where " in text
+    assert " serve at most nodes=3 instead of 4.\n" in text
+    assert "It would start now with nodes=3 (-l {type = 'default'}/nodes=3/core=4).\n" in text
+
+
+def test_quota(connection: Connection, oarsub: Submitter) -> None:
+    connection.execute("INSERT INTO quotas (user_name, max_resources) VALUES ('/', 8)")
+    first = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    job = oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "date")
+    found = why(oarsub, job)
+    assert found["verdict"] == "quota"
+    assert found["quota"]["rule"] == {"queue": "*", "project": "*", "type": "*", "user": "/"}
+    assert found["quota"]["limits"] == {"resources": 8, "jobs": None, "resource_hours": None}
+    assert found["quota"]["used"] == {"resources": 4, "jobs": 1, "resource_hours": 4}
+    assert found["quota"]["job_ids"] == [first]
+    assert found["would_start_now"]["count"]["count"] == 1
+    assert f"Quota *,*,*,/: 4 of 8 resources used now by jobs {first}.\n" in said(oarsub, job)
+
+
+def test_rank_and_jobs_ahead(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    ahead = oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    job = oarsub.job_id("-l", "/nodes=1,walltime=3:0:0", "date")
+    found = why(oarsub, job)
+    assert (found["verdict"], found["rank"]) == ("behind_higher_priority", {"place": 2, "among": 2})
+    assert [(one["job_id"], one["running"]) for one in found["in_the_way"]] == [(ahead, False)]
+    assert ", not started yet)" in said(oarsub, job)
+
+
+def test_best_effort_jobs_that_go_first(connection: Connection, oarsub: Submitter) -> None:
+    victim = oarsub.job_id("-t", "besteffort", "-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    job = oarsub.job_id("-l", "/nodes=1,walltime=0:10:0", "date")
+    found = why(oarsub, job)
+    assert (found["verdict"], [one["job_id"] for one in found["in_the_way"]]) == ("resources_busy", [victim])
+
+
+def test_held_jobs(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("--hold", "-l", "/nodes=1", "date")
+    found = why(oarsub, job)
+    assert (found["state"], found["verdict"], found["rank"]) == ("Hold", "held", None)
+    assert found["if_resumed"] is not None
+    assert said(oarsub, job).startswith(f"Job {job} is held (held): oarresume {job} lets it go on.\nResumed now, it ")
+
+
+def test_a_stopped_queue(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=1", "date")
+    connection.execute("UPDATE queues SET active = false WHERE queue_name = 'default'")
+    assert "queue 'default' is not active" in said(oarsub, job)
+
+
+def test_dependency(connection: Connection, oarsub: Submitter) -> None:
+    first = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    job = oarsub.job_id("-a", str(first), "-l", "/nodes=1", "date")
+    found = why(oarsub, job)
+    assert found["verdict"] == "dependency"
+    assert f"expected to end at {local(found['start'])}" in found["summary"]
+
+
+def test_jobs_that_do_not_wait(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 3600")
+    assert said(oarsub, job).startswith(f"Job {job} starts in the next scheduling pass (starts): starts now.\n")
+    run_pass(connection)
+    found = why(oarsub, job)
+    assert found["state"] == "Running"
+    assert "verdict" not in found
+    assert f"Job {job} does not wait: it is Running since " in said(oarsub, job)
+    connection.execute(
+        "UPDATE jobs SET state = 'Finishing', final_state = 'Terminated', message = 'fine' WHERE job_id = %s", (job,)
+    )
+    connection.execute("UPDATE jobs SET state = 'Terminated', ended_at = now() WHERE job_id = %s", (job,))
+    assert said(oarsub, job).endswith("(Terminated): fine.\n")
+
+
+def test_an_accepted_reservation(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "date")
+    connection.execute(
+        "UPDATE jobs SET reservation_start = '2040-01-01 00:00Z', reservation_state = 'toSchedule' WHERE job_id = %s",
+        (job,),
+    )
+    assert why(oarsub, job)["verdict"] == "reserved"
+    run_pass(connection)
+    date = local(datetime.fromisoformat("2040-01-01T00:00:00+00:00").timestamp())
+    assert said(oarsub, job) == f"Job {job} is an accepted reservation and starts at {date}.\n"
+
+
+def test_misuse_is_one_line(oarsub: Submitter) -> None:
+    for word, status in (("99", 4), ("x", 2), ("", 2), ("-1", 2)):
+        result = oarsub("--why", word, command="oarstat")
+        assert (result.status, result.out, result.err.count("\n")) == (status, "", 1), result

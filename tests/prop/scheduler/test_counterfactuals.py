@@ -1,0 +1,136 @@
+"""What is said to start a job does: the relaxed job is submitted in its place, and ``plan`` asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, with_count, with_group, with_walltime
+from oarpy.scheduler.orders import ORDERS, Candidate, Order
+from oarpy.scheduler.plan import Placement, plan
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from oarpy.simulation.scenario_filters import admitted
+from oarpy.simulation.scenario_reader import read_scenario
+from tests.prop.scheduler.test_reference import scenarios
+
+
+class Resubmission:
+    """Plans the snapshot with another request of one job, which keeps the rank that its own request gave it."""
+
+    def __init__(self, snapshot: Snapshot, job: WaitingJob) -> None:
+        self.snapshot, self.job = snapshot, job
+
+    def start(self, relaxed: WaitingJob) -> float | None:
+        waiting = tuple(relaxed if one.id == relaxed.id else one for one in self.snapshot.waiting)
+        filters, errors = admitted(self.snapshot.platform, waiting)
+        changed = replace(self.snapshot, waiting=waiting, filters=filters, filter_errors=errors)
+        return plan(changed, self._orders()).by_job()[relaxed.id].start
+
+    def _orders(self) -> Mapping[str, Order]:
+        def pinned(order: Order) -> Order:
+            def rank(candidate: Candidate) -> tuple[float, ...]:
+                same = candidate.job.id == self.job.id
+                return order(replace(candidate, job=self.job) if same else candidate)
+
+            return rank
+
+        return {name: pinned(order) for name, order in ORDERS.items()}
+
+
+def with_known_filters(snapshot: Snapshot) -> Snapshot:
+    """Look up what the relaxed jobs ask for, as the reader of a real pass does."""
+    alone = [replace(job, filter="") for job in snapshot.waiting]
+    bare = [
+        replace(
+            job,
+            alternatives=tuple(
+                replace(way, groups=tuple(replace(group, filter="") for group in way.groups))
+                for way in job.alternatives
+            ),
+        )
+        for job in snapshot.waiting
+    ]
+    filters, _ = admitted(snapshot.platform, (*snapshot.waiting, *alone, *bare))
+    return replace(snapshot, filters=filters)
+
+
+@given(scenarios(), st.data())
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObject) -> None:
+    snapshot = with_known_filters(read_scenario(json.dumps(scenario)))
+    job = data.draw(st.sampled_from(snapshot.waiting))
+    if data.draw(st.integers(0, 9)) == 0:
+        job = replace(job, held=True)
+        snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
+    answer = counterfactuals(snapshot, job.id)
+    placement = plan(snapshot).by_job()[job.id]
+    check_the_prediction(answer, placement)
+    again = Resubmission(snapshot, job)
+    if job.reservation is not None:
+        assert (answer.fewer, answer.shorter, answer.unfiltered) == (None, None, ())
+    elif job.held:
+        assert again.start(replace(job, held=False)) == answer.resumed
+    elif answer.start != snapshot.now:
+        single = replace(job, alternatives=(job.alternatives[answer.alternative or 0],))
+        check_the_count(answer, again, single)
+        check_the_walltimes(answer, again, single)
+        check_the_filters(answer, again, single)
+
+
+def check_the_prediction(answer: Counterfactuals, placement: Placement) -> None:
+    assert (answer.verdict, answer.reason) == (placement.verdict, placement.reason)
+    assert (answer.start, answer.alternative) == (placement.start, placement.alternative)
+    assert answer.resources == len(placement.resources)
+
+
+def check_the_count(answer: Counterfactuals, again: Resubmission, job: WaitingJob) -> None:
+    levels = job.alternatives[0].groups[0].levels
+    depth = next((place for place, level in enumerate(levels) if level.count > 1), None)
+    now = again.snapshot.now
+    if depth is None:
+        assert answer.fewer is None
+    elif answer.fewer is None:
+        assert again.start(with_count(job, 0, depth, 1)) != now
+    else:
+        assert answer.fewer.level == levels[depth].name
+        assert again.start(with_count(job, 0, depth, answer.fewer.count)) == now
+        assert again.start(with_count(job, 0, depth, answer.fewer.count + 1)) != now
+
+
+def check_the_walltimes(answer: Counterfactuals, again: Resubmission, job: WaitingJob) -> None:
+    def start(walltime: float) -> float:
+        found = again.start(with_walltime(job, walltime))
+        return math.inf if found is None else found
+
+    now, predicted = again.snapshot.now, math.inf if answer.start is None else answer.start
+    asked = job.alternatives[0].walltime
+    if answer.shorter_now is None:
+        assert asked < 2 or start(1) != now
+    else:
+        assert answer.shorter_now.walltime < asked
+        assert start(answer.shorter_now.walltime) == now
+        assert start(answer.shorter_now.walltime + 1) != now
+    if answer.shorter is None:
+        assert asked < 2 or start(1) >= predicted
+    else:
+        assert start(answer.shorter.walltime) == answer.shorter.start < predicted
+        assert start(answer.shorter.walltime + 1) >= predicted
+
+
+def check_the_filters(answer: Counterfactuals, again: Resubmission, job: WaitingJob) -> None:
+    predicted = math.inf if answer.start is None else answer.start
+    said = {one.group: one.start for one in answer.unfiltered}
+    relaxed: dict[int | None, WaitingJob] = {None: replace(job, filter="")} if job.filter else {}
+    for rank, group in enumerate(job.alternatives[0].groups):
+        if group.filter:
+            relaxed[rank] = with_group(job, rank, replace(group, filter=""))
+    assert said.keys() <= relaxed.keys()
+    for rank, other in relaxed.items():
+        found = again.start(other)
+        assert found == said[rank] if rank in said else found is None or found >= predicted
