@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -75,6 +76,13 @@ def server_processes(folder: Path) -> list[int]:
     return found
 
 
+def kill_all(folder: Path) -> None:
+    """Kill every process of the server; the others may end by themselves once the first of them is gone."""
+    for pid in server_processes(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def as_user(name: str, action: Callable[[], str]) -> str:
     """Run ``action`` in a child process of that user; its result, or ``ERROR: ...``."""
     user = pwd.getpwnam(name)
@@ -126,8 +134,7 @@ def test_settings_keep_promises_and_nobody_listens_on_a_network(running: str, po
 def test_killed_all_at_once_it_comes_back_with_everything(folder: Path, running: str) -> None:
     for round_ in range(1, 4):
         write_row(running)
-        for pid in server_processes(folder):
-            os.kill(pid, signal.SIGKILL)
+        kill_all(folder)
         assert embedded.start(folder) == running
         assert rows(running) == round_
 
@@ -249,8 +256,7 @@ def test_folder_that_the_server_cannot_reach(place: Path, postgres_version: str)
     try:
         assert not data.is_relative_to(folder)
         write_row(url)
-        for pid in server_processes(folder):
-            os.kill(pid, signal.SIGKILL)
+        kill_all(folder)
         assert embedded.start(folder) == url
         assert rows(url) == 1
     finally:

@@ -283,15 +283,16 @@ def test_a_fork_storm_is_put_down(driver: Driver) -> None:
 
 def test_suspended_jobs_stand_still_and_their_walltime_too(driver: Driver) -> None:
     driver.connect()
-    driver.start(driver.spec(1, "sleep 0.2; echo ended", walltime=1))
+    driver.start(driver.spec(1, "until [ -e go ]; do sleep 0.05; done; echo ended", walltime=3))
     driver.started(1)
     driver.send(Suspend((FIRST,)))
     suspended = driver.expect(Suspended)
+    (driver.directory / "go").touch()
     assert driver.processes(1)
     assert {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in driver.processes(1)} == {"T"}
-    wait_until(lambda: time.time() > suspended.at + 1.5, "more than the walltime passes")
+    wait_until(lambda: time.time() > suspended.at + 3.5, "more than the walltime passes")
     driver.send(Resume((FIRST,)))
-    assert driver.expect(Resumed).at - suspended.at >= 1.5
+    assert driver.expect(Resumed).at - suspended.at >= 3.5
     assert driver.ended(1).reason == "exited"
     assert driver.output(1) == "ended\n"
 
