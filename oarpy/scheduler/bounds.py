@@ -12,44 +12,51 @@ from oarpy.scheduler.matching import RequestMatcher, Shape
 
 
 class _Front:
-    """Known dates of requests of one shape; one column per request, none of which tells less than another."""
+    """Known dates of requests of one shape, one column per request."""
 
     __slots__ = ("_asked", "_dates", "_size")
 
     def __init__(self, dimensions: int) -> None:
-        self._asked = np.zeros((dimensions, 32))
-        self._dates = np.zeros(32)
+        self._asked = np.zeros((dimensions, _ROOM))
+        self._dates = np.zeros(_ROOM)
         self._size = 0
 
     def latest(self, asked: tuple[float, ...]) -> float:
         """Return the latest date known for requests that ask for no more than this one."""
         size = self._size
         smaller = self._asked[0, :size] <= asked[0]
-        for row, amount in zip(self._asked[1:, :size], asked[1:], strict=True):
-            smaller &= row <= amount
-        dates = self._dates[:size][smaller]
-        return float(dates.max()) if dates.size else float("-inf")
+        for row, amount in zip(self._asked[1:], asked[1:], strict=True):
+            smaller &= row[:size] <= amount
+        return float(np.maximum.reduce(self._dates[:size], where=smaller, initial=float("-inf")))
 
     def add(self, asked: tuple[float, ...], date: float) -> None:
-        """Note a date that is later than what was known, and forget what it makes worthless."""
-        size = self._size
-        worthless = self._dates[:size] <= date
-        for row, amount in zip(self._asked[:, :size], asked, strict=True):
-            worthless &= row >= amount
-        if worthless.any():
-            size = self._keep(~worthless)
-        elif size == len(self._dates):
-            self._asked = np.concatenate((self._asked, np.zeros_like(self._asked)), axis=1)
-            self._dates = np.concatenate((self._dates, np.zeros_like(self._dates)))
-        self._asked[:, size] = asked
-        self._dates[size] = date
-        self._size = size + 1
+        """Note a date that is later than what was known."""
+        if self._size == len(self._dates):
+            self._tidy()
+        self._asked[:, self._size] = asked
+        self._dates[self._size] = date
+        self._size += 1
 
-    def _keep(self, wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
-        kept = int(np.count_nonzero(wanted))
-        self._asked[:, :kept] = self._asked[:, : self._size][:, wanted]
-        self._dates[:kept] = self._dates[: self._size][wanted]
-        return kept
+    def _tidy(self) -> None:
+        """Forget requests that tell less than another, and make room if that was not much."""
+        asked, dates = self._asked[:, : self._size], self._dates[: self._size]
+        better = dates[:, None] >= dates
+        for row in asked:
+            better &= row[:, None] <= row
+        np.fill_diagonal(better, False)
+        # of equal ones the last stays
+        kept = ~(better & ~np.triu(better.T)).any(axis=0)
+        asked, dates = asked[:, kept], dates[kept]
+        self._size = len(dates)
+        room = len(self._dates) * (2 if 2 * self._size > len(self._dates) else 1)
+        self._asked = np.zeros((len(asked), room))
+        self._dates = np.zeros(room)
+        self._asked[:, : self._size] = asked
+        self._dates[: self._size] = dates
+
+
+_ROOM = 128
+"""Requests noted before those that tell less than another are looked for."""
 
 
 class Bounds:

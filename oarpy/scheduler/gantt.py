@@ -95,15 +95,16 @@ class Gantt:
     def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
         """Enter ``claim`` for ``job``: it holds its resources until its end and the security time after it.
 
-        An inner job holds them inside its container; ``everywhere`` also takes them from the platform, so that an inner
-        job which runs on although its container has ended keeps what it has.
+        The claim was found on this Gantt, unless ``everywhere``: then the job holds its resources whoever else does. An
+        inner job holds them inside its container; ``everywhere`` also takes them from the platform, so that one which
+        runs on although its container has ended keeps what it has.
         """
         roles = roles_of(job)
         begin, end = claim.start, claim.end + self._security
         if roles.inside is None or everywhere:
-            self.whole.take(begin, end, claim.bits, roles.profile)
+            self.whole.take(begin, end, claim.bits, roles.profile, found=not everywhere)
         if roles.inside is not None:
-            self._space(roles.inside).take(begin, end, claim.bits, roles.profile)
+            self._space(roles.inside).take(begin, end, claim.bits, roles.profile, found=not everywhere)
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
         if self.ledger.rules and (amount := self.amount(roles, claim)).resources:

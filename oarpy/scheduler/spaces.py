@@ -53,13 +53,14 @@ class Space:
             seen = (self._held_alone, self._held_by_others[profile])
         return seen if self._open is None else (self._open, *seen)
 
-    def take(self, begin: float, end: float, bits: int, profile: Profile) -> None:
-        """Let a job of this profile hold ``bits`` during [begin, end)."""
-        self.exclusive.remove(begin, end, bits)
+    def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
+        """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""
+        alone = found and profile == EXCLUSIVE
+        self.exclusive.remove(begin, end, bits, all_free=alone)
         if self._held_alone is None:
             return
         if profile == EXCLUSIVE:
-            self._held_alone.remove(begin, end, bits)
+            self._held_alone.remove(begin, end, bits, all_free=alone)
             return
         for other, line in self._held_by_others.items():
             if not other.shares(profile):

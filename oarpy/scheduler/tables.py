@@ -12,24 +12,30 @@ from numpy.typing import NDArray
 from oarpy.scheduler.matching import Layout, Screen
 
 Rows = NDArray[np.int32]
+_WORD = 64
 Numbers = NDArray[np.integer]
 
 
 class BlockTable:
-    """One row per slot, kept at a place of its own for as long as the slot exists; rows are in no order."""
+    """One row per slot, kept at a place of its own for as long as the slot exists; rows are in no order.
 
-    __slots__ = ("_counter", "_numbers")
+    Rows are filled up with blocks without resources, which serve nothing, to whole machine words of blocks.
+    """
+
+    __slots__ = ("_blocks", "_counter", "_numbers")
 
     def __init__(self, layout: Layout, capacity: int) -> None:
         self._counter = layout.counter
         largest = int(layout.counter.sizes.max())
         kind = np.uint8 if largest < 256 else np.int32
-        self._numbers: Numbers = np.zeros((capacity, len(layout.blocks)), dtype=kind)
+        self._blocks = len(layout.blocks)
+        width = -(-self._blocks // _WORD) * _WORD
+        self._numbers: Numbers = np.zeros((capacity, width), dtype=kind)
 
     def fill(self, row: int, free: int) -> None:
         """Count the free resources of one slot."""
         self._reach(row)
-        self._numbers[row] = self._counter.count(free)
+        self._numbers[row, : self._blocks] = self._counter.count(free)
 
     def inherit(self, row: int, other: int) -> None:
         """Give a new slot the numbers of another."""
@@ -43,8 +49,14 @@ class BlockTable:
 
     def subtract(self, rows: Rows, bits: int) -> None:
         """Take ``bits``, all of them free there, from some slots."""
-        self._numbers[rows] -= self._counter.count(bits).astype(self._numbers.dtype)
+        amounts = np.zeros(self._numbers.shape[1], dtype=self._numbers.dtype)
+        amounts[: self._blocks] = self._counter.count(bits)
+        self._numbers[rows] -= amounts
 
-    def serving(self, rows: Rows, screen: Screen) -> NDArray[np.uint8]:
-        """Return, for each of these rows, the set of the blocks that have enough, packed into bytes."""
-        return np.packbits(self._numbers[rows] >= screen.least, axis=1)
+    def serving(self, rows: Rows, screen: Screen) -> NDArray[np.uint64]:
+        """Return, for each of these rows, the set of the blocks that have enough, packed into words."""
+        least = screen.least
+        if not isinstance(least, int):
+            least = np.append(least, np.ones(self._numbers.shape[1] - self._blocks, dtype=np.int64))
+        enough = self._numbers[rows] >= least
+        return np.packbits(enough.ravel()).view(np.uint64).reshape(len(rows), -1)

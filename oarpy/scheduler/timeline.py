@@ -18,7 +18,7 @@ from oarpy.scheduler.matching import RequestMatcher, Screen
 from oarpy.scheduler.tables import BlockTable
 from oarpy.scheduler.windows import BlockWindows, Windows
 
-_CHUNK = 48
+_CHUNK = 20
 """Slots of a full chunk; one that reaches twice as many is split."""
 
 _ALL = -1
@@ -99,8 +99,8 @@ class Timeline:
         twin._rows = self._rows.copy()
         return twin
 
-    def remove(self, begin: float, end: float, bits: int) -> None:
-        """Take ``bits`` away during [begin, end)."""
+    def remove(self, begin: float, end: float, bits: int, *, all_free: bool = False) -> None:
+        """Take ``bits`` away during [begin, end); ``all_free`` says that they are known to be free throughout."""
         left, right = self._cut(begin, end)
         if left == right:
             return
@@ -113,7 +113,7 @@ class Timeline:
             chunk = self._chunks[rank]
             size = len(chunk.begins)
             high = min(size, low + right - left)
-            whole = chunk.common & bits == bits or _part(chunk, low, high) & bits == bits
+            whole = all_free or chunk.common & bits == bits or _part(chunk, low, high) & bits == bits
             if high - low == size:
                 chunk.kept &= kept
             else:

@@ -117,9 +117,9 @@ class BlockWindows(Windows):
 
     def _look_ahead(self, right: int) -> None:
         packed = self._table.serving(self._rows[self._known : right + _BLOCKS_AHEAD], self._screen)
-        serving = np.bitwise_count(packed).sum(axis=1, dtype=np.intp)
+        serving = np.add.reduce(np.bitwise_count(packed), axis=1, dtype=np.int32)
         self._walls += (np.flatnonzero(serving < self._need) + self._known).tolist()
-        self._packed += packed.view(f"V{packed.shape[1]}").ravel().tolist()
+        self._packed += packed.view(f"V{8 * packed.shape[1]}").ravel().tolist()
         self._known += len(packed)
 
     def _behind(self, left: int, right: int) -> int:
