@@ -97,6 +97,19 @@ class Modules:
 
 
 @dataclass(frozen=True, slots=True)
+class Gateway:
+    """How commands of users reach the server. An empty ``socket`` means no gateway. Durations in seconds."""
+
+    socket: str = ""
+    workers: int = 4
+    most_workers: int = 32
+    workers_per_user: int = 8
+    request_timeout: float = 10.0
+    time_limit: float = 60.0
+    waiting_limit: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What the processes write on standard error: ``text`` or ``json``, from ``level`` on."""
 
@@ -114,6 +127,7 @@ class Configuration:
     nodes: Nodes = field(default_factory=Nodes)
     jobs: Jobs = field(default_factory=Jobs)
     modules: Modules = field(default_factory=Modules)
+    gateway: Gateway = field(default_factory=Gateway)
     log: Log = field(default_factory=Log)
     origins: Mapping[str, str] = field(default_factory=dict)
     path: str = ""

@@ -19,6 +19,8 @@ from oarpy.store import embedded
 Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str]]]
 
 _STOP_TIMEOUT = 30.0
+_LONGEST_SOCKET = 100
+"""Bytes of a path. In a folder with a longer one the cluster does without a gateway."""
 _POLL = 0.02
 
 
@@ -72,7 +74,7 @@ class Sandbox:
         if not self.configuration_file.exists():
             return
         embedded.remove(self.directory / "postgresql")
-        for name in ("work", "nodes"):
+        for name in ("work", "nodes", "gateway"):
             shutil.rmtree(self.directory / name, ignore_errors=True)
         for name in ("config.toml", "server.log"):
             (self.directory / name).unlink(missing_ok=True)
@@ -145,6 +147,9 @@ class Sandbox:
             # Whoever makes a cluster in a folder of theirs is its one user, root included.
             "submission": {"refused_users": ["oar"]},
         }
+        gateway = self.directory / "gateway" / "socket"
+        if len(os.fsencode(gateway)) <= _LONGEST_SOCKET:
+            merged["gateway"] = {"socket": str(gateway), "workers": 2}
         for section, values in self.settings.items():
             merged.setdefault(section, {}).update(values)
         return merged

@@ -17,6 +17,11 @@ def die_with_supervisor() -> None:
     parent = os.environ.get(PARENT_VARIABLE)
     if parent is None:
         return
+    end_with(int(parent))
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel send SIGTERM to this process when its parent, the process ``parent``, dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != int(parent):
+    if os.getppid() != parent:
         raise SystemExit(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
 from oarpy.configuration import Configuration
@@ -58,11 +60,16 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
 }
 """Each module imports only what it needs, so that each process stays small."""
 
+PROGRAMS = {"gateway": "oarpy.gateway"}
+"""What runs beside the modules with a loop of its own, by the name that Python finds it under."""
+
 
 def run(name: str, configuration: Configuration, *, once: bool) -> int:
     """Run a module: once, printing what it did, or until SIGTERM. Raises :class:`NotFound` for an unknown name."""
+    if name in PROGRAMS and not once:
+        os.execv(sys.executable, [sys.executable, "-m", PROGRAMS[name]])
     if name not in MODULES:
-        raise NotFound(f"no module '{name}'", hint="one of " + ", ".join(MODULES))
+        raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join([*MODULES, *PROGRAMS]))
     if not once:
         die_with_supervisor()
     configure_logging(configuration.log)

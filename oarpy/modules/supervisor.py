@@ -17,7 +17,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.logging import configure_logging
 from oarpy.modules.parent import PARENT_VARIABLE
-from oarpy.modules.registry import MODULES
+from oarpy.modules.registry import MODULES, PROGRAMS
 from oarpy.store import embedded
 
 log = structlog.get_logger()
@@ -29,7 +29,10 @@ _STOP_TIMEOUT = 10.0
 
 @dataclass(slots=True)
 class _Child:
+    """``program`` is what Python runs with -m, and its arguments."""
+
     name: str
+    program: tuple[str, ...]
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     delay: float = 0.0
@@ -41,7 +44,9 @@ class Supervisor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._children = [_Child(name) for name in MODULES]
+        self._children = [_Child(name, ("oarpy.modules", name)) for name in MODULES]
+        if configuration.gateway.socket:
+            self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
         self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()
         self._stopping = False
         self._database_checked = 0.0
@@ -106,7 +111,7 @@ class Supervisor:
     def _start(self, child: _Child, now: float) -> None:
         environment = dict(os.environ, **{PARENT_VARIABLE: str(os.getpid())})
         child.process = subprocess.Popen(
-            [sys.executable, "-m", "oarpy.modules", child.name],
+            [sys.executable, "-m", *child.program],
             stdin=subprocess.DEVNULL,
             env=environment,
             start_new_session=True,

@@ -1,0 +1,58 @@
+"""Where every command starts: through the gateway if there is one, else in this very process.
+
+Only the standard library, and little of it, is imported on the way to the gateway. ``oarpy`` itself sets up and runs
+the server side, where it is, and does not come here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import NoReturn
+
+_INTERRUPTED = 130
+
+
+def start(name: str) -> NoReturn:
+    """Run the command ``name`` on the arguments of the process, and end the process."""
+    _try_gateway(name)
+    import importlib
+
+    importlib.import_module(f"oarpy.commands.{name}").main()
+    sys.exit(0)
+
+
+oaraccounting = partial(start, "oaraccounting")
+oaradmin = partial(start, "oaradmin")
+oaradmissionrules = partial(start, "oaradmissionrules")
+oardel = partial(start, "oardel")
+oarhold = partial(start, "oarhold")
+oarnodes = partial(start, "oarnodes")
+oarnodesetting = partial(start, "oarnodesetting")
+oarproperty = partial(start, "oarproperty")
+oarqueue = partial(start, "oarqueue")
+oarresume = partial(start, "oarresume")
+oarstat = partial(start, "oarstat")
+oarsub = partial(start, "oarsub")
+
+
+def _try_gateway(name: str) -> None:
+    """End the process with the command done by the gateway; return when there is none."""
+    from oarpy.frontend.discovery import socket_path
+
+    path = socket_path()
+    if not path:
+        return
+    from oarpy.frontend.conversation import connect, converse
+
+    try:
+        connection = connect(path)
+        if connection is None:
+            return
+        status = converse(connection, name, sys.argv[1:])
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    # nothing is left to be flushed or closed, and an interpreter that tidies up takes its time
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,196 @@
+"""One command through the gateway: the request, the answers to what it asks, its output and its exit status."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, VERSION, Channel, Gone, Malformed, read_message
+
+PATIENCE = 300.0
+"""Seconds without a frame after which the gateway is given up."""
+
+_CONNECT_TIMEOUT = 10.0
+_UNREACHABLE = 6
+_USUAL_COLUMNS = 80
+_VARIABLES = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ", "OAR_JOB_ID", "OAR_OARSTAT_OUTPUT_FORMAT")
+_ALL_VARIABLES = frozenset({"oarsub"})
+"""Commands whose jobs get the environment of the caller."""
+
+
+def connect(path: str) -> socket.socket | None:
+    """Return a connection to the gateway, None when none listens there (that this user may reach)."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(_CONNECT_TIMEOUT)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        return None
+    connection.settimeout(PATIENCE)
+    return connection
+
+
+def converse(connection: socket.socket, command: str, arguments: Sequence[str]) -> int:
+    """Have the command run by the gateway; return its exit status."""
+    channel = Channel(connection)
+    talk = _Talk(channel, command, arguments)
+    try:
+        _begin(channel, _request(command, arguments))
+        return talk.follow()
+    except (Gone, Malformed) as error:
+        return _report(command, f"the gateway left before the command ended: {error} (oarstat shows what was done)")
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        return _report(command, f"the output cannot be written: {error.strerror}", 1)
+
+
+class _Talk:
+    """What the gateway says and asks, in its order."""
+
+    def __init__(self, channel: Channel, command: str, arguments: Sequence[str]) -> None:
+        self._channel = channel
+        self._command = command
+        self._arguments = arguments
+        self._sent = b""
+
+    def follow(self) -> int:
+        """Print and answer until the exit status comes."""
+        while True:
+            kind, payload = self._channel.receive()
+            if kind in (OUTPUT, ERRORS):
+                _write(1 if kind == OUTPUT else 2, payload)
+            elif kind == MESSAGE:
+                message = read_message(payload)
+                status = message.get("exit")
+                if "refused" in message:
+                    return _report(self._command, str(message["refused"]), _number(status))
+                if "exit" in message:
+                    return _number(status)
+                self._answer(message)
+            else:
+                raise Malformed("content that nobody asked for")
+
+    def _answer(self, question: Mapping[str, object]) -> None:
+        if "has_directory" in question:
+            self._channel.send_message({"answer": os.path.isdir(_word(question["has_directory"]))})
+        elif "file" in question:
+            self._send_file(_word(question["file"]), _number(question.get("largest")), question.get("plain") is True)
+        elif "input" in question:
+            self._send_input(_number(question["input"]))
+        elif "edit" in question:
+            self._send_edited(_word(question["edit"]), _word(question.get("text")))
+        else:
+            raise Malformed("a question that is not understood")
+
+    def _send_file(self, path: str, largest: int, plain: bool) -> None:
+        from oarpy.frontend.local_files import read_file
+
+        # the gateway is trusted with what it is told to read, and with nothing else that the user may read
+        if not self._was_named(path):
+            raise Malformed("a file was asked for that was not named")
+        self._send(lambda: read_file(path, largest, plain=plain))
+
+    def _send_input(self, largest: int) -> None:
+        from oarpy.frontend.local_files import read_input
+
+        if not any(word.endswith("-") for word in self._arguments):
+            raise Malformed("standard input was asked for, which was not named")
+        self._send(lambda: read_input(largest))
+
+    def _send_edited(self, name: str, text: str) -> None:
+        from oarpy.frontend.editor import EditorFailed, edit
+
+        if "edit" not in self._arguments:
+            raise Malformed("an editor was asked for, which was not named")
+        try:
+            self._channel.send(CONTENT, edit(name, text, os.environ))
+        except EditorFailed as error:
+            self._channel.send_message({"failed": str(error), "hint": error.hint})
+
+    def _send(self, read: Callable[[], bytes]) -> None:
+        try:
+            content = read()
+        except OSError as error:
+            self._channel.send_message({"errno": error.errno or 0, "strerror": error.strerror or str(error)})
+            return
+        self._sent = content
+        self._channel.send(CONTENT, content)
+
+    def _was_named(self, path: str) -> bool:
+        """Say whether the path is in the arguments, quoted or not, or in the file that was sent before."""
+        if any(path in word for word in self._arguments) or os.fsencode(path) in self._sent:
+            return True
+        import shlex
+
+        for word in self._arguments:
+            try:
+                if path in shlex.split(word):
+                    return True
+            except ValueError:
+                continue
+        return False
+
+
+def _begin(channel: Channel, request: Mapping[str, object]) -> None:
+    try:
+        channel.send_message(request)
+    except Gone:
+        # refused before all of it was taken: the reason is there to be read
+        return
+
+
+def _request(command: str, arguments: Sequence[str]) -> dict[str, object]:
+    try:
+        directory = os.getcwd()
+    except OSError:
+        directory = None
+    environment = os.environ
+    wanted = environment if command in _ALL_VARIABLES else [name for name in _VARIABLES if name in environment]
+    return {
+        "version": VERSION,
+        "command": command,
+        "arguments": list(arguments),
+        "directory": directory,
+        "environment": {name: environment[name] for name in wanted},
+        "terminal": {
+            "input": os.isatty(0),
+            "output": os.isatty(1),
+            "errors": os.isatty(2),
+            "columns": _columns(environment),
+        },
+    }
+
+
+def _columns(environment: Mapping[str, str]) -> int:
+    """Return the width of the terminal as Python's own ``shutil`` would."""
+    try:
+        columns = int(environment.get("COLUMNS", "0")) or os.get_terminal_size(1).columns
+    except (ValueError, OSError):
+        columns = _USUAL_COLUMNS
+    return columns if 0 < columns <= 10_000 else _USUAL_COLUMNS
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _report(command: str, reason: str, status: int = _UNREACHABLE) -> int:
+    sys.stderr.write(f"{command}: {reason}\n")
+    return status
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise Malformed("a number is missing")
+    return value
+
+
+def _word(value: object) -> str:
+    if type(value) is not str:
+        raise Malformed("a word is missing")
+    return value

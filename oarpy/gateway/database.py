@@ -1,0 +1,73 @@
+"""A worker's connection to the database: kept from request to request, opened again when it is lost."""
+
+from __future__ import annotations
+
+import select
+from contextlib import suppress
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from oarpy.configuration import Configuration
+from oarpy.store.database import Connection, connect, database_dsn
+
+_RESET = "CLOSE ALL; UNLISTEN *; RESET ALL; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all()"
+
+
+class KeptConnection:
+    """At most one connection; what a request did to its session is undone by :meth:`clean`."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._connection: Connection | None = None
+
+    def get(self) -> Connection:
+        """Return a connection that was alive a moment ago; raise :class:`oarpy.model.errors.Unreachable`."""
+        if self._connection is None or _lost(self._connection):
+            self.drop()
+            settings = self._configuration
+            timeout = settings.database.connect_timeout
+            self._connection = connect(database_dsn(settings), "gateway", timeout=timeout)
+            self._limit_statements(self._connection)
+        return self._connection
+
+    def clean(self) -> None:
+        """Make sure that the next request finds a fresh session; called when the caller has its answer."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if connection.info.transaction_status is not TransactionStatus.IDLE:
+                self.drop()
+                return
+            connection.isolation_level = connection.read_only = connection.deferrable = None
+            connection.execute(_RESET, prepare=False)
+            self._limit_statements(connection)
+        except psycopg.Error:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the connection, if there is one."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+    def _limit_statements(self, connection: Connection) -> None:
+        """Let no statement go on when its worker was ended for having taken too long."""
+        milliseconds = str(int(self._configuration.gateway.time_limit * 1000))
+        connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
+
+
+def _lost(connection: Connection) -> bool:
+    """Say whether the server has closed the connection: what is readable on an idle one is its end, or a notice."""
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    try:
+        if poll.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return connection.closed

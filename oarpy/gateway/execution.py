@@ -1,0 +1,80 @@
+"""Running one command for somebody else: its streams, its terminal, its time zone; nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import structlog
+
+from oarpy.client.boundary import execute
+from oarpy.client.caller import acting_for
+from oarpy.frontend.frames import ERRORS, OUTPUT
+from oarpy.gateway.commands import application
+from oarpy.gateway.output import Output
+from oarpy.gateway.remote_caller import RemoteCaller
+from oarpy.gateway.request import Request
+
+log = structlog.get_logger()
+
+_LOOKS = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ")
+"""Variables of the caller that decide how things look, and nothing else."""
+
+_HARMLESS = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_+,./<>-]{0,100}", re.ASCII)
+"""A time zone by its name or its rules. What could name a file outside of the zones is left out."""
+
+
+def run(caller: RemoteCaller, request: Request) -> int:
+    """Run the command, with its output going to the caller; return its exit status."""
+    terminal = request.terminal
+    output = Output(caller.channel, OUTPUT, terminal=terminal.output, errors="surrogateescape")
+    errors = Output(caller.channel, ERRORS, terminal=terminal.errors, errors="backslashreplace")
+    try:
+        with acting_for(caller), _appearance(request), _streams(output, errors):
+            return execute(application(request.command), request.command, request.arguments)
+    except BaseException:
+        # one command must not take the worker with it; the boundary has let through what it was told to let through
+        log.exception("command failed", command=request.command, uid=caller.uid)
+        return 1
+    finally:
+        output.close()
+        errors.close()
+
+
+@contextmanager
+def _streams(output: Output, errors: Output) -> Iterator[None]:
+    kept = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = output.stream, errors.stream
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = kept
+
+
+@contextmanager
+def _appearance(request: Request) -> Iterator[None]:
+    """Give the command the width of the caller's terminal, their wish for colours and their time zone."""
+    given = {name: value for name in _LOOKS if _HARMLESS.fullmatch(value := request.environment.get(name, ""))}
+    given = {name: value for name, value in given.items() if value}
+    given["COLUMNS"] = str(request.terminal.columns)
+    kept = {name: os.environ.get(name) for name in (*_LOOKS, "COLUMNS")}
+    _set({**dict.fromkeys(kept), **given})
+    try:
+        yield
+    finally:
+        _set(kept)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    zone = os.environ.get("TZ")
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    if os.environ.get("TZ") != zone:
+        time.tzset()

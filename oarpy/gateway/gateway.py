@@ -1,0 +1,171 @@
+"""The gateway's own process: one loop that never waits for a caller, a worker or the database."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import selectors
+import signal
+import socket
+import time
+from contextlib import suppress
+
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.gateway.commands import warm_up
+from oarpy.gateway.intake import Client, Intake
+from oarpy.gateway.listener import Listener
+from oarpy.gateway.pool import Member, Pool
+from oarpy.gateway.worker import Worker
+
+log = structlog.get_logger()
+
+_MOST_CONNECTIONS = 4096
+_SWEEP_PERIOD = 0.25
+"""Seconds between two looks for what is late."""
+
+_STOP_TIMEOUT = 5.0
+"""Seconds that the commands being run get when the gateway is stopped."""
+
+_PER_TURN = 64
+"""Connections accepted before the others are looked at again."""
+
+
+class Gateway:
+    """Listens on the configured socket until it is stopped."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._listener = Listener(configuration.gateway.socket)
+        self._selector = selectors.DefaultSelector()
+        self._intake = Intake(configuration.gateway.request_timeout)
+        self._pool = Pool(configuration.gateway, self._fork)
+        self._most_connections = min(_MOST_CONNECTIONS, _file_limit() - 256)
+        self._listening = False
+        self._stopping = False
+        self._swept = 0.0
+
+    def stop(self, *_: object) -> None:
+        """End after the commands that are being run (also the handler of SIGTERM and SIGINT)."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Serve until stopped."""
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.stop)
+        warm_up()
+        gc.collect()
+        gc.freeze()
+        self._selector.register(reader, selectors.EVENT_READ)
+        log.info("gateway listens", socket=self._configuration.gateway.socket, pid=os.getpid())
+        try:
+            while not self._stopping:
+                self._turn()
+        finally:
+            self._listener.close()
+            self._intake.close("the gateway is being stopped (try again later)")
+            self._pool.close(_STOP_TIMEOUT)
+            signal.set_wakeup_fd(-1)
+            os.close(reader)
+            os.close(writer)
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        self._keep(now)
+        pending = len(self._intake) or self._pool.busy
+        for key, _ in self._selector.select(_SWEEP_PERIOD if pending else 2.0):
+            if key.fileobj is self._listener.socket:
+                self._accept(now)
+            elif isinstance(key.data, Client):
+                self._read(key.data)
+            elif isinstance(key.data, Member):
+                self._hear(key.data)
+        self._dispatch()
+
+    def _keep(self, now: float) -> None:
+        """Look after the number of workers, the time limits, and whether more connections can be taken."""
+        wanted = self._pool.idle() is None and self._intake.waits(self._pool.may_run)
+        for member in self._pool.keep(now, wanted=wanted):
+            self._selector.register(member.control, selectors.EVENT_READ, member)
+        room = len(self._intake) < self._most_connections
+        if room is not self._listening:
+            self._listening = room
+            if room:
+                self._selector.register(self._listener.socket, selectors.EVENT_READ)
+            else:
+                self._selector.unregister(self._listener.socket)
+        if now - self._swept < _SWEEP_PERIOD:
+            return
+        self._swept = now
+        for client in self._intake.late(now):
+            self._selector.unregister(client.socket)
+        for member in self._pool.spare(now):
+            self._selector.unregister(member.control)
+            self._pool.dismiss(member)
+        self._pool.end_late(now)
+
+    def _accept(self, now: float) -> None:
+        for _ in range(_PER_TURN):
+            try:
+                connection, _ = self._listener.socket.accept()
+            except OSError:
+                return
+            client = self._intake.enter(connection, now)
+            if client is not None and self._intake.read(client):
+                self._selector.register(client.socket, selectors.EVENT_READ, client)
+
+    def _read(self, client: Client) -> None:
+        # taken out first: reading may close the socket
+        self._selector.unregister(client.socket)
+        if self._intake.read(client):
+            self._selector.register(client.socket, selectors.EVENT_READ, client)
+
+    def _hear(self, member: Member) -> None:
+        now = time.monotonic()
+        if not self._pool.hear(member, now):
+            self._selector.unregister(member.control)
+            self._pool.bury(member, now)
+
+    def _dispatch(self) -> None:
+        """Give queued requests to idle workers."""
+        while (member := self._pool.idle()) is not None:
+            client = self._intake.take(self._pool.may_run)
+            if client is None:
+                return
+            if not self._pool.assign(member, client, time.monotonic()):
+                client.refuse("the gateway has lost a worker (try again)")
+            else:
+                client.socket.close()
+
+    def _fork(self, control: socket.socket, ours: socket.socket) -> int:
+        """Fork a worker, which has nothing of the gateway's but its end of the control socket."""
+        gateway = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            ours.close()
+            self._selector.close()
+            self._listener.forget()
+            self._intake.forget()
+            self._pool.forget()
+            Worker(control, self._configuration).work(gateway)
+            status = 0
+        except BaseException:
+            log.exception("gateway worker failed")
+        finally:
+            os._exit(status)
+
+
+def _file_limit() -> int:
+    """Raise the number of open files to what is allowed, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2 * _MOST_CONNECTIONS), hard), hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,175 @@
+"""Requests on their way in: read as they arrive, never waited for; then queued, one user after the other in turn."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from oarpy.frontend.frames import HEADER, LARGEST_REQUEST, MESSAGE, Malformed, read_header
+from oarpy.gateway.credentials import peer_uid
+from oarpy.gateway.request import refusal
+from oarpy.model.errors import Unreachable
+
+CONNECTIONS_PER_USER = 512
+"""Requests of one user that may be on their way in or queued."""
+
+BYTES_PER_USER = 64 * 2**20
+"""What these may take together."""
+
+_READ = 2**18
+_BUSY = Unreachable.exit_status
+
+
+@dataclass(eq=False, slots=True)
+class Client:
+    """A connection whose request is read or queued; ``deadline`` is by the monotonic clock."""
+
+    socket: socket.socket
+    uid: int
+    deadline: float
+    data: bytearray = field(default_factory=bytearray)
+
+    @property
+    def request(self) -> memoryview:
+        """The text of the request, without its header."""
+        return memoryview(self.data)[HEADER.size :]
+
+    def left(self) -> bool:
+        """Say whether the other side has closed the connection."""
+        try:
+            return self.socket.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def refuse(self, reason: str, status: int = _BUSY) -> None:
+        """Answer with one line, and close."""
+        with suppress(OSError):
+            self.socket.send(refusal(reason, status))
+        self.socket.close()
+
+
+class Intake:
+    """Every connection that no worker has yet."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._reading: dict[Client, None] = {}
+        self._queues: dict[int, deque[Client]] = {}
+        self._connections: Counter[int] = Counter()
+        self._bytes: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return self._connections.total()
+
+    @property
+    def queued(self) -> bool:
+        """True when a request waits for a worker."""
+        return bool(self._queues)
+
+    def enter(self, connection: socket.socket, now: float) -> Client | None:
+        """Take a new connection, or refuse it (None)."""
+        connection.setblocking(False)
+        client = Client(connection, peer_uid(connection), now + self._timeout)
+        if self._connections[client.uid] >= CONNECTIONS_PER_USER:
+            client.refuse("too many commands of yours wait for the gateway (try again later)")
+            return None
+        self._connections[client.uid] += 1
+        self._reading[client] = None
+        return client
+
+    def read(self, client: Client) -> bool:
+        """Read what has arrived; return False when there is nothing more to be read of it: whole, wrong, or gone."""
+        try:
+            data = client.socket.recv(_READ)
+        except BlockingIOError:
+            return True
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(client)
+            return False
+        client.data += data
+        self._bytes[client.uid] += len(data)
+        try:
+            missing = _missing(client.data)
+        except Malformed as error:
+            self._drop(client, f"the gateway does not understand the request: {error}", 1)
+            return False
+        if self._bytes[client.uid] > BYTES_PER_USER:
+            self._drop(client, "your commands that wait for the gateway are too large (try again later)")
+            return False
+        if missing:
+            return True
+        del self._reading[client]
+        self._queues.setdefault(client.uid, deque()).append(client)
+        return False
+
+    def take(self, may_run: Callable[[int], bool]) -> Client | None:
+        """Return the next request of a user who ``may_run`` one more, the users in turn."""
+        for uid in list(self._queues):
+            while may_run(uid) and uid in self._queues:
+                client = self._queues[uid].popleft()
+                # the next one of this user comes after one of each other user
+                rest = self._queues.pop(uid)
+                if rest:
+                    self._queues[uid] = rest
+                self._forget(client)
+                if not client.left():
+                    return client
+                client.socket.close()
+        return None
+
+    def waits(self, may_run: Callable[[int], bool]) -> bool:
+        """Say whether :meth:`take` may find something."""
+        return any(may_run(uid) for uid in self._queues)
+
+    def late(self, now: float) -> Iterator[Client]:
+        """Close and yield the connections whose request did not arrive in time."""
+        for client in [client for client in self._reading if client.deadline < now]:
+            yield client
+            self._drop(client, "the gateway got no whole request in time")
+
+    def close(self, reason: str) -> None:
+        """Refuse all of it."""
+        for client in self.clients():
+            client.refuse(reason)
+
+    def forget(self) -> None:
+        """Close the copies that a forked process has."""
+        for client in self.clients():
+            client.socket.close()
+
+    def clients(self) -> list[Client]:
+        """Return every connection that is read or queued."""
+        return [*self._reading, *(client for queue in self._queues.values() for client in queue)]
+
+    def _drop(self, client: Client, reason: str = "", status: int = _BUSY) -> None:
+        self._reading.pop(client, None)
+        self._forget(client)
+        if reason:
+            client.refuse(reason, status)
+        else:
+            client.socket.close()
+
+    def _forget(self, client: Client) -> None:
+        self._connections[client.uid] -= 1
+        self._bytes[client.uid] -= len(client.data)
+        if not self._connections[client.uid]:
+            del self._connections[client.uid], self._bytes[client.uid]
+
+
+def _missing(data: bytearray) -> bool:
+    """Say whether more must come; raise :class:`Malformed` for what is no request, or more than one."""
+    if len(data) < HEADER.size:
+        return True
+    kind, length = read_header(bytes(data[: HEADER.size]), LARGEST_REQUEST)
+    if kind != MESSAGE:
+        raise Malformed("it does not begin with a message")
+    if len(data) > HEADER.size + length:
+        raise Malformed("more than one message")
+    return len(data) < HEADER.size + length

@@ -1,0 +1,182 @@
+"""The workers: forked ready, watched, ended when they take too long, replaced when they die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from oarpy import configuration as settings
+from oarpy.gateway.intake import Client
+from oarpy.gateway.worker import IDLE, WAITING
+
+log = structlog.get_logger()
+
+_SPARE_TIME = 10.0
+"""Seconds after which a worker beyond the usual number, with nothing to do, is ended."""
+
+_RESTART_DELAY = 1.0
+"""Seconds between two starts when workers die before they were ready."""
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """A worker as the gateway sees it. ``uid`` is whom it works for, None when idle or not ready yet.
+
+    ``since`` is when it got its state, by the monotonic clock; ``waits`` that its command is in a long wait.
+    """
+
+    pid: int
+    control: socket.socket
+    since: float
+    ready: bool = False
+    uid: int | None = None
+    waits: bool = False
+
+    @property
+    def idle(self) -> bool:
+        """True when it can be given a request."""
+        return self.ready and self.uid is None
+
+
+class Pool:
+    """``start`` forks a worker, given its end of the control socket and ours; only the parent returns from it."""
+
+    def __init__(self, limits: settings.Gateway, start: Callable[[socket.socket, socket.socket], int]) -> None:
+        self._limits = limits
+        self._start = start
+        self._members: list[Member] = []
+        self._busy: Counter[int] = Counter()
+        self._ended: list[int] = []
+        self._not_before = 0.0
+
+    def may_run(self, uid: int) -> bool:
+        """Say whether this user may have one more worker."""
+        return self._busy[uid] < self._limits.workers_per_user
+
+    @property
+    def busy(self) -> bool:
+        """True while a worker has a request."""
+        return any(member.uid is not None for member in self._members)
+
+    def idle(self) -> Member | None:
+        """Return a worker with nothing to do, the one that worked last: its memory is the warmest."""
+        return max((member for member in self._members if member.idle), key=lambda one: one.since, default=None)
+
+    def keep(self, now: float, *, wanted: bool) -> list[Member]:
+        """Start the workers that are missing, and one more if one is ``wanted``; return the new ones."""
+        self._reap()
+        missing = self._limits.workers - len(self._members)
+        if wanted and all(member.ready for member in self._members) and len(self._members) < self._limits.most_workers:
+            missing = max(missing, 1)
+        if now < self._not_before:
+            return []
+        return [self._fork(now) for _ in range(max(missing, 0))]
+
+    def assign(self, member: Member, client: Client, now: float) -> bool:
+        """Hand a request over; False when the worker is dead, which keeps the request with the caller of this."""
+        # a file in memory: of any size, and written without waiting for the worker
+        with open(os.memfd_create("request"), "w+b") as text:
+            text.write(client.request)
+            text.seek(0)
+            try:
+                socket.send_fds(member.control, [b"R"], [client.socket.fileno(), text.fileno()])
+            except OSError:
+                return False
+        member.uid, member.since, member.waits = client.uid, now, False
+        self._busy[client.uid] += 1
+        return True
+
+    def hear(self, member: Member, now: float) -> bool:
+        """Take what the worker says; False when it is dead."""
+        try:
+            word = member.control.recv(1)
+        except BlockingIOError:
+            return True
+        except OSError:
+            word = b""
+        if not word:
+            return False
+        if word == IDLE:
+            self._release(member)
+            member.ready, member.since, member.waits = True, now, False
+        else:
+            member.waits, member.since = word == WAITING, now
+        return True
+
+    def bury(self, member: Member, now: float) -> None:
+        """Forget a worker that has ended."""
+        if not member.ready:
+            self._not_before = now + _RESTART_DELAY
+        log.warning("gateway worker ended", pid=member.pid, worked_for=member.uid)
+        self.dismiss(member)
+
+    def end_late(self, now: float) -> None:
+        """Kill the workers whose command takes too long."""
+        for member in self._members:
+            limit = self._limits.waiting_limit if member.waits else self._limits.time_limit
+            if member.uid is not None and now - member.since > limit:
+                log.warning("command took too long", pid=member.pid, uid=member.uid, limit=limit)
+                with suppress(ProcessLookupError):
+                    os.kill(member.pid, signal.SIGKILL)
+
+    def spare(self, now: float) -> list[Member]:
+        """Return the workers beyond the usual number that had nothing to do for a while."""
+        spare = [member for member in self._members if member.idle and now - member.since > _SPARE_TIME]
+        return spare[: max(len(self._members) - self._limits.workers, 0)]
+
+    def dismiss(self, member: Member) -> None:
+        """Let a worker go: it ends when it sees its control socket closed."""
+        self._release(member)
+        self._members.remove(member)
+        self._ended.append(member.pid)
+        member.control.close()
+
+    def close(self, timeout: float) -> None:
+        """Let the workers finish, and kill those that have not after ``timeout`` seconds."""
+        for member in self._members:
+            # an idle worker reads the end and leaves; a busy one does so after its request
+            with suppress(OSError):
+                member.control.shutdown(socket.SHUT_WR)
+        until = time.monotonic() + timeout
+        for member in self._members:
+            member.control.settimeout(max(until - time.monotonic(), 0.001))
+            try:
+                while member.control.recv(1):
+                    pass
+            except OSError:
+                with suppress(ProcessLookupError):
+                    os.kill(member.pid, signal.SIGKILL)
+            os.waitpid(member.pid, 0)
+
+    def forget(self) -> None:
+        """Close the copies that a forked process has."""
+        for member in self._members:
+            member.control.close()
+
+    def _fork(self, now: float) -> Member:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            pid = self._start(theirs, ours)
+        ours.setblocking(False)
+        member = Member(pid, ours, now)
+        self._members.append(member)
+        return member
+
+    def _release(self, member: Member) -> None:
+        if member.uid is None:
+            return
+        self._busy[member.uid] -= 1
+        if not self._busy[member.uid]:
+            del self._busy[member.uid]
+        member.uid = None
+
+    def _reap(self) -> None:
+        self._ended = [pid for pid in self._ended if os.waitpid(pid, os.WNOHANG)[0] == 0]

@@ -1,0 +1,149 @@
+"""The caller of a command at the other end of the gateway's socket."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from oarpy.configuration import Configuration
+from oarpy.frontend.editor import EditorFailed
+from oarpy.frontend.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
+from oarpy.gateway.database import KeptConnection
+from oarpy.gateway.request import Request
+from oarpy.store.database import Connection
+
+PATIENCE = 10.0
+"""Seconds for the caller's process to take or to send a frame."""
+
+
+class RemoteCaller:
+    """Files, directories and the editor are asked for over the connection; the caller's own process answers.
+
+    ``uid`` comes from the kernel. ``wait`` is told when the command begins (True) and ends (False) a long wait.
+    """
+
+    def __init__(
+        self,
+        uid: int,
+        request: Request,
+        connection: socket.socket,
+        configuration: Configuration,
+        database: KeptConnection,
+        wait: Callable[[bool], None],
+    ) -> None:
+        self._uid = uid
+        self._request = request
+        self._socket = connection
+        self._configuration = configuration
+        self._database = database
+        self._wait = wait
+        self._directories = {} if request.directory is None else {request.directory: True}
+        connection.settimeout(PATIENCE)
+        self.channel = Channel(connection)
+
+    @property
+    def uid(self) -> int:
+        """The user id of the process that connected, as the kernel recorded it."""
+        return self._uid
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """The arguments as typed."""
+        return self._request.arguments
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that the command asks for; ``oarsub`` asks for all."""
+        return self._request.environment
+
+    def directory(self) -> str:
+        """Return the caller's current directory."""
+        if self._request.directory is None:
+            raise FileNotFoundError(errno.ENOENT, "no such directory")
+        return self._request.directory
+
+    def has_directory(self, path: str) -> bool:
+        """Ask once for each path; the caller's own directory is known to be there."""
+        if path not in self._directories:
+            self._directories[path] = self._answer({"has_directory": path}).get("answer") is True
+        return self._directories[path]
+
+    def read_file(self, path: str, largest: int, *, plain: bool = True) -> bytes:
+        """Have the file read by the caller's process."""
+        return self._content({"file": path, "largest": largest, "plain": plain}, largest, path)
+
+    def read_input(self, largest: int) -> bytes:
+        """Have standard input read, for as long as it takes to arrive."""
+        with self.waiting():
+            return self._content({"input": largest}, largest, "standard input")
+
+    def edit(self, name: str, text: str) -> bytes:
+        """Have the text edited by the user."""
+        with self.waiting():
+            kind, payload = self._ask({"edit": name, "text": text})
+        if kind == CONTENT:
+            return payload
+        answer = self._message(kind, payload)
+        raise EditorFailed(_word(answer.get("failed")), _word(answer.get("hint")))
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let the command go on beyond its time limit, up to the limit of a wait."""
+        self._wait(True)
+        self._socket.settimeout(self._configuration.gateway.waiting_limit)
+        try:
+            yield
+        finally:
+            self._socket.settimeout(PATIENCE)
+            self._wait(False)
+
+    def require_presence(self) -> None:
+        """Raise :class:`BrokenPipeError` when the caller's process has closed its end."""
+        try:
+            if self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
+                raise BrokenPipeError(errno.EPIPE, "the caller is gone")
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from None
+
+    def configuration(self) -> Configuration:
+        """Return the gateway's own settings: nothing of the caller's counts."""
+        return self._configuration
+
+    @contextmanager
+    def database(self, configuration: Configuration, name: str) -> Iterator[Connection]:
+        """Lend the worker's connection."""
+        yield self._database.get()
+
+    def _content(self, question: Mapping[str, object], largest: int, name: str) -> bytes:
+        kind, payload = self._ask(question)
+        if kind == CONTENT:
+            return payload[: largest + 1]
+        answer = self._message(kind, payload)
+        number = answer.get("errno")
+        raise OSError(number if type(number) is int else errno.EIO, _word(answer.get("strerror")), name)
+
+    def _answer(self, question: Mapping[str, object]) -> dict[str, object]:
+        return self._message(*self._ask(question))
+
+    def _ask(self, question: Mapping[str, object]) -> tuple[int, bytes]:
+        try:
+            self.channel.send_message(question)
+            return self.channel.receive(LARGEST_FRAME)
+        except (Gone, Malformed) as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from None
+
+    def _message(self, kind: int, payload: bytes) -> dict[str, object]:
+        try:
+            if kind == CONTENT:
+                raise Malformed("content, not a message")
+            return read_message(payload)
+        except Malformed as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from None
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else "the caller's process gave no reason"

@@ -1,0 +1,91 @@
+"""A worker: takes one request after the other and runs its command as its caller."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from contextlib import suppress
+
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.frontend.frames import Gone, Malformed
+from oarpy.gateway.commands import COMMANDS
+from oarpy.gateway.credentials import peer_uid
+from oarpy.gateway.database import KeptConnection
+from oarpy.gateway.execution import run
+from oarpy.gateway.remote_caller import RemoteCaller
+from oarpy.gateway.request import Request, decode, refusal
+from oarpy.model.errors import OarpyError
+from oarpy.modules.parent import end_with
+
+log = structlog.get_logger()
+
+IDLE, WAITING, WORKING = b"I", b"W", b"R"
+"""What a worker tells the gateway: ready for a request; its command begins, or ends, a long wait."""
+
+_READ = 2**20
+
+
+class Worker:
+    """Serves the requests that arrive on ``control``, each as the descriptors of its connection and of its text."""
+
+    def __init__(self, control: socket.socket, configuration: Configuration) -> None:
+        self._control = control
+        self._configuration = configuration
+        self._database = KeptConnection(configuration)
+
+    def work(self, gateway: int) -> None:
+        """Serve until the gateway, which is process ``gateway``, closes its end."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end_with(gateway)
+        with suppress(OarpyError):
+            self._database.get()
+        self._tell(IDLE)
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 16, 2)
+            if not data:
+                return
+            connection, text = descriptors
+            with socket.socket(fileno=connection) as caller:
+                self._serve(caller, _contents(text))
+            self._database.clean()
+            self._tell(IDLE)
+
+    def _serve(self, connection: socket.socket, payload: bytes) -> None:
+        try:
+            request = _understood(payload)
+        except Malformed as error:
+            connection.settimeout(1)
+            with suppress(OSError):
+                connection.sendall(refusal(f"the gateway does not understand the request: {error}", 1))
+            return
+        uid = peer_uid(connection)
+        caller = RemoteCaller(uid, request, connection, self._configuration, self._database, self._wait)
+        began = time.monotonic()
+        status = run(caller, request)
+        with suppress(Gone):
+            caller.channel.send_message({"exit": status})
+        log.debug("command", command=request.command, uid=uid, status=status, seconds=time.monotonic() - began)
+
+    def _wait(self, begins: bool) -> None:
+        self._tell(WAITING if begins else WORKING)
+
+    def _tell(self, word: bytes) -> None:
+        self._control.sendall(word)
+
+
+def _understood(payload: bytes) -> Request:
+    request = decode(payload)
+    if request.command not in COMMANDS:
+        raise Malformed(f"no command {request.command[:40]!a}")
+    return request
+
+
+def _contents(descriptor: int) -> bytes:
+    """Return what the descriptor holds from its beginning, and close it."""
+    with open(descriptor, "rb", buffering=0) as file:
+        return file.readall()
