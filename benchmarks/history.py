@@ -22,7 +22,8 @@ _STATEMENTS = (
     FROM (SELECT row_number() OVER (ORDER BY moldable_id) AS rank, * FROM moldable_descriptions m
           JOIN submissions s USING (submission_id) WHERE s.initial_request = 'history') m
         CROSS JOIN generate_series(1, 100) AS i,
-        LATERAL (SELECT now() - interval '1 day' - interval '30 seconds' * (%(jobs)s - (m.rank - 1) * 100 - i + 2) AS at) t
+        LATERAL (SELECT now() - interval '1 day'
+                        - interval '30 seconds' * (%(jobs)s - (m.rank - 1) * 100 - i + 2) AS at) t
     """,
     "ALTER TABLE jobs ENABLE TRIGGER USER",
     """
