@@ -60,23 +60,20 @@ class Metascheduler:
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
         began = time.monotonic()
-        # Emptied until the transaction is over: what is rolled back, for whatever reason, was not written.
-        known, self._written = self._written, {}
         with connection.transaction():
             reading = self._reader.read(connection, now)
             result = plan(reading.snapshot)
             due = due_reservations(reading, now, self._settings)
-            started, written = self._write(connection, reading, result, due, known)
+            started, written = self._write(connection, reading, result, due)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
+        # Only now: what is rolled back, for whatever reason, was not written.
         self._written = written
         word = f"started {started}" if started else "nothing"
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
         return Outcome(word, wake_at=_next_instant(result, due, now))
 
-    def _write(
-        self, connection: Connection, reading: Reading, result: Plan, due: Due, known: Predictions
-    ) -> tuple[int, Predictions]:
+    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[int, Predictions]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         started = decisions.start(connection, starts + due.starts)
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
@@ -84,9 +81,9 @@ class Metascheduler:
         decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
         decisions.kill(connection, sorted({*result.kill, *due.kill}))
         predictions = _predictions(reading, result, due, set(started))
-        changed = [one for one in predictions.values() if _differs(one, known.get(one.job))]
+        changed = [one for one in predictions.values() if _differs(one, self._written.get(one.job))]
         decisions.predict(connection, changed)
-        kept = {job: known[job] for job in predictions if job in known}
+        kept = {job: self._written[job] for job in predictions if job in self._written}
         return len(started), kept | {one.job: one for one in changed}
 
 

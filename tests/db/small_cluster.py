@@ -51,6 +51,7 @@ class Wire:
 
     def __init__(self, inbox: Inbox, nodes: FakeTransport, addresses: dict[str, list[NodeAddress]]) -> None:
         self.inbox = inbox
+        self.slow = False
         self._nodes = nodes
         self._addresses = addresses
 
@@ -62,8 +63,9 @@ class Wire:
     def connect(self, node: NodeAddress) -> None:
         """Connect a node."""
         self._addresses[node.name].append(node)
-        self._nodes.connect(node)
-        self.pump()
+        if not self.slow:
+            self._nodes.connect(node)
+            self.pump()
 
     def connected(self, name: str) -> bool:
         """Whether it is connected."""
@@ -93,6 +95,7 @@ class SmallCluster:
         self.nodes = FakeTransport(Inbox())
         self.addresses: dict[str, list[NodeAddress]] = defaultdict(list)
         self._wire: Wire | None = None
+        self._slow = False
         self.launcher = self._new_launcher()
         self.scheduler = Metascheduler(settings)
         self.canceller = Canceller(settings)
@@ -211,11 +214,22 @@ class SmallCluster:
         self.addresses[name] = tries + self.addresses[name]
         self.launch()
 
-    def restart_launcher(self) -> None:
-        """A new launcher after ``kill -9`` of the old one: what that one had in memory is gone."""
+    def restart_launcher(self, *, slow_nodes: bool = False) -> None:
+        """A new launcher after ``kill -9`` of the old one: what that one had in memory is gone.
+
+        The channels to slow nodes are not open before :meth:`answer`.
+        """
         self.nodes.close()
         self.nodes.inbox.drain()
+        self._slow = slow_nodes
         self.launcher = self._new_launcher()
+
+    def answer(self) -> None:
+        """Let slow nodes answer."""
+        assert self._wire is not None
+        self._slow = self._wire.slow = False
+        for tries in self.addresses.values():
+            self._wire.connect(tries[-1])
 
     def _new_launcher(self) -> Launcher:
         self._wire = None
@@ -223,6 +237,7 @@ class SmallCluster:
 
     def _wire_up(self, mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
         self._wire = Wire(inbox, self.nodes, self.addresses)
+        self._wire.slow = self._slow
         return self._wire
 
     # What came of it

@@ -202,9 +202,12 @@ def test_a_restarted_launcher_cleans_before_it_closes(cluster: SmallCluster) -> 
     cluster.node("n2").deaf = True
     cluster.end(job)
     cluster.launch()
-    cluster.restart_launcher()
+    cluster.restart_launcher(slow_nodes=True)
     cluster.node("n2").deaf = False
     cluster.nodes.sent.clear()
+    cluster.launch()
+    assert cluster.state(job) == "Finishing"
+    cluster.answer()
     cluster.settle()
     assert cluster.state(job) == "Terminated"
     assert nodes_told(cluster, Clean, job) == {"n1", "n2"}
