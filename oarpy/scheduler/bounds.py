@@ -27,7 +27,8 @@ class _Front:
         smaller = self._asked[0, :size] <= asked[0]
         for row, amount in zip(self._asked[1:], asked[1:], strict=True):
             smaller &= row[:size] <= amount
-        return float(np.maximum.reduce(self._dates[:size], where=smaller, initial=float("-inf")))
+        dates = self._dates[:size][smaller]
+        return float(dates.max()) if dates.size else float("-inf")
 
     def add(self, asked: tuple[float, ...], date: float) -> None:
         """Note a date that is later than what was known."""

@@ -109,7 +109,7 @@ class GroupMatcher:
         if self.layout is None:
             return _match(self.tree, self.counts, free)
         layout, need = self.layout, self.counts[0]
-        ranks = np.flatnonzero(layout.serving(self.counts, free))
+        ranks = layout.serving(self.counts, free).nonzero()[0]
         if not _enough(need, len(ranks), len(layout.blocks)):
             return 0
         if need > 0 or need == Count.BESTHALF:
@@ -198,6 +198,11 @@ class RequestMatcher:
         layout, counts = self.groups[0].layout, self.groups[0].counts
         need = len(layout.blocks) if counts[0] == Count.ALL else max(counts[0], 1)
         return Screen(layout, need, layout.least(counts))
+
+    @property
+    def quick(self) -> bool:
+        """True when :meth:`may_fit` costs no more than counting."""
+        return bool(self._plain)
 
     def may_fit(self, free: int) -> bool:
         """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""

@@ -58,5 +58,5 @@ class BlockTable:
         least = screen.least
         if not isinstance(least, int):
             least = np.append(least, np.ones(self._numbers.shape[1] - self._blocks, dtype=np.int64))
-        enough = self._numbers[rows] >= least
+        enough = self._numbers.take(rows, axis=0) >= least
         return np.packbits(enough.ravel()).view(np.uint64).reshape(len(rows), -1)

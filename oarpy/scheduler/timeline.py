@@ -177,11 +177,27 @@ class Timeline:
             left, start, right = window
             if latest is not None and start >= latest:
                 return None
-            if bits := matcher.match(self.common(start, start + hold)):
+            clear, bits = self._try(left, right, matcher)
+            if bits:
                 return start, bits
-            clear = self._behind_obstacle(left, right, matcher)
             window = windows.first(clear, begins[clear]) if clear < len(begins) else None
         return None
+
+    def _try(self, left: int, right: int, matcher: RequestMatcher) -> tuple[int, int]:
+        """Match the slots [left, right) together; return the slot to go on with and, if they serve, the resources.
+
+        When testing costs next to nothing the way back is tested all along, otherwise only once it is known to fail.
+        """
+        if not matcher.quick:
+            begins = self.begins
+            end = begins[right] if right < len(begins) else float("inf")
+            if bits := matcher.match(self.common(begins[left], end)):
+                return left, bits
+        clear, free = self._walk_back(left, right, matcher)
+        if clear > left:
+            return clear, 0
+        bits = matcher.match(free) if matcher.quick else 0
+        return left + 1, bits
 
     def _windows(self, hold: float, matcher: RequestMatcher) -> Windows:
         table = self._table(matcher.screen) if matcher.screen else None
@@ -203,11 +219,11 @@ class Timeline:
                     place += 1
         return self._tables[key]
 
-    def _behind_obstacle(self, left: int, right: int, matcher: RequestMatcher) -> int:
-        """Return the next slot to begin at, knowing that the slots [left, right) together do not serve.
+    def _walk_back(self, left: int, right: int, matcher: RequestMatcher) -> tuple[int, int]:
+        """Return the first slot, ``left`` or later, from which all slots before ``right`` may serve, and what is in all.
 
-        Every later beginning before ``right`` still has to cover the last of them; so walk back from there as far as
-        the request may be served.
+        Every window that begins later in [left, right) still covers the last of these slots, so none that begins before
+        the slot returned can serve.
         """
         bits = _ALL
         rank, low = self._place(right - 1)
@@ -217,12 +233,12 @@ class Timeline:
             low = max(0, high - (place - left))
             narrowed = bits & _part(chunk, low, high)
             if not matcher.may_fit(narrowed):
-                return max(place - _fitting(chunk.settle()[low:high], bits, matcher), left + 1)
+                return place - _fitting(chunk.settle()[low:high], bits, matcher), 0
             bits = narrowed
             place -= high - low
             rank -= 1
             high = len(self._chunks[rank].begins)
-        return left + 1
+        return left, bits
 
     def _place(self, index: int) -> tuple[int, int]:
         """Return the chunk of a slot and the slot's index there."""

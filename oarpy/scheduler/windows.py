@@ -63,7 +63,7 @@ class Windows:
 
     def _look_ahead(self, right: int) -> None:
         ahead = self._counts[self._known : right + _AHEAD] < self._least
-        self._walls += (np.flatnonzero(ahead) + self._known).tolist()
+        self._walls += (ahead.nonzero()[0] + self._known).tolist()
         self._known += len(ahead)
 
 
@@ -118,7 +118,7 @@ class BlockWindows(Windows):
     def _look_ahead(self, right: int) -> None:
         packed = self._table.serving(self._rows[self._known : right + _BLOCKS_AHEAD], self._screen)
         serving = np.add.reduce(np.bitwise_count(packed), axis=1, dtype=np.int32)
-        self._walls += (np.flatnonzero(serving < self._need) + self._known).tolist()
+        self._walls += ((serving < self._need).nonzero()[0] + self._known).tolist()
         self._packed += packed.view(f"V{8 * packed.shape[1]}").ravel().tolist()
         self._known += len(packed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,9 +49,13 @@ def _read(path: str) -> str:
 
 
 def _planned(snapshot: Snapshot, read: float | None) -> str:
-    started = perf_counter()
-    made = plan(snapshot)
-    seconds = perf_counter() - started
+    gc.freeze()  # what was read stays until the end: the collector need not walk through it again and again
+    try:
+        started = perf_counter()
+        made = plan(snapshot)
+        seconds = perf_counter() - started
+    finally:
+        gc.unfreeze()
     started = perf_counter()
     text = json.dumps(
         {
