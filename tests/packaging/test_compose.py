@@ -97,6 +97,14 @@ def test_settings_are_ones_that_oarpy_knows(name: str) -> None:
     assert {origin for origin in origins.values() if origin.startswith("OARPY_")} == set(given)
 
 
+def test_users_reach_the_gateway_and_nothing_else() -> None:
+    """The front end shares the gateway's folder with the server, and holds no secret."""
+    server, frontend = SERVICES["server"], SERVICES["frontend"]
+    assert frontend["environment"] == {"OARPY_GATEWAY_SOCKET": server["environment"]["OARPY_GATEWAY_SOCKET"]}
+    (shared,) = set(server["volumes"]) & set(frontend["volumes"])
+    assert str(Path(server["environment"]["OARPY_GATEWAY_SOCKET"]).parent) == shared.partition(":")[2]
+
+
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="no ssh-keygen here (apt-get install openssh-client)")
 def test_keys_are_made_once_and_nodes_are_known(tmp_path: Path) -> None:
     """The service ``keys`` makes what the server and the nodes read, and keeps it when it runs again."""

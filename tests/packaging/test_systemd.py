@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.modules.registry import MODULES
+from oarpy.modules.registry import MODULES, PROGRAMS
 from tests.packaging.installation import ROOT
 
 UNITS = ROOT / "packaging" / "systemd"
@@ -24,7 +24,7 @@ def values(unit: Path, key: str) -> list[str]:
 def test_the_target_wants_every_module() -> None:
     """A module that is added gets its service."""
     wanted = " ".join(values(UNITS / "oarpy.target", "Wants")).split()
-    assert wanted == [f"oarpy@{name}.service" for name in MODULES]
+    assert wanted == [f"oarpy@{name}.service" for name in (*MODULES, *PROGRAMS)]
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda path: path.name)
