@@ -9,7 +9,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -30,8 +30,21 @@ def run(app: typer.Typer, name: str) -> NoReturn:
     sys.exit(execute(app, name, sys.argv[1:]))
 
 
-def execute(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
-    """Run ``app`` on ``arguments`` and return the exit status, after one line on standard error if it failed."""
+def _raise_if_debugging(error: Exception) -> None:
+    if os.environ.get("OARPY_DEBUG") == "1":
+        raise error
+
+
+def execute(
+    app: typer.Typer,
+    name: str,
+    arguments: Sequence[str],
+    unexpected: Callable[[Exception], None] = _raise_if_debugging,
+) -> int:
+    """Run ``app`` on ``arguments`` and return the exit status, after one line on standard error if it failed.
+
+    ``unexpected`` is told of an error that is nobody's answer, before it becomes that line.
+    """
     command = parser(app)
     try:
         # without standalone_mode typer hands back the status of typer.Exit, and errors as they are
@@ -50,8 +63,7 @@ def execute(app: typer.Typer, name: str, arguments: Sequence[str]) -> int:
     except OarpyError as error:
         return _report(name, str(error), error.exit_status)
     except Exception as error:
-        if os.environ.get("OARPY_DEBUG") == "1":
-            raise
+        unexpected(error)
         message, status = _unexpected(error)
         return _report(name, message, status)
 

@@ -99,8 +99,11 @@ def compare_rule(
     """Try ``specimens`` with and without the change.
 
     With ``text`` the change is that rule ``name`` gets this text (and ``priority``); with ``name`` alone, that the rule
-    is there at all; with neither, that there are any rules.
+    is there at all; with neither, that there are any rules. A rule is a program that runs where the command runs,
+    which may be the server: only an admin may try a text that is not stored.
     """
+    if text is not None:
+        session.require_admin("try a rule that is not stored")
     stored = [as_rule(row) for row in store.rules(session.connection)]
     before, after, compared = stored, stored, "no rules -> the enabled rules"
     if name is None:

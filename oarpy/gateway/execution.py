@@ -35,14 +35,21 @@ def run(caller: RemoteCaller, request: Request) -> int:
     errors = Output(caller.channel, ERRORS, terminal=terminal.errors, errors="backslashreplace")
     try:
         with acting_for(caller), _appearance(request), _streams(output, errors):
-            return execute(application(request.command), request.command, request.arguments)
-    except BaseException:
-        # one command must not take the worker with it; the boundary has let through what it was told to let through
-        log.exception("command failed", command=request.command, uid=caller.uid)
+            command = request.command
+            return execute(
+                application(command), command, request.arguments, lambda error: _note(error, caller, command)
+            )
+    except BaseException as error:
+        # whatever gets past the boundary must not take the worker with it
+        _note(error, caller, request.command)
         return 1
     finally:
         output.close()
         errors.close()
+
+
+def _note(error: BaseException, caller: RemoteCaller, command: str) -> None:
+    log.error("command failed", command=command, uid=caller.uid, exc_info=error)
 
 
 @contextmanager
