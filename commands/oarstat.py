@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
-from oarpy.client.job_reports import Question, Report
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from oarpy.client.job_reports import Question, Report
 
 app = typer.Typer(add_completion=False)
 
@@ -119,6 +121,7 @@ def _question(
     words: list[str], jobs: list[str], arrays: list[str], condition: str | None
 ) -> tuple[Question, str | None]:
     """Return which jobs are meant and the queue named, if any."""
+    from oarpy.client.job_reports import Question
     from oarpy.client.job_selection import JobSelection, parse_condition, parse_ids
 
     named = [word for word in words if word.isdigit()]
@@ -145,7 +148,7 @@ def _show_jobs(session: Session, question: Question, user: str | None, queue: st
 
     whose = session.user if user == OWN else user
     named = None if queue is None else job_reports.known_queue(session, queue)
-    _print(_report(session, Question(question.selection, whose, named), view))
+    _print(_report(session, job_reports.Question(question.selection, whose, named), view))
 
 
 def _report(session: Session, question: Question, view: View) -> Report:

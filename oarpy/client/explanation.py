@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.states import JobState
+from oarpy.modules.foreseen import foreseen
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
@@ -36,7 +40,7 @@ class Explanation:
 def explain(session: Session, job_id: int) -> Explanation:
     """Explain how job ``job_id`` stands. Raises :class:`NotFound`."""
     connection = session.connection
-    with connection.transaction():
+    with _collection_put_off(), connection.transaction():
         reader = SnapshotReader(session.configuration)
         reading = read_only(connection, reader)
         found = standing(connection, job_id)
@@ -47,7 +51,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         if job is None or JobState(found.state) not in _WAITING:
             return Explanation(found)
         reader.resolve(connection, relaxed_conditions(job))
-        answer = counterfactuals(snapshot, job_id)
+        answer = counterfactuals(snapshot, job_id, foreseen=foreseen(connection, snapshot.platform))
         return Explanation(
             standing=found,
             answer=answer,
@@ -55,6 +59,18 @@ def explain(session: Session, job_id: int) -> Explanation:
             culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
             stopped=job.queue in reading.stopped,
         )
+
+
+@contextmanager
+def _collection_put_off() -> Iterator[None]:
+    """Keep the garbage collector from walking again and again over a platform that is being read."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _owners(snapshot: Snapshot, answer: Counterfactuals) -> dict[int, str]:

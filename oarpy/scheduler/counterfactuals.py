@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.bindings import Holder, QuotaUse, holders, quota_use
+from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.probe import Probe
+from oarpy.scheduler.probe import DRIFT, Probe, Stale
 from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
 
@@ -92,13 +94,21 @@ class Counterfactuals:
 
 
 def counterfactuals(
-    snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None
+    snapshot: Snapshot,
+    job_id: int,
+    orders: Mapping[str, Order] = ORDERS,
+    matchers: Matchers | None = None,
+    foreseen: Mapping[int, Claim] | None = None,
 ) -> Counterfactuals:
-    """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait."""
+    """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait.
+
+    ``foreseen`` are the placements of a pass that just ended; they save planning the jobs ahead once more, and are not
+    used when they do not agree with ``snapshot``.
+    """
     job = next((one for one in snapshot.waiting if one.id == job_id), None)
     if job is None:
         raise KeyError(job_id)
-    probe = Probe(snapshot, job, orders, matchers)
+    probe = _probe(snapshot, job, orders, matchers, foreseen or {})
     decision = probe.decision
     claim = None if decision.found is None else decision.found.claim
     way = 0 if decision.found is None else decision.found.option.index
@@ -119,6 +129,23 @@ def counterfactuals(
         found = probe.trial(job)
         return replace(answer, resumed=None if found is None else found.claim.start)
     return _relaxed(answer, probe, replace(job, alternatives=(job.alternatives[way],)))
+
+
+def _probe(
+    snapshot: Snapshot,
+    job: WaitingJob,
+    orders: Mapping[str, Order],
+    matchers: Matchers | None,
+    foreseen: Mapping[int, Claim],
+) -> Probe:
+    """Stand at ``job`` by way of what is foreseen, if that leads to its own foreseen start, or by a full pass."""
+    if foreseen:
+        with suppress(Stale):
+            probe = Probe(snapshot, job, orders, matchers, foreseen)
+            found, expected = probe.decision.found, foreseen.get(job.id)
+            if expected is None or (found is not None and abs(found.claim.start - expected.start) <= DRIFT):
+                return probe
+    return Probe(snapshot, job, orders, matchers)
 
 
 def relaxed_conditions(job: WaitingJob) -> set[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from oarpy.scheduler.demands import Option
 from oarpy.scheduler.dependencies import Readiness
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.lines import Line
-from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.matching import Matchers, RequestMatcher
 from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.planner import Decision, Planner, Turn
 from oarpy.scheduler.quotas import Limit
@@ -23,8 +24,18 @@ from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 
+class Stale(Exception):
+    """What was foreseen cannot be any more."""
+
+
 class _Reached(BaseException):
     """The job is settled. Not an Exception: the planner goes on after those, setting the job aside."""
+
+
+DRIFT = 2
+"""Seconds by which what is foreseen may have moved since it was written down."""
+
+_FORESEEN = Option(0, 0, RequestMatcher([], "foreseen, not searched for"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,12 @@ class Occasion:
 
 
 class Probe(Planner):
-    """Looks at the jobs up to ``job``, which is settled but not entered. Valid until ``snapshot`` is not any more."""
+    """Looks at the jobs up to ``job``, which is settled but not entered.
+
+    ``foreseen`` are the places that a pass which just ended gave to jobs: under conservative backfilling they stand as
+    long as nothing happens, so they are entered without being searched for. Raises :class:`Stale` when one of them is
+    past or not free; which of them a later pass would merely better is not looked at.
+    """
 
     def __init__(
         self,
@@ -44,6 +60,7 @@ class Probe(Planner):
         job: WaitingJob,
         orders: Mapping[str, Order] = ORDERS,
         matchers: Matchers | None = None,
+        foreseen: Mapping[int, Claim] | None = None,
     ) -> None:
         if matchers is None or matchers.platform is not snapshot.platform:
             matchers = Matchers(snapshot.platform)
@@ -53,8 +70,12 @@ class Probe(Planner):
         self.lined_up: tuple[WaitingJob, ...] = ()
         """The jobs of the merged queues in their order; empty for a reservation."""
         self._occasions: list[Occasion] = []
+        self._foreseen = foreseen if foreseen and snapshot.policy == "conservative" else {}
+        self._stale = False
         with suppress(_Reached):
             self.run()
+        if self._stale:
+            raise Stale
 
     @property
     def decision(self) -> Decision:
@@ -102,12 +123,36 @@ class Probe(Planner):
         return ordered
 
     def _consider(self, turn: Turn) -> None:
+        if turn.job.id != self.job.id and turn.job.id in self._foreseen:
+            return self._enter(turn, self._foreseen[turn.job.id])
         if turn.job.id != self.job.id or turn.job.reservation is not None:
             return super()._consider(turn)
         readiness = self._dependencies.readiness(turn.job)
         if readiness.refusal or readiness.waits_for:
             return super()._consider(turn)
         return self._stand(turn, readiness)
+
+    def _enter(self, turn: Turn, claim: Claim) -> None:
+        """Give a job the place that is foreseen for it."""
+        job = turn.job
+        if job.held or job.reservation is not None:
+            return super()._consider(turn)
+        readiness = self._dependencies.readiness(job)
+        if readiness.refusal or readiness.waits_for:
+            return super()._consider(turn)
+        views = self._board.gantt.views(roles_of(job))
+        if not views:
+            return super()._consider(turn)
+        for delay in range(DRIFT + 1):
+            moved = replace(claim, start=claim.start + delay) if delay else claim
+            end = moved.end + self.snapshot.security_time
+            if moved.start >= readiness.ready and all(
+                moved.bits & ~view.common(moved.start, end) == 0 for view in views
+            ):
+                self._board.gantt.enter(job, moved)
+                return self._settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, "", Found(_FORESEEN, moved)))
+        self._stale = True
+        raise _Reached
 
     def _stand(self, turn: Turn, readiness: Readiness) -> None:
         """Settle the job without entering it, or park it as a full pass would, remembering this occasion."""

@@ -11,7 +11,12 @@ import pytest
 from oarsub_cluster import Connection, Submitter, build, contents, submitter
 
 from oarpy.configuration import load
+from oarpy.modules.foreseen import foreseen
 from oarpy.modules.metascheduler import Metascheduler
+from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.scheduler.gantt import Claim
+from oarpy.scheduler.plan import plan
+from oarpy.scheduler.verdicts import Verdict
 
 pytestmark = pytest.mark.db
 
@@ -163,6 +168,42 @@ def test_best_effort_jobs_that_go_first(connection: Connection, oarsub: Submitte
     job = oarsub.job_id("-l", "/nodes=1,walltime=0:10:0", "date")
     found = why(oarsub, job)
     assert (found["verdict"], [one["job_id"] for one in found["in_the_way"]]) == ("resources_busy", [victim])
+
+
+def test_the_last_pass_is_read_as_it_was_planned(connection: Connection, oarsub: Submitter) -> None:
+    """Sets of resources come back from the stored ranges, also when ids and positions do not follow each other."""
+    connection.execute("UPDATE resources SET network_address = 'a9', host = 'a9' WHERE network_address = 'n4'")
+    connection.execute("UPDATE resources SET state = 'Alive' WHERE network_address = 'n1'")
+    for request in ("/nodes=2", "/nodes=4/core=1", "/nodes=3/core=2", "/core=5", "/nodes=4"):
+        oarsub.job_id("-l", f"{request},walltime=1:0:0", "sleep 3600")
+    oarsub.job_id("--hold", "date")
+    reader = SnapshotReader(load())
+    now = datetime.now().astimezone()
+    with connection.transaction():
+        snapshot = reader.read(connection, int(now.timestamp())).snapshot
+    Metascheduler(load()).run_once(connection, now)
+    expected = {
+        one.job: Claim(one.start, one.end - one.start, one.bits)
+        for one in plan(snapshot).placements
+        if one.start is not None and one.end is not None and one.verdict is not Verdict.STARTS
+    }
+    assert len(expected) > 2
+    assert foreseen(connection, snapshot.platform) == expected
+
+
+def test_a_stale_forecast_is_not_used(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    run_pass(connection)
+    ahead = oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    job = oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "date")
+    run_pass(connection)
+    before = why(oarsub, job)
+    # the job ahead gets a place that is taken: everything is planned again
+    connection.execute("UPDATE gantt_predictions SET start_time = now(), end_time = now() + interval '1 hour'")
+    again = why(oarsub, job)
+    assert (again["verdict"], again["rank"]) == (before["verdict"], before["rank"])
+    assert abs(again["start"] - before["start"]) < 60
+    assert [one["job_id"] for one in again["in_the_way"]] == [ahead]
 
 
 def test_held_jobs(connection: Connection, oarsub: Submitter) -> None:

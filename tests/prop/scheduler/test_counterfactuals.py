@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, with_count, with_group, with_walltime
+from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.orders import ORDERS, Candidate, Order
 from oarpy.scheduler.plan import Placement, plan
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
@@ -69,8 +70,14 @@ def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObjec
         job = replace(job, held=True)
         snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
     answer = counterfactuals(snapshot, job.id)
-    placement = plan(snapshot).by_job()[job.id]
-    check_the_prediction(answer, placement)
+    placements = plan(snapshot).by_job()
+    check_the_prediction(answer, placements[job.id])
+    foreseen = {
+        number: Claim(one.start, one.end - one.start, one.bits)
+        for number, one in placements.items()
+        if one.start is not None and one.end is not None
+    }
+    assert counterfactuals(snapshot, job.id, foreseen=foreseen) == answer
     again = Resubmission(snapshot, job)
     if job.reservation is not None:
         assert (answer.fewer, answer.shorter, answer.unfiltered) == (None, None, ())
@@ -131,6 +138,6 @@ def check_the_filters(answer: Counterfactuals, again: Resubmission, job: Waiting
         if group.filter:
             relaxed[rank] = with_group(job, rank, replace(group, filter=""))
     assert said.keys() <= relaxed.keys()
-    for rank, other in relaxed.items():
+    for place, other in relaxed.items():
         found = again.start(other)
-        assert found == said[rank] if rank in said else found is None or found >= predicted
+        assert found == said[place] if place in said else found is None or found >= predicted
