@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oarsub_cluster import Connection, Submitter, build, contents, submitter
 
 from oarpy.configuration import load
 from oarpy.modules.foreseen import foreseen
@@ -17,6 +16,7 @@ from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.verdicts import Verdict
+from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
 
 pytestmark = pytest.mark.db
 
