@@ -98,7 +98,7 @@ def test_what_is_said_comes_true(connection: Connection, oarsub: Submitter) -> N
     too_long = oarsub.job_id("-l", f"/nodes=1,walltime=0:0:{advised + 300}", "date")
     fitting = oarsub.job_id("-l", f"/nodes=1,walltime=0:0:{advised - 300}", "date")
     run_pass(connection)
-    states = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
+    states: dict[int, str] = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
     assert (states[too_long], states[fitting]) == ("Waiting", "Running")
 
 
