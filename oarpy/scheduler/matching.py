@@ -38,11 +38,13 @@ class Layout:
         self._sets = sets
 
     @classmethod
-    def of(cls, tree: Tree) -> Layout | None:
-        """Return the layout of ``tree``, None when it is of another form or too small to be worth it."""
-        if len(tree.blocks) < _FEW_BLOCKS or any(block.blocks for block in tree.blocks):
-            return None
-        if len({bool(block.singles) for block in tree.blocks}) > 1:
+    def of(cls, tree: Tree, depth: int) -> Layout | None:
+        """Return the layout of a tree of ``depth`` levels, None when it has another form or is not worth it."""
+        if (
+            depth > 2
+            or len(tree.blocks) < _FEW_BLOCKS
+            or any(bool(block.singles) != (depth == 2) for block in tree.blocks)
+        ):
             return None
         return cls(tree)
 
@@ -304,7 +306,7 @@ class Matchers:
         levels = tuple(name for name in resolved if name is not None)
         tree = self._forest.tree(levels, mask)
         if (levels, mask) not in self._layouts:
-            self._layouts[levels, mask] = Layout.of(tree)
+            self._layouts[levels, mask] = Layout.of(tree, len(levels))
         return GroupMatcher(names, counts, tree, layout=self._layouts[levels, mask])
 
 

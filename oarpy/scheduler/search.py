@@ -97,11 +97,37 @@ class Search:
         """Return the first placement that resources allow at ``start``, or later and before ``latest``."""
         if len(views) == 1:
             return self._next_alone(gantt, views[0], option, start, latest)
+        if not views:
+            return None
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest):
-            if claim := self._claim(views, option, instant):
+            if len(option.matcher.groups) == 1:
+                instant = self._skip(views[0], views[1:], option, instant, latest)
+            if instant is not None and (claim := self._claim(views, option, instant)):
                 return claim
-            instant = _after(views, instant)
+            instant = None if instant is None else _after(views, instant)
+        return None
+
+    def _skip(
+        self, view: Timeline, others: Sequence[Timeline], option: Option, start: float, latest: float | None
+    ) -> float | None:
+        """Return a date before which the views together do not serve a single group, None when they never do.
+
+        As long as the beginning of a window stays in one slot of the others, moving on only takes away from what they
+        share; so what they share at first bounds it until then.
+        """
+        instant: float | None = start
+        while instant is not None and (latest is None or instant < latest):
+            free = option.matcher.usable
+            for other in others:
+                free &= other.common(instant, instant + self.hold(option))
+            until = _after(others, instant)
+            ends = [end for end in (until, latest) if end is not None]
+            if option.matcher.may_fit(free):
+                fit = view.first_fit(instant, self.hold(option), option.matcher, min(ends, default=None), free)
+                if fit is not None:
+                    return fit[0]
+            instant = until
         return None
 
     def _next_alone(

@@ -47,11 +47,11 @@ class Space:
         return twin
 
     def views(self, profile: Profile) -> tuple[Timeline, ...]:
-        """Return the timelines whose common content is free for a job of this profile."""
+        """Return the timelines whose common content is free for a job of this profile, the busiest one first."""
         seen: tuple[Timeline, ...] = (self.exclusive,)
         if profile != EXCLUSIVE and self._held_alone is not None:
             seen = (self._held_alone, self._held_by_others[profile])
-        return seen if self._open is None else (self._open, *seen)
+        return seen if self._open is None else (*seen, self._open)
 
     def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
         """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""

@@ -164,26 +164,24 @@ class Timeline:
         return self.begins[index] if index < len(self.begins) else None
 
     def first_fit(
-        self, instant: float, hold: float, matcher: RequestMatcher, latest: float | None = None
+        self, instant: float, hold: float, matcher: RequestMatcher, latest: float | None = None, within: int = _ALL
     ) -> tuple[float, int] | None:
         """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds.
 
-        Return it with the resources to take; None when there is none, or none before ``latest``.
+        Return it with the resources to take, out of ``within``; None when there is none, or none before ``latest``.
         """
         begins = self.begins
-        windows = self._windows(hold, matcher)
+        windows = self._windows(hold, float("inf") if latest is None else latest, matcher)
         window = windows.first(bisect_right(begins, instant) - 1, instant)
         while window is not None:
             left, start, right = window
-            if latest is not None and start >= latest:
-                return None
-            clear, bits = self._try(left, right, matcher)
+            clear, bits = self._try(left, right, matcher, within)
             if bits:
                 return start, bits
             window = windows.first(clear, begins[clear]) if clear < len(begins) else None
         return None
 
-    def _try(self, left: int, right: int, matcher: RequestMatcher) -> tuple[int, int]:
+    def _try(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
         """Match the slots [left, right) together; return the slot to go on with and, if they serve, the resources.
 
         When testing costs next to nothing the way back is tested all along, otherwise only once it is known to fail.
@@ -191,19 +189,19 @@ class Timeline:
         if not matcher.quick:
             begins = self.begins
             end = begins[right] if right < len(begins) else float("inf")
-            if bits := matcher.match(self.common(begins[left], end)):
+            if bits := matcher.match(within & self.common(begins[left], end)):
                 return left, bits
-        clear, free = self._walk_back(left, right, matcher)
+        clear, free = self._walk_back(left, right, matcher, within)
         if clear > left:
             return clear, 0
         bits = matcher.match(free) if matcher.quick else 0
         return left + 1, bits
 
-    def _windows(self, hold: float, matcher: RequestMatcher) -> Windows:
+    def _windows(self, hold: float, latest: float, matcher: RequestMatcher) -> Windows:
         table = self._table(matcher.screen) if matcher.screen else None
         if table is None or matcher.screen is None:
-            return Windows(self.begins, self._counts[: len(self.begins)], hold, matcher.least)
-        return BlockWindows(self.begins, hold, table, matcher.screen, self._rows[: len(self.begins)])
+            return Windows(self.begins, self._counts[: len(self.begins)], hold, latest, matcher.least)
+        return BlockWindows(self.begins, hold, latest, table, matcher.screen, self._rows[: len(self.begins)])
 
     def _table(self, screen: Screen) -> BlockTable | None:
         """Return the table for a layout; only some are kept, as each costs time whenever a job is entered."""
@@ -219,13 +217,13 @@ class Timeline:
                     place += 1
         return self._tables[key]
 
-    def _walk_back(self, left: int, right: int, matcher: RequestMatcher) -> tuple[int, int]:
-        """Return the first slot, ``left`` or later, from which all slots before ``right`` may serve, and what is in all.
+    def _walk_back(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
+        """Return the first slot from which all slots up to ``right`` may serve, and what of ``within`` is free in all.
 
         Every window that begins later in [left, right) still covers the last of these slots, so none that begins before
         the slot returned can serve.
         """
-        bits = _ALL
+        bits = within
         rank, low = self._place(right - 1)
         high, place = low + 1, right
         while place > left:

@@ -29,12 +29,17 @@ Window = tuple[int, float, int]
 
 
 class Windows:
-    """Windows of ``hold`` seconds without a wall: a slot with fewer than ``least`` free resources."""
+    """Windows of ``hold`` seconds without a wall: a slot with fewer than ``least`` free resources.
 
-    __slots__ = ("_begins", "_counts", "_hold", "_known", "_least", "_walls")
+    Windows begin before ``latest``.
+    """
 
-    def __init__(self, begins: Sequence[float], counts: NDArray[np.int32], hold: float, least: int) -> None:
-        self._begins, self._counts, self._hold, self._least = begins, counts, hold, least
+    __slots__ = ("_begins", "_counts", "_hold", "_known", "_latest", "_least", "_walls")
+
+    def __init__(
+        self, begins: Sequence[float], counts: NDArray[np.int32], hold: float, latest: float, least: int
+    ) -> None:
+        self._begins, self._counts, self._hold, self._latest, self._least = begins, counts, hold, latest, least
         self._known = 0
         self._walls: list[int] = []
 
@@ -43,10 +48,10 @@ class Windows:
 
         A window begins at ``start`` or with a slot.
         """
-        begins, hold = self._begins, self._hold
+        begins, hold, latest = self._begins, self._hold, self._latest
         if left > self._known:
             self._forget(left)
-        while True:
+        while start < latest:
             right = bisect_left(begins, start + hold, left)
             if right > self._known:
                 self._look_ahead(right)
@@ -55,8 +60,9 @@ class Windows:
                 return left, start, right
             left = self._walls[place - 1] + 1
             if left >= len(begins):
-                return None
+                break
             start = begins[left]
+        return None
 
     def _forget(self, left: int) -> None:
         self._known, self._walls = left, []
@@ -90,8 +96,10 @@ class BlockWindows(Windows):
         "_table",
     )
 
-    def __init__(self, begins: Sequence[float], hold: float, table: BlockTable, screen: Screen, rows: Rows) -> None:
-        super().__init__(begins, _NO_COUNTS, hold, 0)
+    def __init__(
+        self, begins: Sequence[float], hold: float, latest: float, table: BlockTable, screen: Screen, rows: Rows
+    ) -> None:
+        super().__init__(begins, _NO_COUNTS, hold, latest, 0)
         self._table, self._screen, self._rows = table, screen, rows
         self._need = screen.need
         self._packed: list[bytes] = []
