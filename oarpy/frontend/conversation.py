@@ -7,7 +7,18 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, VERSION, Channel, Gone, Malformed, read_message
+from oarpy.frontend.frames import (
+    CONTENT,
+    ERRORS,
+    LARGEST_FRAME,
+    MESSAGE,
+    OUTPUT,
+    VERSION,
+    Channel,
+    Gone,
+    Malformed,
+    read_message,
+)
 
 PATIENCE = 300.0
 """Seconds without a frame after which the gateway is given up."""
@@ -107,9 +118,11 @@ class _Talk:
         if "edit" not in self._arguments:
             raise Malformed("an editor was asked for, which was not named")
         try:
-            self._channel.send(CONTENT, edit(name, text, os.environ))
+            edited = edit(name, text, os.environ)
         except EditorFailed as error:
             self._channel.send_message({"failed": str(error), "hint": error.hint})
+        else:
+            self._channel.send(CONTENT, edited[:LARGEST_FRAME])
 
     def _send(self, read: Callable[[], bytes]) -> None:
         try:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _BUFFER = 2**16
+_LARGEST_WRITE = 2**18
 
 
 class _Frames(io.RawIOBase):
@@ -32,7 +33,8 @@ class _Frames(io.RawIOBase):
         return self._terminal
 
     def write(self, data: ReadableBuffer, /) -> int:
-        payload = bytes(data)
+        # what is left of a larger write comes again
+        payload = bytes(memoryview(data)[:_LARGEST_WRITE])
         if not self.abandoned:
             try:
                 self._channel.send(self._kind, payload)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import select
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,13 +102,11 @@ class RemoteCaller:
 
     def require_presence(self) -> None:
         """Raise :class:`BrokenPipeError` when the caller's process has closed its end."""
-        try:
-            if self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
-                raise BrokenPipeError(errno.EPIPE, "the caller is gone")
-        except BlockingIOError:
-            return
-        except OSError as error:
-            raise BrokenPipeError(errno.EPIPE, str(error)) from None
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        # nothing was asked, so what there is to be read can only be the end
+        if poll.poll(0):
+            raise BrokenPipeError(errno.EPIPE, "the caller is gone")
 
     def configuration(self) -> Configuration:
         """Return the gateway's own settings: nothing of the caller's counts."""
