@@ -42,7 +42,8 @@ def test_a_reservation_is_accepted_and_starts_on_its_date(cluster: SmallCluster)
     cluster.offset = 601
     cluster.settle()
     assert cluster.state(job) == "Running"
-    assert cluster.job(job, "walltime") == timedelta(hours=1)
+    # its end date is kept, so a pass that comes some seconds late leaves that much less
+    assert timedelta(minutes=59) < cluster.job(job, "walltime") <= timedelta(hours=1)
     assert cluster.sql("SELECT count(*) FROM reserved_resources") == [(0,)]
 
 

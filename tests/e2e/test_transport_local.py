@@ -281,6 +281,11 @@ def test_a_fork_storm_is_put_down(driver: Driver) -> None:
     assert driver.processes(1) == []
 
 
+def process_states(driver: Driver) -> set[str]:
+    """The states of the processes of job 1, by the kernel's letters."""
+    return {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in driver.processes(1)}
+
+
 def test_suspended_jobs_stand_still_and_their_walltime_too(driver: Driver) -> None:
     driver.connect()
     driver.start(driver.spec(1, "until [ -e go ]; do sleep 0.05; done; echo ended", walltime=3))
@@ -288,8 +293,7 @@ def test_suspended_jobs_stand_still_and_their_walltime_too(driver: Driver) -> No
     driver.send(Suspend((FIRST,)))
     suspended = driver.expect(Suspended)
     (driver.directory / "go").touch()
-    assert driver.processes(1)
-    assert {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in driver.processes(1)} == {"T"}
+    wait_until(lambda: process_states(driver) == {"T"}, "every process of the job is stopped")
     wait_until(lambda: time.time() > suspended.at + 3.5, "more than the walltime passes")
     driver.send(Resume((FIRST,)))
     assert driver.expect(Resumed).at - suspended.at >= 3.5
