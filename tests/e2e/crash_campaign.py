@@ -27,10 +27,10 @@ from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 
 MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting")
-TARGETS = (*MODULES, "supervisor", "agent", "database")
+TARGETS = (*MODULES, "gateway", "supervisor", "agent", "database")
 NODES, CORES = 6, 2
 DEADLINE = 240.0
-LEAST_AMID = 0.7
+LEAST_AMID = 0.25
 """Share of the kills that must strike while jobs run, or the campaign proves too little."""
 
 # What a job does: says on which resources it begins, works, leaves its mark once, says that it ends.
@@ -149,6 +149,8 @@ class Campaign:
             return [server.pid]
         if target == "database":
             return _postmaster(self.sandbox.directory / "postgresql")
+        if target == "gateway":
+            return [pid for pid in _children(server.pid) if "oarpy.gateway" in _arguments(pid)]
         modules = {_arguments(pid)[-1]: pid for pid in _children(server.pid) if "oarpy.modules" in _arguments(pid)}
         if target == "agent":
             return _children(modules["launcher"]) if "launcher" in modules else []
