@@ -89,6 +89,10 @@ def oarstat(
         str | None,
         typer.Option("--why", metavar="ID", help="Say why this job waits, and what would let it start earlier."),
     ] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option("--priority", metavar="ID", help="Show the rank of this job and the numbers behind it."),
+    ] = None,
     layout: Annotated[
         str | None,
         typer.Option(
@@ -98,8 +102,8 @@ def oarstat(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show jobs that have not ended, or the jobs asked for."""
-    if why is not None:
-        _explain(why, as_json=as_json)
+    if why is not None or priority is not None:
+        _show_standing(why, priority, as_json=as_json)
         return
     from oarpy.client.job_selection import parse_user
     from oarpy.client.job_table import DEFAULT_FORMAT, check_format
@@ -165,18 +169,25 @@ def _report(session: Session, question: Question, view: View) -> Report:
     return job_reports.listing(session, question, view.layout, arrays=view.arrays, compact=view.compact)
 
 
-def _explain(job: str, *, as_json: bool) -> None:
+def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> None:
+    """Explain one waiting job: why it waits, or where it stands."""
     from oarpy.client.job_selection import parse_ids
     from oarpy.client.rendering import json_text
 
-    (number,) = parse_ids([job])
+    if why is not None and priority is not None:
+        raise UsageError("--why and --priority exclude each other")
+    (number,) = parse_ids([why if why is not None else priority or ""])
     with open_session("oarstat") as session:
         # imported when the connection stands: the scheduler, with the numpy under it, is needed here alone
-        from oarpy.client import explanation_report
-        from oarpy.client.explanation import explain
+        from oarpy.client import explanation, explanation_report, priority_report
 
-        found = explain(session, number)
-    write(json_text(explanation_report.record(found)) if as_json else explanation_report.text(found))
+        if why is not None:
+            answer = explanation.explain(session, number)
+            shown = explanation_report.record(answer) if as_json else explanation_report.text(answer)
+        else:
+            place = priority_report.priority(session, number)
+            shown = priority_report.record(place) if as_json else priority_report.text(place)
+    write(json_text(shown) if not isinstance(shown, str) else shown)
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, *, as_json: bool) -> None:

@@ -59,6 +59,31 @@ class Scheduler:
 
 
 @dataclass(frozen=True, slots=True)
+class Priority:
+    """Fair-share and multifactor orders. ``window`` and ``full_age`` in seconds, targets in percent of all use."""
+
+    window: int = 2_592_000
+    karma_project: float = 0.0
+    karma_user: float = 2.0
+    karma_asked: float = 1.0
+    user_targets: tuple[str, ...] = ()
+    other_users_target: float = 0.0
+    project_targets: tuple[str, ...] = ()
+    other_projects_target: float = 0.0
+    age_weight: float = 1.0
+    queue_weight: float = 0.0
+    work_weight: float = 0.0
+    size_weight: float = 0.0
+    karma_weight: float = 1.0
+    qos_weight: float = 0.0
+    nice_weight: float = 0.0
+    full_age: float = 604_800.0
+    queue_factors: tuple[str, ...] = ()
+    large_work_first: bool = False
+    large_size_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Nodes:
     """How nodes are reached over SSH, and when one that does not answer is suspected. Durations in seconds."""
 
@@ -124,6 +149,7 @@ class Configuration:
     database: Database = field(default_factory=Database)
     submission: Submission = field(default_factory=Submission)
     scheduler: Scheduler = field(default_factory=Scheduler)
+    priority: Priority = field(default_factory=Priority)
     nodes: Nodes = field(default_factory=Nodes)
     jobs: Jobs = field(default_factory=Jobs)
     modules: Modules = field(default_factory=Modules)

@@ -11,6 +11,7 @@ from oarpy.client.session import Session
 from oarpy.client.submission import Admitted, admit
 from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused
+from oarpy.modules.policies import Policies
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.plan import Placement, plan
@@ -113,8 +114,9 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
         members = [replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
-    placements = plan(snapshot).by_job()
-    probe = Probe(snapshot, first)
+    policies = Policies()
+    placements = plan(snapshot, policies).by_job()
+    probe = Probe(snapshot, first, policies)
     forecast = _forecast(placements[first.id])
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
     return Prediction(

@@ -11,6 +11,7 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.states import JobState
 from oarpy.modules.foreseen import foreseen
+from oarpy.modules.policies import Policies
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
@@ -51,7 +52,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         if job is None or JobState(found.state) not in _WAITING:
             return Explanation(found)
         reader.resolve(connection, relaxed_conditions(job))
-        answer = counterfactuals(snapshot, job_id, foreseen=foreseen(connection, snapshot.platform))
+        answer = counterfactuals(snapshot, job_id, Policies(), foreseen=foreseen(connection, snapshot.platform))
         return Explanation(
             standing=found,
             answer=answer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from oarpy.client.rendering import Column, JsonValue, Table
+from oarpy.client.rendering import Column, JsonValue, Table, one_line
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.store import queues
@@ -25,10 +25,11 @@ def parse_queue(text: str) -> Queue:
         raise UsageError(f"'{name[:60]}' is no name for a queue", hint="a letter, then letters, digits, _ . -")
     if not (priority.isascii() and priority.isdigit()) or len(priority) > 7 or int(priority) > _HIGHEST:
         raise UsageError(f"'{priority[:40]}' is no priority", hint=f"a whole number from 0 to {_HIGHEST}")
-    from oarpy.scheduler.orders import ORDERS
+    from oarpy.modules.policies import Policies
 
-    if policy not in ORDERS:
-        raise UsageError(f"'{policy[:40]}' is no policy", hint="one of " + ", ".join(ORDERS))
+    known = Policies()
+    if policy not in known:
+        raise UsageError(f"'{policy[:40]}' is no policy", hint="one of " + ", ".join(known))
     return Queue(name, int(priority), policy, active=True)
 
 
@@ -85,14 +86,21 @@ def _require(session: Session, names: Sequence[str]) -> None:
 def table(listed: Sequence[Queue]) -> str:
     """Return a line a queue."""
     columns = (Column("Queue", 14), Column("Priority"), Column("Policy", 10), Column("State"))
-    rows = (
+    rows = tuple(
         (queue.name, str(queue.priority), queue.policy, "Active" if queue.active else "notActive") for queue in listed
     )
-    return Table(columns, tuple(rows)).text()
+    messages = "".join(f"# {queue.name}: {one_line(queue.message)}\n" for queue in listed if queue.message)
+    return Table(columns, rows).text() + messages
 
 
 def document(listed: Sequence[Queue]) -> dict[str, JsonValue]:
     """Return an object keyed by queue."""
     return {
-        queue.name: {"priority": queue.priority, "policy": queue.policy, "active": queue.active} for queue in listed
+        queue.name: {
+            "priority": queue.priority,
+            "policy": queue.policy,
+            "active": queue.active,
+            "message": queue.message,
+        }
+        for queue in listed
     }

@@ -11,12 +11,14 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.modules.module import Outcome
+from oarpy.modules.policies import Policies
 from oarpy.modules.reservations import Due, due_reservations, is_exclusive
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import decisions
 from oarpy.store.database import Connection
+from oarpy.store.queues import report_policies
 from oarpy.store.scheduling import ReservedRow
 
 log = structlog.get_logger()
@@ -39,6 +41,7 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
         self._reader = SnapshotReader(configuration)
+        self._policies = Policies()
         self._written: Predictions = {}
         self._connection: Connection | None = None
         self._rewritten = 0.0
@@ -62,9 +65,10 @@ class Metascheduler:
         began = time.monotonic()
         with connection.transaction():
             reading = self._reader.read(connection, now)
-            result = plan(reading.snapshot)
+            result = plan(reading.snapshot, self._policies)
             due = due_reservations(reading, now, self._settings)
             started, written = self._write(connection, reading, result, due)
+            _report_policies(connection, reading, result)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._written = written
@@ -85,6 +89,14 @@ class Metascheduler:
         decisions.predict(connection, changed)
         kept = {job: self._written[job] for job in predictions if job in self._written}
         return len(started), kept | {one.job: one for one in changed}
+
+
+def _report_policies(connection: Connection, reading: Reading, result: Plan) -> None:
+    """Show at a queue that its policy failed, or take that back when its jobs were ordered."""
+    ordered = {job.queue for job in reading.snapshot.waiting if job.reservation is None} - result.broken.keys()
+    for queue, reason in report_policies(connection, result.broken, ordered).items():
+        if reason:
+            log.error("queue policy failed", queue=queue, reason=reason)
 
 
 def _predictions(reading: Reading, result: Plan, due: Due, gone: set[int]) -> Predictions:

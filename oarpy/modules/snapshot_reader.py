@@ -16,6 +16,7 @@ from oarpy.admission.filters import compile_filter
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.model.request import Group, Level
+from oarpy.modules.priority_history import PriorityHistory
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import (
     Alternative,
@@ -69,6 +70,7 @@ class SnapshotReader:
         self._filters: dict[str, int] = {}
         self._errors: dict[str, str] = {}
         self._requests: dict[int, Request] = {}
+        self._history = PriorityHistory(configuration)
 
     def read(self, connection: Connection, now: int) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction."""
@@ -104,6 +106,7 @@ class SnapshotReader:
             filters=self._filters,
             filter_errors=self._errors,
             outcomes=outcomes,
+            priorities=self._history.read(connection, now, queues, holding, self._platform),
         )
         requests = {row.id: self._requests[row.submission] for row in rows}
         return Reading(snapshot, requests, {row.id: row for row in rows}, due, stopped)

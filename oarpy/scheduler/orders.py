@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from oarpy.scheduler.priorities import karma, multifactor_priority
+from oarpy.scheduler.shares import NO_HISTORY, Priorities
 from oarpy.scheduler.snapshot import WaitingJob
 
 
@@ -15,6 +17,7 @@ class Candidate:
     job: WaitingJob
     now: float
     measure: Callable[[WaitingJob], int]
+    priorities: Priorities = NO_HISTORY
 
     @property
     def size(self) -> int:
@@ -40,4 +43,21 @@ def largest(candidate: Candidate) -> tuple[float, ...]:
     return -candidate.size, *fifo(candidate)
 
 
-ORDERS: Mapping[str, Order] = {"fifo": fifo, "smallest": smallest, "largest": largest}
+def fairshare(candidate: Candidate) -> tuple[float, ...]:
+    """Those whose user and project had least beyond their targets first, then as :func:`fifo`."""
+    return karma(candidate.job, candidate.priorities), *fifo(candidate)
+
+
+def multifactor(candidate: Candidate) -> tuple[float, ...]:
+    """The highest weighted sum of factors first, then as :func:`fifo`."""
+    priority = multifactor_priority(candidate.job, candidate.size, candidate.now, candidate.priorities)
+    return -priority, *fifo(candidate)
+
+
+ORDERS: Mapping[str, Order] = {
+    "fifo": fifo,
+    "smallest": smallest,
+    "largest": largest,
+    "fairshare": fairshare,
+    "multifactor": multifactor,
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from oarpy.scheduler.matching import Matchers
@@ -41,12 +41,14 @@ class Placement:
 class Plan:
     """The result of a pass: one placement per waiting job in the snapshot's order, and the best-effort jobs to cancel.
 
-    ``slots`` counts the periods of the timeline between which the set of free resources changes.
+    ``slots`` counts the periods of the timeline between which the set of free resources changes; ``broken`` are the
+    queues whose policy failed, and how.
     """
 
     placements: tuple[Placement, ...]
     kill: tuple[int, ...]
     slots: int
+    broken: Mapping[str, str] = field(default_factory=dict)
 
     def by_job(self) -> Mapping[int, Placement]:
         """Return the placements keyed by job id."""
@@ -64,7 +66,7 @@ def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Mat
     planner = Planner(snapshot, orders, matchers)
     planner.run()
     placements = (_placement(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
-    return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots)
+    return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
 
 
 def _placement(job: int, decision: Decision, platform: Platform) -> Placement:

@@ -50,7 +50,7 @@ class Planner:
         self._now = snapshot.now
         self._options = Options(snapshot, matchers)
         self._search = Search(snapshot.security_time)
-        self._ranking = Ranking(orders, self._options.size, snapshot.now)
+        self._ranking = Ranking(orders, self._options.size, snapshot.now, snapshot.priorities)
         self._dependencies = Dependencies(snapshot.now, snapshot.holding, snapshot.waiting, snapshot.outcomes)
         self._board = Board(Gantt(snapshot))
         self._explainer = Explainer(self._board.gantt, self._search, self._options, self._now)
@@ -65,6 +65,8 @@ class Planner:
         ]
         self.decisions: dict[int, Decision] = {}
         self.kill: set[int] = set()
+        self.broken: dict[str, str] = {}
+        """Queues whose policy failed, and how."""
 
     @property
     def slots(self) -> int:
@@ -105,6 +107,7 @@ class Planner:
             try:
                 return self._ranking.ordered(jobs, queues[0])
             except BrokenPolicy as broken:
+                self.broken[broken.queue.name] = str(broken)
                 for job in jobs:
                     if job.queue == broken.queue.name:
                         self._settle(job, Decision(Verdict.NEVER, str(broken)))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from oarpy.scheduler.orders import Candidate, Order
+from oarpy.scheduler.shares import NO_HISTORY, Priorities
 from oarpy.scheduler.snapshot import Queue, WaitingJob
 
 
@@ -26,8 +27,14 @@ def by_priority(queues: Iterable[Queue]) -> list[tuple[Queue, ...]]:
 class Ranking:
     """Orders the jobs of merged queues; ``size`` tells how many resources a job takes on an empty platform."""
 
-    def __init__(self, orders: Mapping[str, Order], size: Callable[[WaitingJob], int], now: float) -> None:
-        self._orders, self._size, self._now = orders, size, now
+    def __init__(
+        self,
+        orders: Mapping[str, Order],
+        size: Callable[[WaitingJob], int],
+        now: float,
+        priorities: Priorities = NO_HISTORY,
+    ) -> None:
+        self._orders, self._size, self._now, self._priorities = orders, size, now, priorities
 
     def ordered(self, jobs: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob]:
         """Order ``jobs`` by the policy of ``queue``. Raises :class:`BrokenPolicy`."""
@@ -35,7 +42,7 @@ class Ranking:
         if order is None:
             raise BrokenPolicy(queue, "does not exist")
         try:
-            ranks = {job.id: order(Candidate(job, self._now, self._size)) for job in jobs}
+            ranks = {job.id: order(Candidate(job, self._now, self._size, self._priorities)) for job in jobs}
             return sorted(jobs, key=lambda job: ranks[job.id])
         except Exception as error:  # a plug-in may raise anything
             raise BrokenPolicy(queue, f"failed: {type(error).__name__}: {error}") from error

@@ -12,6 +12,7 @@ from typing import Literal
 
 from oarpy.model.request import Group
 from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.shares import NO_HISTORY, Priorities
 
 Outcome = Literal["any", "ok", "notok"]
 Policy = Literal["conservative", "easy", "fcfs"]
@@ -126,7 +127,8 @@ class Snapshot:
     in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``,
     with the text of ``filter_errors`` when there is one.
 
-    ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well.
+    ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``priorities``
+    is what fair-share and multifactor orders know of the past.
     """
 
     now: float
@@ -140,6 +142,7 @@ class Snapshot:
     filters: Mapping[str, int] = field(default_factory=dict)
     filter_errors: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
+    priorities: Priorities = NO_HISTORY
 
 
 def condition(job_filter: str, group_filter: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
@@ -16,9 +16,10 @@ class Queue:
     priority: int
     policy: str
     active: bool
+    message: str = ""
 
 
-_QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
+_QUEUES = "SELECT queue_name, priority, policy, active, message FROM queues ORDER BY priority DESC, queue_name"
 _ADD = "INSERT INTO queues (queue_name, priority, policy) VALUES (%s, %s, %s)"
 _CHANGE = "UPDATE queues SET priority = %s, policy = %s WHERE queue_name = %s"
 _ACTIVATE = "UPDATE queues SET active = %s WHERE queue_name = ANY(%s)"
@@ -29,6 +30,30 @@ _USER = "SELECT job_id FROM jobs WHERE queue_name = %s LIMIT 1"
 def queues(connection: Connection) -> tuple[Queue, ...]:
     """Return every queue, highest priority first."""
     return tuple(Queue(*row) for row in connection.execute(_QUEUES).fetchall())
+
+
+_BEGINNING = "policy '"
+"""Messages that begin like this were put there by a scheduling pass."""
+
+_MESSAGES = "SELECT queue_name, message FROM queues WHERE queue_name = ANY(%s)"
+# Even a statement that changes nothing announces "queues changed", and so one more pass: it runs when it has to.
+_SET_MESSAGES = """
+    UPDATE queues q SET message = m.message FROM unnest(%s::text[], %s::text[]) AS m (queue_name, message)
+    WHERE q.queue_name = m.queue_name
+"""
+
+
+def report_policies(connection: Connection, broken: Mapping[str, str], working: Collection[str]) -> dict[str, str]:
+    """Let the messages of queues say whose policy failed, and no longer so for ``working`` ones; return the changes."""
+    changes = {}
+    for name, message in connection.execute(_MESSAGES, [[*broken, *working]]):
+        if name in broken and broken[name] != message:
+            changes[name] = broken[name]
+        elif name not in broken and message.startswith(_BEGINNING):
+            changes[name] = ""
+    if changes:
+        connection.execute(_SET_MESSAGES, [list(changes), list(changes.values())])
+    return changes
 
 
 def add(connection: Connection, queue: Queue) -> None:

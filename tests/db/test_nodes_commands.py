@@ -202,7 +202,12 @@ def test_oarqueue(connection: Connection, shell: Shell) -> None:
     )
     shell.done("oarqueue", "-E")
     shell.done("oarqueue", "--change", "night,7")
-    assert json.loads(shell.done("oarqueue", "-l", "-J"))["night"] == {"priority": 7, "policy": "fifo", "active": True}
+    assert json.loads(shell.done("oarqueue", "-l", "-J"))["night"] == {
+        "priority": 7,
+        "policy": "fifo",
+        "active": True,
+        "message": "",
+    }
     shell.done("oarqueue", "-D")
     assert not any(one["active"] for one in json.loads(shell.done("oarqueue", "-J")).values())
     assert "night" not in json.loads(shell.done("oarqueue", "--remove", "night", "-J"))

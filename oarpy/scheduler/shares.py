@@ -1,0 +1,75 @@
+"""What priorities are computed from: who used and asked for how much lately, what each should get, and the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_WEEK = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class KarmaRules:
+    """Coefficients of the three parts of the karma, and targets as fractions of all use (0.25 is a quarter)."""
+
+    project: float = 0.0
+    user: float = 2.0
+    asked: float = 1.0
+    user_targets: Mapping[str, float] = field(default_factory=dict)
+    other_users: float = 0.0
+    project_targets: Mapping[str, float] = field(default_factory=dict)
+    other_projects: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FactorRules:
+    """Weights of the factors of ``multifactor``; a factor lies between 0 and 1.
+
+    ``full_age`` is the age in seconds at which its factor is 1. ``queues`` gives the factor of each queue, 0 for the
+    others. ``large_work`` and ``large_size`` turn those two factors round: more is better.
+    """
+
+    age: float = 1.0
+    queue: float = 0.0
+    work: float = 0.0
+    size: float = 0.0
+    karma: float = 1.0
+    qos: float = 0.0
+    nice: float = 0.0
+    full_age: float = _WEEK
+    queues: Mapping[str, float] = field(default_factory=dict)
+    large_work: bool = False
+    large_size: bool = False
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Resource-seconds of the last while: used and asked for by each user, used by each project."""
+
+    used_by_user: Mapping[str, float] = field(default_factory=dict)
+    asked_by_user: Mapping[str, float] = field(default_factory=dict)
+    used_by_project: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def used(self) -> float:
+        """What all users used together."""
+        return sum(self.used_by_user.values())
+
+    @cached_property
+    def asked(self) -> float:
+        """What all users asked for together."""
+        return sum(self.asked_by_user.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """All that the orders ``fairshare`` and ``multifactor`` look at besides the job; so many ``resources`` exist."""
+
+    usage: Usage = field(default_factory=Usage)
+    karma: KarmaRules = field(default_factory=KarmaRules)
+    factors: FactorRules = field(default_factory=FactorRules)
+    resources: int = 0
+
+
+NO_HISTORY = Priorities()
