@@ -111,6 +111,9 @@ def counterfactuals(
     probe = _probe(snapshot, job, orders, matchers, foreseen or {})
     decision = probe.decision
     claim = None if decision.found is None else decision.found.claim
+    if job.held:
+        resumed = None if claim is None else claim.start
+        return Counterfactuals(job_id, Verdict.HELD, "held", None, None, 0, resumed=resumed)
     way = 0 if decision.found is None else decision.found.option.index
     answer = Counterfactuals(
         job=job_id,
@@ -125,9 +128,6 @@ def counterfactuals(
     )
     if job.reservation is not None or not job.alternatives:
         return answer
-    if job.held:
-        found = probe.trial(job)
-        return replace(answer, resumed=None if found is None else found.claim.start)
     return _relaxed(answer, probe, replace(job, alternatives=(job.alternatives[way],)))
 
 

@@ -47,7 +47,7 @@ class Occasion:
 
 
 class Probe(Planner):
-    """Looks at the jobs up to ``job``, which is settled but not entered.
+    """Looks at the jobs up to ``job``, which is settled but not entered; a held one as if it had been resumed.
 
     ``foreseen`` are the places that a pass which just ended gave to jobs: under conservative backfilling they stand as
     long as nothing happens, so they are entered without being searched for. Raises :class:`Stale` when one of them is
@@ -64,6 +64,9 @@ class Probe(Planner):
     ) -> None:
         if matchers is None or matchers.platform is not snapshot.platform:
             matchers = Matchers(snapshot.platform)
+        if job.held:
+            job = replace(job, held=False)
+            snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
         super().__init__(snapshot, orders, matchers)
         self.job = job
         self.snapshot = snapshot
@@ -156,9 +159,6 @@ class Probe(Planner):
 
     def _stand(self, turn: Turn, readiness: Readiness) -> None:
         """Settle the job without entering it, or park it as a full pass would, remembering this occasion."""
-        if turn.job.held:
-            self._occasions.append(Occasion(turn.line, readiness.ready))
-            return self._settle(turn.job, Decision(Verdict.HELD, "held"))
         demand = self._demand(turn.job)
         answer = turn.line.trial(demand, readiness.ready)
         inside = demand.roles.inside
