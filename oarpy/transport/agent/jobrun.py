@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WAKE = {signal.SIGCHLD, requests.LOOK}
 CLEANING_PATIENCE = 20.0
 _RETRY_DISK = 1.0
+_NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
+"""Requests that, left before the command is launched, are carried out right after."""
 
 
 @cache
@@ -65,6 +67,7 @@ class JobRun:
         self._checkpoint_at: float | None = None
         self._kill_at: float | None = None
         self._suspended_at: float | None = None
+        self._early: list[tuple[str, int]] = []
 
     def run(self) -> int:
         """Run the job to its end; return how many of its processes could not be killed."""
@@ -77,6 +80,8 @@ class JobRun:
             self._take_requests()
             if self._kill_at is None:
                 self._main = self._launch()
+                if self._early:
+                    self._take_requests()
                 self._wait()
         except LaunchFailure as failure:
             self._reason, self._detail = failure.reason, str(failure)
@@ -195,8 +200,11 @@ class JobRun:
             self._signal(self._spec["checkpoint"][1])
 
     def _take_requests(self) -> None:
-        for verb, value in requests.take_requests(self._state, self._record.key):
-            if verb == requests.KILL:
+        early, self._early = self._early, []
+        for verb, value in [*early, *requests.take_requests(self._state, self._record.key)]:
+            if not self._main and verb in _NEED_PROCESSES:
+                self._early.append((verb, value))
+            elif verb == requests.KILL:
                 self._terminate("killed", self._spec["kill_grace"] if value < 0 else value)
             elif verb == requests.SIGNAL:
                 self._signal(value)
