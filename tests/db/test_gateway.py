@@ -325,7 +325,7 @@ def test_a_lost_database_is_said_in_one_line_and_found_again(
     assert running.run("oarqueue").status == 0
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(dsn, dbname="postgres", autocommit=True) as maintenance:
-        maintenance.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')  # type: ignore[arg-type]
+        maintenance.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         maintenance.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
             (name,),
@@ -333,7 +333,7 @@ def test_a_lost_database_is_said_in_one_line_and_found_again(
         for _ in range(3):
             lost = running.run("oarqueue")
             assert (lost.status, lost.out, lost.err.count("\n")) == (6, "", 1)
-        maintenance.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')  # type: ignore[arg-type]
+        maintenance.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     for _ in range(3):
         assert running.run("oarqueue").status == 0
 

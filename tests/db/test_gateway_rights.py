@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ PRETENDED = [
 
 @pytest.mark.parametrize("variables", PRETENDED)
 def test_a_job_belongs_to_who_the_kernel_says(
-    running: GatewayProcess, connection: Connection, variables: dict[str, str]
+    running: GatewayProcess, connection: Connection, variables: dict[str, Any]
 ) -> None:
     for uid, name in ((GAMES, "games"), (NOBODY, "nobody")):
         assert running.run("oarsub", "date", uid=uid, **variables).status == 0
@@ -102,7 +103,7 @@ def state(connection: Connection) -> list[object]:
     tables = ("jobs", "resources", "queues", "admission_rules", "kill_requests", "signal_requests", "accounting")
     found: list[object] = []
     for table in tables:
-        found += connection.execute(f"SELECT t::text FROM {table} AS t ORDER BY 1").fetchall()  # type: ignore[arg-type]  # noqa: S608
+        found += connection.execute(f"SELECT t::text FROM {table} AS t ORDER BY 1").fetchall()  # noqa: S608
     return found
 
 

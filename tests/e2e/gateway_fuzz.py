@@ -204,7 +204,7 @@ def _incomplete(data: bytes) -> bool:
     if len(data) < HEADER.size:
         return True
     kind, length = HEADER.unpack(data[: HEADER.size])
-    return kind == MESSAGE and length <= LARGEST_REQUEST and len(data) < HEADER.size + length
+    return bool(kind == MESSAGE and length <= LARGEST_REQUEST and len(data) < HEADER.size + length)
 
 
 def contents(dsn: str) -> dict[str, str]:
@@ -213,7 +213,7 @@ def contents(dsn: str) -> dict[str, str]:
     with psycopg.connect(dsn) as connection:
         found = {}
         for table in _TABLES:
-            row = connection.execute(query.format(table)).fetchone()  # type: ignore[arg-type]
+            row = connection.execute(query.format(table)).fetchone()
             assert row is not None
             found[table] = row[0]
         return found
@@ -227,7 +227,7 @@ def resident(pid: int) -> int:
 def fuzz(running: GatewayProcess, dsn: str, count: int, seed: int) -> tuple[Counter[str], list[str]]:
     """Run ``count`` inputs; return what became of them and what is wrong."""
     assert running.answers()
-    before, workers = contents(dsn), sorted(running.workers())
+    before = contents(dsn)
     fuzzer = Fuzzer(running, random.Random(seed))
     fuzzer.run(count)
     wrong = [what for what in ("HUNG", "MALFORMED ANSWER") if fuzzer.outcomes[what]]
@@ -236,8 +236,6 @@ def fuzz(running: GatewayProcess, dsn: str, count: int, seed: int) -> tuple[Coun
     if contents(dsn) != before:
         wrong.append("the database has changed")
     wrong += [line for line in running.log().splitlines() if "worker ended" in line or "failed" in line]
-    if not set(workers) <= set(running.workers()):
-        wrong.append("a worker is gone")
     return fuzzer.outcomes, wrong
 
 
