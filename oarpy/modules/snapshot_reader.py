@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, cast
 
 import psycopg
@@ -33,7 +34,7 @@ from oarpy.scheduler.snapshot import (
 from oarpy.store import scheduling
 from oarpy.store.database import Connection
 
-OVERRUN = 30
+OVERRUN = 5
 """Seconds for which a job that should be over is still expected to hold its resources."""
 
 
@@ -107,6 +108,7 @@ class SnapshotReader:
             filter_errors=self._errors,
             outcomes=outcomes,
             priorities=self._history.read(connection, now, queues, holding, self._platform),
+            show_instant=_local_date,
         )
         requests = {row.id: self._requests[row.submission] for row in rows}
         return Reading(snapshot, requests, {row.id: row for row in rows}, due, stopped)
@@ -182,6 +184,11 @@ class SnapshotReader:
                 self._errors[text] = str(error).splitlines()[0]
                 continue
             self._filters[text] = found if "type" in condition.columns else found & self._platform.default_type
+
+
+def _local_date(instant: float) -> str:
+    """Write an instant as people here write dates: ``2026-05-01 12:00:00``."""
+    return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _holding_job(row: scheduling.HoldingRow, now: int) -> HoldingJob:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from oarpy.scheduler.demands import Demand, Option, Options
@@ -19,15 +19,18 @@ Explanation = tuple[Verdict, str]
 class Explainer:
     """Explains against ``baseline``: the Gantt with what holds resources already, without any job of this pass."""
 
-    def __init__(self, baseline: Gantt, search: Search, options: Options, now: float) -> None:
+    def __init__(
+        self, baseline: Gantt, search: Search, options: Options, now: float, show: Callable[[float], str]
+    ) -> None:
         self._baseline, self._search, self._options, self._now = baseline, search, options, now
+        self._show = show
         self._beside: dict[tuple[object, ...], bool] = {}
 
     def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
         """Explain a job that does not start now; ``gantt`` is the current one."""
-        until = f" until {_instant(answer.found.claim.start)}" if answer.found else ""
+        until = f" until {self._show(answer.found.claim.start)}" if answer.found else ""
         if ready > self._now:
-            return Verdict.DEPENDENCY, f"the job it depends on is expected to end at {_instant(ready)}"
+            return Verdict.DEPENDENCY, f"the job it depends on is expected to end at {self._show(ready)}"
         if answer.fitted is None and answer.found is None:
             impossible = self.impossible(demand, gantt)
             if impossible is not None:
@@ -64,18 +67,18 @@ class Explainer:
         """Explain a reservation that is refused."""
         date = demand.job.reservation or 0
         if date + demand.options[0].walltime <= self._now:
-            return Verdict.RESERVATION, f"refused: its end {_instant(date + demand.options[0].walltime)} is past"
+            return Verdict.RESERVATION, f"refused: its end {self._show(date + demand.options[0].walltime)} is past"
         impossible = self.impossible(demand, gantt)
         if impossible is not None and impossible[0] == Verdict.NEVER:
             return impossible
         start = max(date, self._now)
         if ready > start:
-            return Verdict.RESERVATION, f"refused: the job it depends on is expected to end at {_instant(ready)}"
+            return Verdict.RESERVATION, f"refused: the job it depends on is expected to end at {self._show(ready)}"
         other = self._search.earliest(gantt, demand, start).found
-        offer = f", possible at {_instant(other.claim.start)}" if other else ""
+        offer = f", possible at {self._show(other.claim.start)}" if other else ""
         if answer.fitted is not None:
             return Verdict.RESERVATION, f"refused: {demand.limit}{offer}"
-        return Verdict.RESERVATION, f"refused: its resources are not free at {_instant(start)}{offer}"
+        return Verdict.RESERVATION, f"refused: its resources are not free at {self._show(start)}{offer}"
 
     def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:
         """Say why no time would do, None when an empty platform could serve the job."""
@@ -107,10 +110,6 @@ class Explainer:
 
 
 _MOST_NAMED = 5
-
-
-def _instant(value: float) -> str:
-    return f"{value:.15g}"
 
 
 def _missing(job: WaitingJob, options: Sequence[Option]) -> str:

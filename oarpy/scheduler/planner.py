@@ -53,7 +53,9 @@ class Planner:
         self._ranking = Ranking(orders, self._options.size, snapshot.now, snapshot.priorities)
         self._dependencies = Dependencies(snapshot.now, snapshot.holding, snapshot.waiting, snapshot.outcomes)
         self._board = Board(Gantt(snapshot))
-        self._explainer = Explainer(self._board.gantt, self._search, self._options, self._now)
+        self._explainer = Explainer(
+            self._board.gantt, self._search, self._options, self._now, self._snapshot.show_instant
+        )
         self._turns = 0
         self._parked: dict[int | str, list[Turn]] = {}
         self._awake: list[Turn] = []
@@ -82,7 +84,9 @@ class Planner:
         for besteffort in (False, True):
             self._board.lifted = None
             self._board.gantt.hold(job for job in self._snapshot.holding if job.besteffort == besteffort)
-            self._explainer = Explainer(self._board.gantt.copy(), self._search, self._options, self._now)
+            self._explainer = Explainer(
+                self._board.gantt.copy(), self._search, self._options, self._now, self._snapshot.show_instant
+            )
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
                 jobs = [job for job in self._snapshot.waiting if job.queue in names and job.besteffort == besteffort]

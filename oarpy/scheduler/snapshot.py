@@ -6,7 +6,7 @@ Python integers used as bit sets: bit *i* is the *i*-th resource of the :class:`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -118,6 +118,11 @@ class QuotaRule:
     resource_hours: float = -1
 
 
+def plain_instant(instant: float) -> str:
+    """Write an instant as the number that it is on the axis."""
+    return f"{instant:.15g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything one pass looks at.
@@ -128,7 +133,7 @@ class Snapshot:
     with the text of ``filter_errors`` when there is one.
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``priorities``
-    is what fair-share and multifactor orders know of the past.
+    is what fair-share and multifactor orders know of the past. ``show_instant`` writes instants in reasons.
     """
 
     now: float
@@ -143,6 +148,7 @@ class Snapshot:
     filter_errors: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
     priorities: Priorities = NO_HISTORY
+    show_instant: Callable[[float], str] = plain_instant
 
 
 def condition(job_filter: str, group_filter: str) -> str:
