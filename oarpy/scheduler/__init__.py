@@ -1,3 +1,23 @@
-"""The pure core: ``plan(snapshot) -> Plan``. No I/O, no clock, no global; imports only ``oarpy.model``."""
+"""The pure core: ``plan(snapshot) -> Plan``. No I/O, no clock, no global; imports only ``oarpy.model``.
+
+Who reads what, from the outside in:
+
+- ``snapshot``, ``platform``: what a pass knows. ``plan``, ``verdicts``: what it answers.
+- ``planner``: one pass over the queues. ``ranking``, ``orders``: whose turn it is. ``lines``: conservative backfilling,
+  EASY, first come first served. ``dependencies``: when a job may start. ``explain``: why it does not start now.
+- ``search``: the earliest place of a job. ``demands``: a job made ready for that. ``gantt``, ``spaces``, ``roles``,
+  ``quotas``: who holds what where, who shares, who counts.
+- ``matching``, ``trees``, ``counting``: which resources serve a request. ``timeline``, ``windows``, ``tables``,
+  ``bounds``: when, without looking at every set. ``bits``: sets of resources as integers.
+- ``feasibility``: can a request ever be served. ``gantt_text``: a plan as text.
+
+Words: a *block* is the set of resources that share a value of a level inside the block above it; a *slot* is a period
+in which what is free does not change; a *wall* is a slot that cannot serve a request; a *view* is a timeline as seen by
+jobs that share with the same partners; a *claim* is what a job holds, when.
+
+What always holds: a placement is never moved by a job looked at later (EASY's head, whose date stays, excepted); equal
+snapshots give equal plans; nothing about one job stops the pass for the others; every shortcut gives the plan that
+trying each slot in turn would give (tested against a naive planner).
+"""
 
 from __future__ import annotations
