@@ -158,12 +158,12 @@ def platform_version(connection: Connection) -> int:
 
 
 def platform(connection: Connection) -> list[PlatformRow]:
-    """Return (id, type, state, properties) of every resource; properties without a value are left out."""
+    """Return (id, type, state, properties) of every resource; properties without a value are None."""
     cursor = connection.execute("SELECT * FROM resources ORDER BY resource_id")
     names = [column.name for column in cursor.description or ()]
     rows = []
     for values in cursor:
-        properties = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        properties = dict(zip(names, values, strict=True))
         rows.append((properties["resource_id"], properties["type"], properties["state"], properties))
     return rows
 
