@@ -36,7 +36,7 @@ _BEGINNING = "policy '"
 """Messages that begin like this were put there by a scheduling pass."""
 
 _MESSAGES = "SELECT queue_name, message FROM queues WHERE queue_name = ANY(%s)"
-# Even a statement that changes nothing announces "queues changed", and so one more pass: it runs when it has to.
+# A change of a message announces "queues changed", and so one more pass: it is written when it has to be.
 _SET_MESSAGES = """
     UPDATE queues q SET message = m.message FROM unnest(%s::text[], %s::text[]) AS m (queue_name, message)
     WHERE q.queue_name = m.queue_name

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from tests.db.hand_written import Connection, add_job, add_resource, insert, move
+from tests.db.small_cluster import SmallCluster
 
 pytestmark = pytest.mark.db
 
@@ -63,6 +64,13 @@ def job(connection: Connection, listener: Connection) -> int:
         ("UPDATE queues SET active = false", ["queues changed"]),
         ("DELETE FROM queues WHERE queue_name = 'admin'", ["queues changed"]),
         ("INSERT INTO quotas (max_jobs) VALUES (1)", ["quotas changed"]),
+        ("DELETE FROM resource_properties WHERE name = 'cpu'", ["platform changed"]),
+        ("UPDATE resources SET state = 'Absent' WHERE false", []),
+        ("UPDATE nodes SET channel = 'lost' WHERE false", []),
+        ("UPDATE queues SET active = false WHERE false", []),
+        ("DELETE FROM quotas", []),
+        ("INSERT INTO kill_requests (job_id) SELECT job_id FROM jobs WHERE false", []),
+        ("INSERT INTO signal_requests (job_id, signal) SELECT job_id, 12 FROM jobs WHERE false", []),
     ],
 )
 def test_change_is_announced(connection: Connection, listener: Connection, change: str, kinds: list[str]) -> None:
@@ -93,4 +101,13 @@ def test_a_transaction_of_many_says_it_once(connection: Connection, listener: Co
 def test_what_is_rolled_back_is_not_announced(connection: Connection, listener: Connection, job: int) -> None:
     with connection.transaction(force_rollback=True):
         move(connection, job, "Hold")
+    assert heard(connection, listener) == []
+
+
+def test_modules_that_find_nothing_to_do_wake_nobody(connection: Connection, listener: Connection) -> None:
+    cluster = SmallCluster(connection)
+    cluster.add_nodes("n1", "n2")
+    cluster.settle()
+    heard(connection, listener)
+    cluster.settle()
     assert heard(connection, listener) == []

@@ -1,0 +1,89 @@
+"""Whose processor time a cluster on this machine spends: modules, database sessions, agents, supervisors, jobs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+
+from oarpy.client.sandbox import Sandbox
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def account(sandbox: Sandbox) -> Counter[str]:
+    """Return the processor seconds spent so far, by role; the difference of two accounts is what happened between.
+
+    ``jobs`` is what the jobs' own processes used; a database session is named after the module it belongs to.
+    """
+    processes = _processes()
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _, _) in processes.items():
+        children.setdefault(parent, []).append(pid)
+    spent: Counter[str] = Counter()
+    server = sandbox.server
+    for pid in children.get(server.pid, []) if server is not None else []:
+        name = _module(pid)
+        spent[name] += processes[pid][1]
+        if name != "launcher":
+            spent[name] += _of_all(children, processes, pid)
+            continue
+        for agent in children.get(pid, []):
+            spent["agents"] += processes[agent][1] + processes[agent][2]
+            for supervisor in children.get(agent, []):
+                spent["supervisors"] += processes[supervisor][1]
+                spent["jobs"] += processes[supervisor][2]
+    spent.update(_of_database(sandbox, children, processes))
+    return spent
+
+
+def _of_all(children: dict[int, list[int]], processes: dict[int, tuple[int, float, float]], pid: int) -> float:
+    below = children.get(pid, [])
+    return sum(processes[child][1] + _of_all(children, processes, child) for child in below)
+
+
+def _of_database(
+    sandbox: Sandbox, children: dict[int, list[int]], processes: dict[int, tuple[int, float, float]]
+) -> Counter[str]:
+    spent: Counter[str] = Counter()
+    with psycopg.connect(sandbox.dsn(), application_name="benchmark", autocommit=True) as connection:
+        own = connection.info.backend_pid
+        postmaster = processes[own][0] if own in processes else _parent(own)
+        names: dict[int, str] = dict(
+            connection.execute(
+                "SELECT pid, coalesce(nullif(application_name, ''), backend_type) FROM pg_stat_activity"
+            ).fetchall()
+        )
+    spent["database: ended sessions"] += processes[postmaster][2]
+    for pid in children.get(postmaster, []):
+        if pid != own:
+            spent[f"database: {names.get(pid, 'other')}"] += processes[pid][1]
+    return spent
+
+
+def _processes() -> dict[int, tuple[int, float, float]]:
+    """Every process: its parent, its own processor seconds, those of the children it has waited for."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # gone meanwhile
+        own, waited = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+        found[int(path.parent.name)] = (int(fields[1]), own / _TICKS, waited / _TICKS)
+    return found
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _module(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return "gone"
+    words = [word for word in words if word]
+    return words[-1].removeprefix("oarpy.") if words else "gone"
