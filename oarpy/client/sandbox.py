@@ -26,7 +26,10 @@ _POLL = 0.02
 
 @dataclass(slots=True)
 class Sandbox:
-    """The cluster kept in ``directory``; ``settings`` are laid over the defaults of the configuration file."""
+    """The cluster kept in ``directory``; ``settings`` are laid over the defaults of the configuration file.
+
+    With a ``database.url`` among them, the database there is used; else the folder has one of its own.
+    """
 
     directory: Path
     settings: Settings = field(default_factory=dict)
@@ -37,7 +40,8 @@ class Sandbox:
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "work").mkdir(exist_ok=True)
         self.configuration_file.write_text(_toml(self._merged()), encoding="utf-8")
-        embedded.start(self.directory / "postgresql")
+        if not self._url:
+            embedded.start(self.directory / "postgresql")
         self.run("oarpy", "db", "upgrade")
 
     def start(self) -> None:
@@ -55,7 +59,8 @@ class Sandbox:
     def stop(self) -> None:
         """End the server, then the database. Data and logs stay."""
         self.stop_server(signal.SIGTERM)
-        embedded.stop(self.directory / "postgresql")
+        if not self._url:
+            embedded.stop(self.directory / "postgresql")
 
     def stop_server(self, number: int) -> None:
         """Send the supervisor a signal, and wait for its end."""
@@ -91,7 +96,7 @@ class Sandbox:
 
     def dsn(self) -> str:
         """Where the database is."""
-        return embedded.dsn(self.directory / "postgresql")
+        return self._url or embedded.dsn(self.directory / "postgresql")
 
     def environment(self) -> dict[str, str]:
         """The environment for commands that belong to this cluster."""
@@ -137,6 +142,10 @@ class Sandbox:
                 missing = {job: state for job, state in found.items() if state not in states}
                 raise OarpyError(f"jobs are not {'/'.join(states)} after {timeout:g} s: {missing}")
             time.sleep(_POLL)
+
+    @property
+    def _url(self) -> str:
+        return str(self.settings.get("database", {}).get("url", ""))
 
     def _merged(self) -> dict[str, dict[str, object]]:
         merged: dict[str, dict[str, object]] = {

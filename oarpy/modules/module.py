@@ -18,7 +18,7 @@ import structlog
 
 from oarpy.model.errors import OarpyError, Unreachable
 from oarpy.store import notifications
-from oarpy.store.database import Connection, connect
+from oarpy.store.database import Connection, connect, notice_loss
 
 log = structlog.get_logger()
 
@@ -114,6 +114,7 @@ class Loop:
             select.select([], [], [], min(left, 0.2))
 
     def _connected(self, connection: Connection) -> None:
+        notice_loss(connection)
         while not notifications.try_lead(connection, self._module.name):
             self._pause(_STANDBY_PERIOD)
             if self._stopping:

@@ -8,22 +8,39 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import Unreachable
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
+# Over TCP a peer whose host vanished is given up after about 7 seconds, and not after the system's two hours.
+_KEEPALIVE = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 4, "tcp_user_timeout": 7000}
+_SERVER_KEEPALIVE = """
+    SELECT set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '1', false),
+        set_config('tcp_keepalives_count', '4', false), set_config('tcp_user_timeout', '7000', false)
+"""
+
 
 def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
     """Open a connection in autocommit mode, known to the server as ``oarpy <name>``.
 
-    Raises :class:`Unreachable` when the server does not answer within ``timeout`` seconds.
+    ``dsn`` may name several hosts; what it says of keepalives wins. Raises :class:`Unreachable` when the server does
+    not answer within ``timeout`` seconds.
     """
     try:
-        return psycopg.connect(dsn, autocommit=True, application_name=f"oarpy {name}", connect_timeout=timeout)
+        full = make_conninfo(
+            dsn, **{key: value for key, value in _KEEPALIVE.items() if key not in conninfo_to_dict(dsn)}
+        )
+        return psycopg.connect(full, autocommit=True, application_name=f"oarpy {name}", connect_timeout=timeout)
     except psycopg.OperationalError as error:
         raise Unreachable(f"the database cannot be reached: {_first_line(error)}", hint="is the server up?") from error
+
+
+def notice_loss(connection: Connection) -> None:
+    """Have the server end this session soon after its client's host vanishes, so that its locks are free again."""
+    connection.execute(_SERVER_KEEPALIVE)
 
 
 def database_dsn(configuration: Configuration) -> str:

@@ -1,6 +1,6 @@
 """Jobs run while everything of the server side is killed with SIGKILL, again and again; then the books are checked.
 
-``python tests/e2e/crash_campaign.py --rounds 3`` runs it by hand and prints what was killed and what came of it. A
+``python -m tests.e2e.crash_campaign --rounds 3`` runs it by hand and prints what was killed and what came of it. A
 smaller round is a test. A round takes as long as its kills: after each one the next waits until what it is to kill is
 there again, and what died often is started again ever more slowly.
 """
@@ -25,6 +25,7 @@ import psycopg
 from oarpy.client.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
+from tests.e2e.books import wrong_books
 
 MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting")
 TARGETS = (*MODULES, "gateway", "supervisor", "agent", "database")
@@ -177,10 +178,7 @@ class Campaign:
         """What the database says."""
         wrong = []
         with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
-            for question, query in _QUESTIONS.items():
-                rows = connection.execute(query).fetchall()
-                if rows:
-                    wrong.append(f"{question}: {rows[:5]}")
+            wrong += wrong_books(connection)
             count = connection.execute("SELECT count(*) FROM jobs").fetchone()
             if count is None or count[0] < self.jobs:
                 wrong.append(f"only {count} jobs of {self.jobs} are in the database")
@@ -200,29 +198,6 @@ class Campaign:
     def _processes(mark: bytes, whose: str) -> list[str]:
         """Processes, named for a complaint, with ``mark`` in their environment."""
         return [f"process {pid} of {whose} is left: {_arguments(pid)}" for pid in _all_pids() if mark in _environ(pid)]
-
-
-_QUESTIONS = {
-    "jobs that did not end well": """
-        SELECT job_id, state, message FROM jobs WHERE state <> 'Terminated' OR exit_status <> 0""",
-    "jobs that entered a state more than once": """
-        SELECT job_id, state, count(*) FROM job_state_logs GROUP BY 1, 2 HAVING count(*) > 1
-            AND state IN ('Launching', 'Running', 'Finishing', 'Terminated', 'Error')""",
-    "jobs that were launched more or less than once": "SELECT job_id, attempt FROM jobs WHERE attempt <> 1",
-    "jobs that never ran": """
-        SELECT job_id FROM jobs j WHERE NOT EXISTS
-            (SELECT FROM job_state_logs l WHERE l.job_id = j.job_id AND l.state = 'Running')""",
-    "resources held twice": """
-        SELECT a.resource_id, a.job_id, b.job_id FROM assigned_resources a JOIN assigned_resources b
-            ON a.resource_id = b.resource_id AND a.job_id < b.job_id AND a.during && b.during""",
-    "resources still held": "SELECT job_id, resource_id FROM assigned_resources WHERE upper_inf(during)",
-    "resources not Alive": "SELECT resource_id, state FROM resources WHERE state <> 'Alive'",
-    "accounting that does not add up": """
-        WITH counted AS (SELECT coalesce(sum(consumption), 0) AS used FROM accounting WHERE consumption_type = 'USED'),
-        real AS (SELECT sum(extract(epoch FROM j.ended_at - j.started_at) * (SELECT count(*) FROM assigned_resources a
-            WHERE a.job_id = j.job_id)) AS used, count(*) AS jobs FROM jobs j)
-        SELECT counted.used, real.used FROM counted, real WHERE abs(counted.used - real.used) > real.jobs * 6""",
-}
 
 
 def _crowding(occupancy: str) -> list[str]:
