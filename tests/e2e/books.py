@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import psycopg
 
-_QUESTIONS = {
+QUESTIONS = {
     "jobs that did not end well": """
         SELECT job_id, state, message FROM jobs WHERE state <> 'Terminated' OR exit_status <> 0""",
     "jobs that entered a state more than once": """
@@ -29,11 +30,13 @@ _QUESTIONS = {
 }
 
 
-def wrong_books(connection: psycopg.Connection[tuple[Any, ...]]) -> list[str]:
+def wrong_books(
+    connection: psycopg.Connection[tuple[Any, ...]], questions: Iterable[str] = tuple(QUESTIONS)
+) -> list[str]:
     """Return what is wrong, with the first rows that show it (nothing, if all is well)."""
     wrong = []
-    for question, query in _QUESTIONS.items():
-        rows = connection.execute(query).fetchall()
+    for question in questions:
+        rows = connection.execute(QUESTIONS[question]).fetchall()
         if rows:
             wrong.append(f"{question}: {rows[:5]}")
     return wrong

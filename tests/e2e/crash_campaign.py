@@ -26,9 +26,9 @@ from oarpy.client.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 from tests.e2e.books import wrong_books
+from tests.e2e.server_processes import SERVER_KINDS, all_pids, arguments_of, children, environment_of, server_pids
 
-MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting")
-TARGETS = (*MODULES, "gateway", "supervisor", "agent", "database")
+TARGETS = (*SERVER_KINDS, "agent", "database")
 NODES, CORES = 6, 2
 DEADLINE = 240.0
 LEAST_AMID = 0.25
@@ -143,19 +143,12 @@ class Campaign:
             self.sandbox.start()
 
     def _pids(self, target: str) -> list[int]:
-        server = self.sandbox.server
+        server, database = self.sandbox.server, self.sandbox.directory / "postgresql"
         if server is None or server.poll() is not None:
             return []
-        if target == "supervisor":
-            return [server.pid]
-        if target == "database":
-            return _postmaster(self.sandbox.directory / "postgresql")
-        if target == "gateway":
-            return [pid for pid in _children(server.pid) if "oarpy.gateway" in _arguments(pid)]
-        modules = {_arguments(pid)[-1]: pid for pid in _children(server.pid) if "oarpy.modules" in _arguments(pid)}
         if target == "agent":
-            return _children(modules["launcher"]) if "launcher" in modules else []
-        return [modules[target]] if target in modules else []
+            return [pid for launcher in server_pids("launcher", server.pid, database) for pid in children(launcher)]
+        return server_pids(target, server.pid, database)
 
     def _wait_for_ends(self) -> None:
         until = time.monotonic() + DEADLINE
@@ -197,7 +190,11 @@ class Campaign:
     @staticmethod
     def _processes(mark: bytes, whose: str) -> list[str]:
         """Processes, named for a complaint, with ``mark`` in their environment."""
-        return [f"process {pid} of {whose} is left: {_arguments(pid)}" for pid in _all_pids() if mark in _environ(pid)]
+        return [
+            f"process {pid} of {whose} is left: {arguments_of(pid)}"
+            for pid in all_pids()
+            if mark in environment_of(pid)
+        ]
 
 
 def _crowding(occupancy: str) -> list[str]:
@@ -222,45 +219,6 @@ def _crowding(occupancy: str) -> list[str]:
         if present[node] > CORES:
             wrong.append(f"{present[node]} jobs at once on node {node} of {CORES} cores (job {job})")
     return wrong
-
-
-def _postmaster(directory: Path) -> list[int]:
-    data = embedded.data_directory(directory)
-    try:
-        pid = int((data / "postmaster.pid").read_text().split()[0]) if data else 0
-    except (OSError, ValueError, IndexError):
-        return []
-    return [pid] if pid and Path(f"/proc/{pid}").exists() else []
-
-
-def _all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _children(parent: int) -> list[int]:
-    found = []
-    for pid in _all_pids():
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent and fields[0] != "Z":
-            found.append(pid)
-    return sorted(found)
-
-
-def _arguments(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
-    except OSError:
-        return [""]
-
-
-def _environ(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
 
 
 def run_round(directory: Path, seed: int, jobs: int, kills: int) -> tuple[Campaign, list[str]]:

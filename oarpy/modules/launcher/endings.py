@@ -7,7 +7,8 @@ from oarpy.store.execution import End
 from oarpy.transport.messages import Ended, Refused
 
 KILLED = "killed"
-_FORGETFUL = frozenset({"INCARNATION", "FORGOTTEN"})
+_NODES_FAULT = frozenset({"INCARNATION", "FORGOTTEN", "STATE_DIRECTORY", "SUPERVISOR"})
+"""Refusals that are the node's fault: elsewhere the job might run."""
 
 
 def end_of(report: Ended, kill_reason: str | None) -> End:
@@ -30,7 +31,7 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
 
 def end_of_refusal(report: Refused, now: float) -> End:
     """Return the end of a job that its node will not start."""
-    event = "NODE_LOST" if report.reason in _FORGETFUL else report.reason
+    event = "NODE_LOST" if report.reason in _NODES_FAULT else report.reason
     message = f"not started: {report.detail or report.reason}"
     return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
 

@@ -1,0 +1,372 @@
+"""Everything that can break is broken, again and again, while jobs are in flight; then the books are checked.
+
+``python -m tests.e2e.fault_campaign`` (as root) runs it: a server, nodes in network namespaces, jobs that leave marks,
+and from one seed a random order of faults: SIGKILL and SIGSTOP of every kind of process, restarts of the database, full
+disks, cut networks, rebooted nodes (disk kept and lost), a clock that jumps. It prints a table of faults and outcomes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from oarpy.client.sandbox import Sandbox, Settings
+from oarpy.model.errors import OarpyError
+from oarpy.store import embedded
+from tests.e2e.books import QUESTIONS, wrong_books
+from tests.e2e.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
+from tests.e2e.server_processes import SERVER_KINDS, agents, environment_of, job_supervisors, server_pids
+
+NODES, CORES = 6, 4
+LOST_TIMEOUT = 15.0
+_SETTLING = 40.0
+"""Seconds after a fault in which a job may end because of it: the monitor's patience, and what it sets going."""
+_DEADLINE = 600.0
+
+HARMLESS = (
+    *(f"SIGKILL {kind}" for kind in (*SERVER_KINDS, "agent", "database")),
+    *(f"SIGSTOP {kind}" for kind in (*SERVER_KINDS, "agent", "database")),
+    "database restarted",
+    "clock ahead",
+    "clock behind",
+)
+"""Faults that may end no job."""
+DEADLY = ("job supervisor killed", "network cut", "disk full", "reboot, disk kept", "reboot, disk lost")
+"""Faults after which jobs of the node may end in Error."""
+
+JOB = 'echo "begin $OAR_JOB_ID" >> marks; sleep "$0"; echo "end $OAR_JOB_ID" >> marks'
+
+
+@dataclass(slots=True)
+class Fault:
+    """One fault that struck: when it began and was healed (epoch seconds), and on which node, if on one."""
+
+    kind: str
+    node: str
+    began: float
+    healed: float = 0.0
+    live: int = 0
+    ended: list[int] = field(default_factory=list)
+    """Jobs that ended in Error because of it."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    fault: Fault
+    due: float
+    heal: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Campaign:
+    """One run: ``jobs`` jobs, ``count`` faults, all choices from ``seed``; a cut lasts ``cut`` seconds."""
+
+    sandbox: Sandbox
+    farm: NodeFarm
+    seed: int
+    jobs: int
+    count: int
+    cut: float
+    longest: float
+    faults: list[Fault] = field(default_factory=list)
+    _pending: list[_Pending] = field(default_factory=list)
+
+    def run(self) -> list[str]:
+        """Run it; return what is wrong with the books at the end (nothing, if all is well)."""
+        chance = random.Random(self.seed)
+        self.sandbox.create()
+        self.sandbox.start()
+        for node in self.farm.nodes:
+            where = ["--transport", "ssh", "--address", node.address, "--port", "22"]
+            self.sandbox.run("oaradmin", "resources", "add", f"/host={node.name}/cpu={{1}}/core={{{CORES}}}", *where)
+        self._submit(chance)
+        kinds = [kind for kind in (*HARMLESS, *DEADLY) if "clock" not in kind or self.farm.nodes[0].has_clock]
+        plan = [kinds[number % len(kinds)] for number in range(self.count)]
+        chance.shuffle(plan)
+        while plan:
+            self._heal_due()
+            number = next((n for n, kind in enumerate(plan) if self._target(kind, chance) is not None), None)
+            if number is not None:
+                self._strike(plan.pop(number), chance)
+            time.sleep(chance.uniform(0.1, 0.6))
+        while self._pending:
+            self._heal_due()
+            time.sleep(0.05)
+        self._wait_for_ends()
+        self._attribute()
+        return self._wrong()
+
+    def table(self) -> str:
+        """Faults x outcomes: how many struck, how many jobs were live on average, what ended because of them."""
+        lines = [f"{'fault':<24}{'times':>6}{'jobs live':>11}{'ended in Error':>16}"]
+        for kind in (*HARMLESS, *DEADLY):
+            these = [fault for fault in self.faults if fault.kind == kind]
+            if these:
+                live = sum(fault.live for fault in these) / len(these)
+                lines.append(f"{kind:<24}{len(these):>6}{live:>11.0f}{sum(len(f.ended) for f in these):>16}")
+        return "\n".join(lines)
+
+    def outcomes(self) -> str:
+        """How many jobs ended how."""
+        with psycopg.connect(self.sandbox.dsn()) as connection:
+            rows = connection.execute(
+                "SELECT state, resubmit_of IS NOT NULL, count(*) FROM jobs GROUP BY 1, 2 ORDER BY 1, 2"
+            ).fetchall()
+        return ", ".join(f"{state}{' (resubmitted)' if again else ''} {count}" for state, again, count in rows)
+
+    # Jobs -----------------------------------------------------------------------------------------------------------
+
+    def _submit(self, chance: random.Random) -> None:
+        for number in range(0, self.jobs, 20):
+            durations = [f"{chance.uniform(0.2, self.longest):.2f}" for _ in range(min(20, self.jobs - number))]
+            file = self.sandbox.directory / "work" / f"durations-{number}"
+            file.write_text("\n".join(durations) + "\n")
+            size = chance.choice(["/core=1", "/core=1", "/core=2", "/nodes=2/core=1"])
+            kind = ["-t", "idempotent"] if number // 20 % 2 else []
+            parameters = ["--array-param-file", str(file), *kind]
+            self.sandbox.run("oarsub", "-l", f"{size},walltime=0:10:0", *parameters, f"sh -c '{JOB}'")
+
+    def _wait_for_ends(self) -> None:
+        until = time.monotonic() + _DEADLINE
+        query = (
+            "SELECT count(*) FILTER (WHERE state NOT IN ('Terminated', 'Error')),"
+            " count(*) FILTER (WHERE ended_at IS NOT NULL AND NOT accounted) FROM jobs"
+        )
+        while True:
+            self._revive()
+            row = None
+            with suppress(psycopg.OperationalError, OarpyError), psycopg.connect(self.sandbox.dsn()) as connection:
+                row = connection.execute(query).fetchone()
+            if row == (0, 0):
+                return
+            if time.monotonic() > until:
+                raise OarpyError(f"after {_DEADLINE:g} s (live jobs, unaccounted jobs) are still {row}")
+            time.sleep(0.1)
+
+    # Faults ---------------------------------------------------------------------------------------------------------
+
+    def _target(self, kind: str, chance: random.Random) -> NamespaceNode | str | None:
+        """What the fault strikes: a node that is whole (never the last ones), or the server (""); None: not now."""
+        busy = {pending.fault.node for pending in self._pending if pending.fault.node}
+        if any(pending.fault.kind in ("SIGSTOP database", "SIGSTOP supervisor") for pending in self._pending):
+            return None
+        if "clock" in kind:
+            return None if self.farm.nodes[0].name in busy else self.farm.nodes[0]
+        if kind in DEADLY or kind.endswith(" agent"):
+            whole = [node for node in self.farm.nodes if node.name not in busy]
+            return chance.choice(whole) if len(whole) > 2 else None
+        if any(pending.fault.kind == kind for pending in self._pending):
+            return None
+        return ""
+
+    def _strike(self, kind: str, chance: random.Random) -> None:
+        target = self._target(kind, chance)
+        assert target is not None
+        name = target.name if isinstance(target, NamespaceNode) else ""
+        fault = Fault(kind, name, time.time(), live=self._live())
+        self.faults.append(fault)
+        pause, heal = self._blow(kind, target, chance)
+        self._pending.append(_Pending(fault, time.monotonic() + pause, heal))
+
+    def _blow(self, kind: str, target: NamespaceNode | str, chance: random.Random) -> tuple[float, Callable[[], None]]:
+        """Do it; return how many seconds it lasts, and how it is healed."""
+        word, _, what = kind.partition(" ")
+        if isinstance(target, NamespaceNode) and what != "agent":
+            return self._blow_node(kind, target, chance)
+        if kind == "database restarted":
+            embedded.stop(self.sandbox.directory / "postgresql")
+            return 0.0, self._revive
+        pids = self._pids(what, target)
+        _signal(pids, signal.SIGKILL if word == "SIGKILL" else signal.SIGSTOP)
+        if word == "SIGKILL":
+            return 0.3, self._revive
+        return chance.uniform(1, 4), lambda: _signal(pids, signal.SIGCONT)
+
+    def _blow_node(self, kind: str, node: NamespaceNode, chance: random.Random) -> tuple[float, Callable[[], None]]:
+        match kind:
+            case "job supervisor killed":
+                _signal(job_supervisors(node.processes())[:1], signal.SIGKILL)
+                return 0.0, lambda: None
+            case "network cut":
+                node.cut()
+                return self.cut, node.mend
+            case "disk full":
+                node.fill_disk()
+                return chance.uniform(2, 6), node.free_disk
+            case "clock ahead" | "clock behind":
+                node.set_clock(7200 if kind == "clock ahead" else -7200)
+                return chance.uniform(2, 6), lambda: node.set_clock(0)
+            case _:
+                node.reboot(keep_state=kind == "reboot, disk kept")
+                return 0.0, lambda: None
+
+    def _pids(self, kind: str, target: NamespaceNode | str) -> list[int]:
+        """The processes of a kind; wait, within reason, until there are some."""
+        until = time.monotonic() + 30
+        while True:
+            found = agents(target.processes()) if isinstance(target, NamespaceNode) else self._server_pids(kind)
+            if found:
+                return found
+            self._heal_due()
+            self._revive()
+            if time.monotonic() > until:
+                raise OarpyError(f"no {kind} came up again within 30 s")
+            time.sleep(0.05)
+
+    def _server_pids(self, kind: str) -> list[int]:
+        server = self.sandbox.server
+        if server is None or server.poll() is not None:
+            return []
+        return server_pids(kind, server.pid, self.sandbox.directory / "postgresql")
+
+    def _heal_due(self) -> None:
+        now = time.monotonic()
+        for pending in [pending for pending in self._pending if pending.due <= now]:
+            self._pending.remove(pending)
+            pending.heal()
+            pending.fault.healed = time.time()
+
+    def _revive(self) -> None:
+        """What systemd would do: a server that is gone is started again."""
+        if self.sandbox.server is None or self.sandbox.server.poll() is not None:
+            self.sandbox.start()
+
+    def _live(self) -> int:
+        with suppress(psycopg.OperationalError, OarpyError), psycopg.connect(self.sandbox.dsn()) as connection:
+            row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
+            return int(row[0]) if row else 0
+        return 0
+
+    # Books ----------------------------------------------------------------------------------------------------------
+
+    def _attribute(self) -> None:
+        """Note at each deadly fault which jobs on its node ended in Error with it."""
+        with psycopg.connect(self.sandbox.dsn()) as connection:
+            rows = connection.execute(_ERRORS).fetchall()
+        for job, ended, nodes in rows:
+            causes = [
+                fault
+                for fault in self.faults
+                if fault.kind in DEADLY and fault.node in nodes and fault.began - 1 <= ended <= fault.healed + _SETTLING
+            ]
+            if causes:
+                causes[-1].ended.append(job)
+
+    def _wrong(self) -> list[str]:
+        explained = {job for fault in self.faults for job in fault.ended}
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+            wrong = wrong_books(connection, [name for name in QUESTIONS if name not in _EXPECTED])
+            errors = connection.execute("SELECT job_id, message FROM jobs WHERE state = 'Error' ORDER BY 1").fetchall()
+            wrong += [f"job {job} ended in Error for no reason: {why}" for job, why in errors if job not in explained]
+            for question, query in _MORE.items():
+                rows = connection.execute(query).fetchall()
+                if rows:
+                    wrong.append(f"{question}: {rows[:5]}")
+            states: dict[int, str] = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
+        return wrong + self._wrong_marks(states) + self._orphans()
+
+    def _wrong_marks(self, states: dict[int, str]) -> list[str]:
+        """A job that is Terminated began and ended once; no other began twice."""
+        marks = (self.sandbox.directory / "work" / "marks").read_text().splitlines()
+        wrong = []
+        for job, state in states.items():
+            begun, done = marks.count(f"begin {job}"), marks.count(f"end {job}")
+            if (begun, done) != (1, 1) if state == "Terminated" else begun > 1:
+                wrong.append(f"job {job} is {state}, began {begun} times and ended {done} times")
+        return wrong
+
+    def _orphans(self) -> list[str]:
+        left = [pid for node in self.farm.nodes for pid in node.processes() if b"OAR_JOB_ID=" in environment_of(pid)]
+        return [f"process {pid} of a job is left" for pid in left]
+
+
+_ERRORS = """
+    SELECT j.job_id, extract(epoch FROM j.ended_at)::float8,
+        (SELECT array_agg(DISTINCT r.network_address) FROM assigned_resources a JOIN resources r USING (resource_id)
+            WHERE a.job_id = j.job_id)
+    FROM jobs j WHERE j.state = 'Error'
+"""
+_EXPECTED = ("jobs that did not end well", "jobs that were launched more or less than once", "jobs that never ran")
+_MORE = {
+    "idempotent jobs that a fault ended and nobody submitted again": """
+        SELECT job_id, message FROM jobs j WHERE state = 'Error' AND 'idempotent' = ANY (types)
+            AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)""",
+    "other jobs that were submitted again": """
+        SELECT r.job_id FROM jobs r JOIN jobs j ON r.resubmit_of = j.job_id WHERE NOT 'idempotent' = ANY (j.types)""",
+    "jobs that were submitted again twice": """
+        SELECT resubmit_of FROM jobs WHERE resubmit_of IS NOT NULL GROUP BY 1 HAVING count(*) > 1""",
+}
+
+
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def run_campaign(
+    directory: Path, seed: int, jobs: int, count: int, cut: float, longest: float
+) -> tuple[Campaign, list[str]]:
+    """Run one campaign in ``directory``; return it with its faults, and what is wrong."""
+    with run_nodes(NODES, directory / "farm") as farm:
+        settings: Settings = {
+            "nodes": {
+                "user": "root",
+                "key_file": str(farm.key_file),
+                "known_hosts": str(farm.known_hosts),
+                "state_directory": str(directory / "farm" / "nodes"),
+                "lost_timeout": LOST_TIMEOUT,
+                "connect_timeout": 3.0,
+            },
+            "jobs": {"resubmission_limit": 100, "kill_grace": 1.0},
+            "modules": {"restart_delay_limit": 1.0},
+        }
+        campaign = Campaign(Sandbox(directory / "cluster", settings), farm, seed, jobs, count, cut, longest)
+        try:
+            wrong = campaign.run()
+            print(campaign.table())
+            print(campaign.outcomes())
+            return campaign, wrong
+        finally:
+            campaign.sandbox.stop()
+            embedded.remove(campaign.sandbox.directory / "postgresql")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign and print what happened; exit status 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--faults", type=int, default=310)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cut", type=float, default=30.0, help="seconds without network")
+    parser.add_argument("--longest", type=float, default=12.0, help="seconds that the longest job sleeps")
+    options = parser.parse_args(arguments)
+    isolate("tests.e2e.fault_campaign", sys.argv[1:] if arguments is None else arguments)
+    began = time.monotonic()
+    directory = Path(tempfile.mkdtemp(prefix="oarpy-faults-"))
+    directory.chmod(0o755)
+    try:
+        campaign, wrong = run_campaign(
+            directory, options.seed, options.jobs, options.faults, options.cut, options.longest
+        )
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{len(campaign.faults)} faults in {time.monotonic() - began:.0f} s, seed {options.seed}")
+    print("\n".join(f"WRONG: {line}" for line in wrong) or "nothing lost, nothing run twice, nothing left behind")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

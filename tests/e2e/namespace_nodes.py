@@ -1,0 +1,197 @@
+"""Nodes for fault campaigns: each an sshd in a network namespace, with a disk, a clock and a boot of its own.
+
+The whole campaign runs in a network and mount namespace that :func:`isolate` made, so nothing of it is seen outside.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.sshd_nodes import find_sshd, make_key
+
+_BRIDGE = "hub"
+_HERE = "10.77.0.1"
+_ISOLATED = "OARPY_TEST_ISOLATED"
+_DISK = "16m"
+_FAKETIME = "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1"
+
+
+def can_isolate() -> bool:
+    """Whether this process may make namespaces, networks and mounts."""
+    programs = all(shutil.which(name) for name in ("unshare", "ip", "mount"))
+    return programs and subprocess.run(["unshare", "--net", "--mount", "true"], check=False).returncode == 0
+
+
+def isolate(module: str, arguments: Sequence[str]) -> None:
+    """Run ``python -m module arguments`` in namespaces of its own in place of this process, unless it is that one."""
+    if os.environ.get(_ISOLATED) != str(os.getpid()):
+        # exec keeps the process id, which so tells the inner process from one that only inherited the variable
+        os.environ[_ISOLATED] = str(os.getpid())
+        os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable, "-m", module, *arguments])
+    Path("/run/netns").mkdir(exist_ok=True)
+    _do("mount", "-t", "tmpfs", "none", "/run/netns")
+    _do("ip", "link", "set", "lo", "up")
+
+
+def faketime_library() -> str | None:
+    """The library that gives one node a clock of its own, if it is installed."""
+    path = _FAKETIME.format(os.uname().machine)
+    return path if Path(path).exists() else None
+
+
+@dataclass(slots=True)
+class NamespaceNode:
+    """One node. ``state`` is its disk: a file system of its own, where the agent keeps what it knows."""
+
+    name: str
+    address: str
+    directory: Path
+    state: Path
+    has_clock: bool
+    _daemon: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Boot: a new boot identity, and sshd."""
+        (self.directory / "boot_id").write_text(f"{uuid.uuid4()}\n")
+        (self.directory / "clock").write_text("+0\n")
+        bind = f"mount --bind {self.directory}/boot_id /proc/sys/kernel/random/boot_id"
+        daemon = f"exec {find_sshd()} -D -f {self.directory}/sshd_config -E {self.directory}/sshd.log"
+        command = ["ip", "netns", "exec", self.name, "unshare", "--mount", "sh", "-c", f"{bind} && {daemon}"]
+        self._daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+    def processes(self) -> list[int]:
+        """Everything that runs on the node."""
+        wanted = os.stat(f"/run/netns/{self.name}").st_ino
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if os.stat(path / "ns" / "net").st_ino == wanted:
+                    found.append(int(path.name))
+        return found
+
+    def stop(self) -> None:
+        """The power goes: every process is gone at once."""
+        while pids := self.processes():
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if self._daemon is not None:
+                self._daemon.wait()
+                self._daemon = None
+
+    def reboot(self, *, keep_state: bool) -> None:
+        """Stop and start, with the same disk or an empty one."""
+        self.stop()
+        if not keep_state:
+            for path in self.state.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.start()
+
+    def cut(self) -> None:
+        """Take the network away."""
+        _do("ip", "link", "set", f"to-{self.name}", "down")
+
+    def mend(self) -> None:
+        """Give the network back."""
+        _do("ip", "link", "set", f"to-{self.name}", "up")
+
+    def fill_disk(self) -> None:
+        """Leave no byte free."""
+        with (self.state / "ballast").open("wb", buffering=0) as file, suppress(OSError):
+            for size in (1 << 16, 1 << 10, 1):
+                with suppress(OSError):
+                    while file.write(b"\0" * size) == size:
+                        pass
+
+    def free_disk(self) -> None:
+        """Take away what :meth:`fill_disk` wrote."""
+        (self.state / "ballast").unlink(missing_ok=True)
+
+    def set_clock(self, seconds: int) -> None:
+        """Put the node's clock ``seconds`` ahead of the others' (negative: behind)."""
+        (self.directory / "clock").write_text(f"{seconds:+d}\n")
+
+
+@dataclass(slots=True)
+class NodeFarm:
+    """The nodes, and what a client needs to log in on them."""
+
+    nodes: list[NamespaceNode]
+    key_file: Path
+    known_hosts: Path
+    library: str | None = field(default_factory=faketime_library)
+
+
+@contextmanager
+def run_nodes(count: int, directory: Path) -> Iterator[NodeFarm]:
+    """Run ``count`` nodes below ``directory``; the first has a clock of its own where the library for it is there."""
+    directory.mkdir(parents=True, exist_ok=True)
+    farm = NodeFarm([], directory / "client_key", directory / "known_hosts")
+    (directory / "authorized_keys").write_text(make_key(farm.key_file) + "\n")
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    _do("ip", "link", "add", _BRIDGE, "type", "bridge")
+    _do("ip", "addr", "add", f"{_HERE}/24", "dev", _BRIDGE)
+    _do("ip", "link", "set", _BRIDGE, "up")
+    try:
+        for number in range(1, count + 1):
+            node = _prepare(farm, number, directory)
+            farm.nodes.append(node)
+            node.start()
+        yield farm
+    finally:
+        for node in farm.nodes:
+            node.stop()
+            _do("umount", "--lazy", str(node.state))
+
+
+def _prepare(farm: NodeFarm, number: int, directory: Path) -> NamespaceNode:
+    name, address = f"n{number}", f"10.77.0.{number + 10}"
+    home, state = directory / name, directory / "nodes" / name
+    home.mkdir()
+    state.mkdir(parents=True)
+    _do("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(state))
+    _do("ip", "netns", "add", name)
+    _do("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+    _do("ip", "link", "set", f"to-{name}", "master", _BRIDGE, "up")
+    for words in (
+        ("link", "set", "lo", "up"),
+        ("addr", "add", f"{address}/24", "dev", "eth0"),
+        ("link", "set", "eth0", "up"),
+    ):
+        _do("ip", "-n", name, *words)
+    public = make_key(home / "host_key").split()
+    with farm.known_hosts.open("a") as file:
+        file.write(f"{address} {public[0]} {public[1]}\n")
+    clock = number == 1 and farm.library is not None
+    (home / "sshd_config").write_text(_configuration(directory, home, farm.library if clock else None))
+    return NamespaceNode(name, address, home, state, clock)
+
+
+def _configuration(directory: Path, home: Path, library: str | None) -> str:
+    lines = [
+        f"HostKey {home}/host_key",
+        f"PidFile {home}/sshd.pid",
+        f"AuthorizedKeysFile {directory}/authorized_keys",
+        "StrictModes no",
+        "PermitRootLogin yes",
+        "PasswordAuthentication no",
+        "UsePAM no",
+        "PrintMotd no",
+    ]
+    if library:
+        fake = f"LD_PRELOAD={library} FAKETIME_TIMESTAMP_FILE={home}/clock"
+        lines.append(f"SetEnv {fake} FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1")
+    return "\n".join(lines) + "\n"
+
+
+def _do(*command: str) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)

@@ -1,0 +1,31 @@
+"""A short fault campaign: everything that can break is broken once while jobs are in flight."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.namespace_nodes import can_isolate
+
+pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.mark.skipif(not can_isolate(), reason="namespaces cannot be made here (root with ip and unshare can)")
+def test_nothing_is_lost_whatever_breaks() -> None:
+    """In a process of its own, which moves into namespaces."""
+    options = ["--jobs", "120", "--faults", "28", "--cut", "20", "--longest", "5", "--seed", "3"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.fault_campaign", *options],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "28 faults" in done.stdout
+    assert done.stdout.endswith("nothing lost, nothing run twice, nothing left behind\n")
