@@ -133,32 +133,53 @@ def plan(
 
 @app.command()
 def simulate(
-    trace: Annotated[Path, typer.Option("--trace", metavar="FILE", help="Trace in Standard Workload Format.")],
-    procs: Annotated[int, typer.Option("--procs", metavar="N", help="Processors of the simulated machine.")],
-    policy: Annotated[str, typer.Option("--policy", metavar="P[,P...]", help="conservative, easy, fcfs.")],
-    order: Annotated[str, typer.Option("--order", metavar="O", help="Order of the queue.")] = "fifo",
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Replay the first N jobs.")] = None,
-    cores_per_node: Annotated[int, typer.Option("--cores-per-node", help="Above 1, jobs get whole nodes.")] = 1,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Trace in Standard Workload Format, plain or gzip.")
+    ] = None,
+    from_database: Annotated[
+        bool, typer.Option("--from-database", help="Replay this site's own ended jobs instead of a trace.")
+    ] = False,
+    procs: Annotated[int | None, typer.Option("--procs", metavar="N", help="Processors of the machine.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", metavar="N", help="Nodes of it, instead of --procs.")] = None,
+    cores_per_node: Annotated[
+        int, typer.Option("--cores-per-node", metavar="C", help="Above 1, jobs get whole nodes.")
+    ] = 1,
+    policy: Annotated[str, typer.Option("--policy", metavar="P[,P...]", help="conservative, easy, fcfs.")] = "",
+    order: Annotated[str | None, typer.Option("--order", metavar="O", help="Order of the queue, or queues.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Replay the first N jobs of a trace.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="D", help="Jobs of the past from this date.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="D", help="Jobs of the past up to this date.")] = None,
+    quotas: Annotated[
+        str | None, typer.Option("--quotas", metavar="FILE|none", help="Other quotas for the past: JSON, or none.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="DIR", help="Other admission rules for the past: NN_name.py.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", metavar="CSV", help="Write one line a job.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="SVG", help="Draw the Gantt chart.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Replay a trace in virtual time under one or more policies and compare them."""
-    from oarpy.simulation.run import run_simulate
+    """Replay a trace, or this site's own past, in virtual time under one or more policies and compare them."""
+    from oarpy.client.simulation import Asked, simulate
 
-    policies = [word.strip() for word in policy.split(",") if word.strip()]
-    status = run_simulate(
-        trace,
-        procs,
-        policies,
+    asked = Asked(
+        trace=trace,
+        from_database=from_database,
+        procs=procs,
+        nodes=nodes,
+        cores_per_node=cores_per_node,
+        policies=tuple(word.strip() for word in policy.split(",") if word.strip()),
         order=order,
         jobs=jobs,
-        cores_per_node=cores_per_node,
-        as_json=as_json,
+        since=since,
+        until=until,
+        quotas=quotas,
+        rules=rules,
         output=output,
         plot=plot,
+        as_json=as_json,
     )
-    raise typer.Exit(status)
+    raise typer.Exit(simulate(asked))
 
 
 @app.command()

@@ -15,6 +15,7 @@ from oarpy.simulation.gantt_svg import write_svg
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import check_policy, make_scheduler
+from oarpy.simulation.processor_rows import trace_bars
 from oarpy.simulation.progress import ProgressBar
 from oarpy.simulation.queue_order import ranks
 from oarpy.simulation.report import PolicyResult, summary_json, summary_table, write_csv
@@ -52,11 +53,11 @@ def run_simulate(
         result, starts = _replay(workload, machine, policy, order, err)
         results.append(result)
         if output is not None:
-            _write(_own_file(output, policy, policies), partial(write_csv, workload.jobs, starts))
+            write_file(own_file(output, policy, policies), partial(write_csv, workload.jobs, starts))
         if plot is not None:
             title = f"{workload.name}, {procs} processors, {policy}, {order}"
-            draw = partial(write_svg, workload.jobs, starts, procs, title)
-            _write(_own_file(plot, policy, policies), draw)
+            draw = partial(write_svg, trace_bars(workload.jobs, starts, procs), procs, title)
+            write_file(own_file(plot, policy, policies), draw)
     render = summary_json if as_json else summary_table
     out.write(render(workload, procs, results) + "\n")
     return 0
@@ -85,11 +86,13 @@ def _replay(
     return PolicyResult(policy, order, measure(workload.jobs, starts, machine.procs), took), starts
 
 
-def _own_file(path: Path, policy: str, policies: Sequence[str]) -> Path:
+def own_file(path: Path, policy: str, policies: Sequence[str]) -> Path:
+    """Return the file of one policy: ``path``, with the policy's name before the suffix when there are several."""
     return path if len(policies) == 1 else path.with_name(f"{path.stem}-{policy}{path.suffix}")
 
 
-def _write(path: Path, write: Callable[[TextIO], None]) -> None:
+def write_file(path: Path, write: Callable[[TextIO], None]) -> None:
+    """Let ``write`` fill the file ``path``. Raises :class:`OarpyError` when it cannot be written."""
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             write(file)

@@ -64,6 +64,14 @@ def read_scenario(text: str) -> Snapshot:
     )
 
 
+def read_quotas(text: str) -> tuple[QuotaRule, ...]:
+    """Read a JSON list of quota rules, as under the key ``quotas`` of a scenario. Raises :class:`UsageError`."""
+    values = _json(text)
+    if not isinstance(values, list):
+        raise UsageError("quotas are a list of rules", hint='for example [{"user": "/", "resources": 64}]')
+    return tuple(_quota(value, rank) for rank, value in enumerate(values))
+
+
 def _json(text: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse_constant)

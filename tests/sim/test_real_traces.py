@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from oarpy.simulation.engine import replay
-from oarpy.simulation.gantt_svg import busy_steps
 from oarpy.simulation.lublin import ALL_JOBS, generate
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import POLICIES, make_scheduler
+from oarpy.simulation.processor_rows import busy_steps
 from oarpy.simulation.run import run_simulate
 from oarpy.simulation.swf import read_swf
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.simulation.engine import replay
-from oarpy.simulation.gantt_svg import busy_steps
 from oarpy.simulation.generate import generated
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.policies import make_scheduler
+from oarpy.simulation.processor_rows import busy_steps
 from oarpy.simulation.production import FullPasses, Production
 from oarpy.simulation.queue_order import ranks
 from oarpy.simulation.trace import TraceJob, in_submit_order

@@ -1,0 +1,148 @@
+"""``oarpy simulate --from-database``: the site's own past under another policy, order, quotas or rules."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TextIO, cast, get_args
+
+from oarpy.client.past_admission import AdmissionAnew, read_rules
+from oarpy.client.past_workload import PastWorkload, read_past
+from oarpy.client.session import Session
+from oarpy.model.errors import UsageError
+from oarpy.modules.policies import Policies
+from oarpy.scheduler.bits import positions
+from oarpy.scheduler.snapshot import Policy, QuotaRule
+from oarpy.simulation.gantt_svg import write_svg
+from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
+from oarpy.simulation.history_report import HistoryResult, history_json, history_table, write_history_csv
+from oarpy.simulation.past import Admission, admit_as_they_were
+from oarpy.simulation.processor_rows import Bar
+from oarpy.simulation.progress import ProgressBar
+from oarpy.simulation.run import own_file, write_file
+from oarpy.simulation.scenario_reader import read_quotas
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs from the cluster as it is now; nothing, by default.
+
+    ``policies`` and ``order`` are names, ``quotas`` a file of rules or ``none``, ``rules`` a folder of admission rules.
+    """
+
+    policies: Sequence[str] = ()
+    order: str | None = None
+    quotas: str | None = None
+    rules: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Where the replay is written besides ``stdout``: CSV and SVG files, progress on ``stderr``."""
+
+    as_json: bool = False
+    output: Path | None = None
+    plot: Path | None = None
+    stdout: TextIO | None = None
+    stderr: TextIO | None = None
+
+
+def replay_history(
+    session: Session, since: datetime | None, until: datetime | None, change: Change, sinks: Sinks
+) -> int:
+    """Replay the jobs submitted between ``since`` and ``until`` with ``change``, print who waits more or less.
+
+    Returns the exit status, 0. Raises :class:`UsageError` for a period without jobs and for names that are unknown.
+    """
+    if since is not None and until is not None and since >= until:
+        raise UsageError("the period is empty", hint="--since is before --until")
+    policies = _policies(session, change)
+    rules = None if change.rules is None else read_rules(change.rules)
+    quotas = None if change.quotas is None else _quotas(change.quotas)
+    past = _changed(read_past(session, since, until), change.order, quotas)
+    if not any(job.measured for job in past.jobs):
+        raise UsageError("no job of that period has run and ended", hint="oarstat --gantt shows when jobs ran")
+    results = []
+    for policy in policies:
+        admission: Admission = admit_as_they_were if rules is None else AdmissionAnew(session, past, rules)
+        result = _replay(session, past, policy, change.order, admission, sinks.stderr or sys.stderr)
+        results.append(result)
+        if sinks.output is not None:
+            write_file(own_file(sinks.output, policy, policies), partial(write_history_csv, past.jobs, result.outcome))
+        if sinks.plot is not None:
+            bars = _bars(past, result.outcome)
+            rows = len(past.base.platform.ids)
+            write_file(
+                own_file(sinks.plot, policy, policies), partial(write_svg, bars, rows, f"the past under {policy}")
+            )
+    render = history_json if sinks.as_json else history_table
+    resources = past.base.platform.default_type.bit_count()
+    (sinks.stdout or sys.stdout).write(render(past.jobs, past.left_out, resources, results) + "\n")
+    return 0
+
+
+def _policies(session: Session, change: Change) -> Sequence[Policy]:
+    names = change.policies or [session.configuration.scheduler.policy]
+    for name in names:
+        if name not in get_args(Policy):
+            raise UsageError(f"unknown policy '{name[:40]}'", hint="use one of " + ", ".join(get_args(Policy)))
+    if len(set(names)) < len(names):
+        raise UsageError(f"a policy is given twice in '{','.join(names)}'", hint="name each policy once")
+    if change.order is not None and change.order not in (known := Policies()):
+        raise UsageError(f"unknown order '{change.order[:40]}'", hint="use one of " + ", ".join(known))
+    return [cast("Policy", name) for name in names]
+
+
+def _quotas(source: str) -> tuple[QuotaRule, ...]:
+    if source == "none":
+        return ()
+    try:
+        text = Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"cannot read the quotas '{source}': {reason}", hint="a JSON file, or none") from None
+    try:
+        return read_quotas(text)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error.message}", hint=error.hint) from None
+
+
+def _changed(past: PastWorkload, order: str | None, quotas: tuple[QuotaRule, ...] | None) -> PastWorkload:
+    base = past.base
+    if order is not None:
+        base = replace(base, queues=tuple(replace(queue, policy=order) for queue in base.queues))
+    if quotas is not None:
+        base = replace(base, quotas=quotas)
+    return replace(past, base=base)
+
+
+def _replay(
+    session: Session, past: PastWorkload, policy: Policy, order: str | None, admission: Admission, err: TextIO
+) -> HistoryResult:
+    began = time.perf_counter()
+    replayed = HistoryReplay(
+        replace(past.base, policy=policy),
+        past.jobs,
+        past.occupations,
+        Policies(),
+        admission=admission,
+        usage_window=session.configuration.priority.window,
+    )
+    with ProgressBar(policy, len(past.jobs), err) as bar:
+        outcome = replayed.run(bar)
+    return HistoryResult(policy, order, outcome, time.perf_counter() - began)
+
+
+def _bars(past: PastWorkload, outcome: ReplayOutcome) -> list[Bar]:
+    """Return the jobs of the replay on the rows of their resources."""
+    platform = past.base.platform
+    submitted = {job.job.id: job.job.submitted for job in past.jobs}
+    return [
+        Bar(job, submitted[job], run.start, run.end - run.start, list(positions(platform.bits_of(run.resources))))
+        for job, run in outcome.runs.items()
+    ]

@@ -1,0 +1,149 @@
+"""The site's past as a workload: read from the database, to be replayed by ``oarpy.simulation.history_replay``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import cast
+
+from oarpy.client.session import Session
+from oarpy.model.request import Group, Level
+from oarpy.modules.priority_history import factor_rules, karma_rules
+from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.modules.what_if import read_only, with_jobs
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.shares import Priorities
+from oarpy.scheduler.snapshot import Alternative, Dependency, HoldingJob, Outcome, Snapshot, WaitingJob
+from oarpy.simulation.past import Occupation, PastJob
+from oarpy.store import history, scheduling
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class PastWorkload:
+    """What is replayed. ``base`` has everything that stays the same, with every resource up that is not Dead.
+
+    ``left_out`` counts jobs of the period that ended without having run.
+    """
+
+    base: Snapshot
+    jobs: tuple[PastJob, ...]
+    occupations: tuple[Occupation, ...]
+    left_out: int
+    reader: SnapshotReader
+    """Resolves further conditions for the same platform."""
+
+
+def read_past(session: Session, since: datetime | None, until: datetime | None) -> PastWorkload:
+    """Read the jobs that were in the system between ``since`` and ``until`` (None: from the first, to the last)."""
+    connection = session.connection
+    reader = SnapshotReader(session.configuration)
+    with connection.transaction():
+        present = read_only(connection, reader).snapshot
+        rows = history.ended(connection, since, until)
+        ran = [row for row in rows if row.started is not None and row.walltime and row.position is not None]
+        begin = None if since is None else since.timestamp()
+        before = [row for row in ran if begin is not None and (row.started or 0) < begin]
+        jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
+        occupations = _occupations(before, history.held(connection, [row.id for row in before]))
+        base = with_jobs(connection, reader, replace(present, waiting=(), holding=()), [past.job for past in jobs])
+    known = {past.job.id for past in jobs} | {one.job.id for one in occupations}
+    settings = session.configuration.priority
+    platform = _whole(base.platform)
+    base = replace(
+        base,
+        waiting=(),
+        platform=platform,
+        outcomes={job: outcome for job, outcome in base.outcomes.items() if job not in known},
+        priorities=Priorities(
+            karma=karma_rules(settings), factors=factor_rules(settings), resources=platform.default_type.bit_count()
+        ),
+    )
+    return PastWorkload(base, jobs, occupations, len(rows) - len(ran), reader)
+
+
+def _whole(platform: Platform) -> Platform:
+    """Return the platform with everything up that is not Dead: how often nodes failed is not what is replayed."""
+    rows = [row if row.state == "Dead" else replace(row, state="Alive") for row in platform.resources]
+    return Platform(rows, platform.levels, platform.aliases)
+
+
+def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float | None) -> tuple[PastJob, ...]:
+    ways = _alternatives(scheduling.requests(connection, {row.submission for row in rows}))
+    depends_on: dict[int, tuple[Dependency, ...]] = {}
+    for need in scheduling.dependencies(connection, [row.id for row in rows]):
+        dependency = Dependency(need.required, cast("Outcome", need.outcome))
+        depends_on[need.job] = (*depends_on.get(need.job, ()), dependency)
+    return tuple(_past_job(row, ways[row.submission], depends_on.get(row.id, ()), begin) for row in rows)
+
+
+def _alternatives(rows: Iterable[scheduling.GroupRow]) -> dict[int, tuple[Alternative, ...]]:
+    """Return the alternatives of each submission, in order."""
+    found: dict[int, dict[int, tuple[float, list[Group]]]] = {}
+    for row in rows:
+        _, groups = found.setdefault(row.submission, {}).setdefault(row.moldable, (row.walltime, []))
+        groups.append(Group(tuple(Level(*level) for level in row.levels), row.filter))
+    return {
+        submission: tuple(Alternative(tuple(groups), walltime) for walltime, groups in moldables.values())
+        for submission, moldables in found.items()
+    }
+
+
+def _past_job(
+    row: history.EndedRow, ways: tuple[Alternative, ...], depends_on: tuple[Dependency, ...], begin: float | None
+) -> PastJob:
+    assert row.started is not None
+    assert row.walltime is not None
+    ran = row.ended - row.started
+    job = WaitingJob(
+        id=row.id,
+        user=row.user,
+        project=row.project,
+        queue=row.queue,
+        name=row.name,
+        types=row.types,
+        submitted=row.submitted if begin is None else max(row.submitted, begin),
+        alternatives=ways,
+        filter=row.properties,
+        depends_on=depends_on,
+        reservation=row.reservation,
+    )
+    return PastJob(
+        job=job,
+        submission=row.submission,
+        runs=run_times(ways, ran, row.position, row.walltime),
+        ran=ran,
+        waited=row.started - row.submitted,
+        succeeded=row.succeeded,
+        measured=begin is None or row.submitted >= begin,
+    )
+
+
+def run_times(ways: Sequence[Alternative], ran: float, position: int | None, walltime: float) -> tuple[float, ...]:
+    """Return how long a job runs with each alternative, given that it ran ``ran`` seconds with that of ``position``.
+
+    Nobody knows how long it would have taken otherwise: the same share of the walltime is assumed.
+    """
+    return tuple(ran if place == position else ran / walltime * way.walltime for place, way in enumerate(ways))
+
+
+def _occupations(rows: Sequence[history.EndedRow], held: Mapping[int, tuple[int, ...]]) -> tuple[Occupation, ...]:
+    return tuple(
+        Occupation(
+            HoldingJob(
+                id=row.id,
+                user=row.user,
+                start=row.started or 0,
+                walltime=max(row.walltime or 0, row.ended - (row.started or 0)),
+                resources=held.get(row.id, ()),
+                project=row.project,
+                queue=row.queue,
+                name=row.name,
+                types=row.types,
+            ),
+            row.ended,
+            row.succeeded,
+        )
+        for row in rows
+    )

@@ -1,0 +1,119 @@
+"""The replay of a site's past on snapshots made by hand: what a trace does not have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
+from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
+from oarpy.simulation.past import Occupation, PastJob
+from oarpy.simulation.scenario_reader import read_scenario
+
+RESOURCES = [{"id": number, "network_address": f"n{number}"} for number in (1, 2)]
+
+
+def job(number: int, submitted: float, nodes: int, walltime: float = 100, **keys: object) -> dict[str, object]:
+    return {
+        "id": number,
+        "user": "ann",
+        "submitted": submitted,
+        "requests": [{"resources": f"/nodes={nodes}", "walltime": walltime}],
+        **keys,
+    }
+
+
+def outcome(
+    *jobs: dict[str, object], runs: dict[int, float] | None = None, failed: frozenset[int] = frozenset(), **keys: object
+) -> ReplayOutcome:
+    """Replay ``jobs`` on two nodes; each runs 50 s unless ``runs`` says otherwise."""
+    snapshot = read_scenario(json.dumps({"resources": RESOURCES, "jobs": list(jobs), **keys}))
+    past = [
+        PastJob(one, one.id, ((runs or {}).get(one.id, 50),) * len(one.alternatives), 50, 0, one.id not in failed)
+        for one in snapshot.waiting
+    ]
+    return HistoryReplay(empty(snapshot), past, (), ORDERS).run()
+
+
+def empty(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, waiting=())
+
+
+def spans(found: ReplayOutcome) -> dict[int, tuple[float, float]]:
+    return {number: (run.start, run.end) for number, run in found.runs.items()}
+
+
+def test_jobs_start_when_others_end_before_their_time() -> None:
+    assert spans(outcome(job(1, 0, 2), job(2, 10, 2))) == {1: (0, 50), 2: (50, 100)}
+
+
+def test_a_run_ends_at_its_walltime_at_the_latest() -> None:
+    assert spans(outcome(job(1, 0, 2, walltime=20))) == {1: (0, 20)}
+
+
+def test_besteffort_jobs_give_way_at_once() -> None:
+    found = outcome(job(1, 0, 2, types=["besteffort"]), job(2, 10, 1))
+    assert spans(found) == {1: (0, 10), 2: (10, 60)}
+    assert found.runs[1].cancelled
+    assert not found.runs[2].cancelled
+
+
+def test_a_reservation_keeps_its_date_and_one_that_does_not_fit_is_refused() -> None:
+    found = outcome(
+        job(1, 0, 2, reservation=30),
+        job(2, 1, 1, walltime=40),
+        job(3, 2, 1, reservation=60),
+        job(4, 3, 1, walltime=20),
+        runs={4: 20},
+    )
+    assert spans(found) == {1: (30, 80), 4: (3, 23), 2: (80, 120)}
+    assert list(found.refused) == [3]
+
+
+def test_outcomes_of_the_past_decide_on_dependencies() -> None:
+    found = outcome(
+        job(1, 0, 1),
+        job(2, 1, 1, depends_on=["ok:1"]),
+        job(3, 2, 1, depends_on=["notok:1"]),
+        failed=frozenset({1}),
+    )
+    assert spans(found) == {1: (0, 50), 3: (50, 100)}
+    assert list(found.not_started) == [2]
+    assert "ended in error" in found.not_started[2]
+
+
+def test_what_can_never_be_served_is_refused_with_the_reason() -> None:
+    found = outcome(job(1, 0, 3), job(2, 0, 1))
+    assert list(found.refused) == [1]
+    assert spans(found) == {2: (0, 50)}
+
+
+def test_inner_jobs_lie_in_their_container() -> None:
+    found = outcome(
+        job(1, 0, 1, walltime=500, types=["container"]),
+        job(2, 1, 1, walltime=60, types=["inner=1"]),
+        job(3, 2, 1, walltime=60, types=["inner=1"]),
+        runs={1: 500},
+    )
+    assert spans(found) == {1: (0, 500), 2: (1, 51), 3: (51, 101)}
+
+
+def test_fair_share_counts_what_the_replay_used() -> None:
+    queues = [{"name": "default", "priority": 1, "policy": "fairshare"}]
+    jobs = [
+        job(1, 0, 2, user="ann"),
+        job(2, 10, 2, user="ann"),
+        job(3, 20, 2, user="bob"),
+    ]
+    snapshot = read_scenario(json.dumps({"resources": RESOURCES, "jobs": jobs, "queues": queues}))
+    past = [PastJob(one, one.id, (50,), 50, 0, True) for one in snapshot.waiting]
+    found = HistoryReplay(empty(snapshot), past, (), ORDERS, usage_window=1000).run()
+    assert spans(found) == {1: (0, 50), 3: (50, 100), 2: (100, 150)}
+
+
+def test_what_ran_before_keeps_its_resources_to_its_real_end() -> None:
+    snapshot = read_scenario(json.dumps({"resources": RESOURCES, "jobs": [job(2, 10, 2)]}))
+    past = [PastJob(one, one.id, (50,), 50, 0, True) for one in snapshot.waiting]
+    before = Occupation(HoldingJob(1, "bob", -100, 400, (1,)), until=70, succeeded=True)
+    assert spans(HistoryReplay(empty(snapshot), past, (before,), ORDERS).run()) == {2: (70, 120)}
