@@ -54,7 +54,8 @@ class Scheduler:
     policy: str = "conservative"
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
     hierarchy: tuple[str, ...] = ("network_address", "host", "cpu", "core", "resource_id")
-    besteffort_kill_grace: int = 0
+    besteffort_minimum_life: int = 0
+    besteffort_kill_before_reservation: int = 0
     reservation_wait: int = 300
 
 

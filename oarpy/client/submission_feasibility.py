@@ -1,7 +1,7 @@
 """Whether a request can ever be served by the resources that exist, and how many it would take.
 
-All resources count that are not Dead: what is absent or suspected comes back, what is busy gets free. One group is
-decided exactly by counting blocks in SQL; groups joined with ``+`` must also fit beside each other, which the
+All resources count that are not Dead: what is absent, suspected or drained comes back, what is busy gets free. One
+group is decided exactly by counting blocks in SQL; groups joined with ``+`` must also fit beside each other, which the
 scheduler's own matching decides.
 """
 
@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oarpy.admission.filter_values import Value
 from oarpy.admission.filters import Filter, compile_filter, join_conditions
 from oarpy.model.errors import AdmissionRefused, UsageError
 from oarpy.model.request import Count, Group, Level, ResourceRequest
@@ -101,7 +102,7 @@ def _group(connection: Connection, group: Group, filter_text: str, properties: M
     answer = _count(
         group.levels,
         columns,
-        blocks(connection, columns, condition.sql if condition else None, default_type=default_type),
+        blocks(connection, columns, _undrained(condition) if condition else None, default_type=default_type),
     )
     if condition is None or not isinstance(answer, Impossible):
         return answer
@@ -133,9 +134,15 @@ def _fit_together(
         if condition is None or "type" not in condition.columns:
             mask &= platform.default_type
         if condition is not None:
-            mask &= platform.bits_of(matching(connection, *condition.sql))
+            mask &= platform.bits_of(matching(connection, *_undrained(condition)))
         masks.append(mask)
     return bool(Matchers(platform).request(groups, masks).match(platform.not_dead))
+
+
+def _undrained(condition: Filter) -> tuple[str, tuple[Value, ...]]:
+    """Return the SQL of a condition as if nothing were drained; the compiler quotes names, and binds every text."""
+    text, values = condition.sql
+    return text.replace('"drain"', "FALSE"), values
 
 
 def _condition(group: Group, filter_text: str, properties: Mapping[str, str]) -> Filter | None:

@@ -1,4 +1,7 @@
-"""The canceller: turns kill requests into ends. What waits ends here; what runs is decided for the launcher."""
+"""The canceller: turns kill requests into ends. What waits ends here; what runs is decided for the launcher.
+
+A best-effort job that has a checkpoint is asked to write it, and decided upon when its time for that is over.
+"""
 
 from __future__ import annotations
 
@@ -26,5 +29,6 @@ class Canceller:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Handle every open request, in one transaction."""
         with connection.transaction():
-            moved = execution.cancel(connection)
-        return Outcome(f"cancelled {moved}") if moved else Outcome()
+            moved = execution.cancel(connection, now)
+            wake_at = execution.next_kill(connection)
+        return Outcome(f"cancelled {moved}" if moved else "nothing", wake_at=wake_at)

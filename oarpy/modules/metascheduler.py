@@ -12,7 +12,7 @@ import structlog
 from oarpy.configuration import Configuration
 from oarpy.modules.module import Outcome
 from oarpy.modules.policies import Policies
-from oarpy.modules.reservations import Due, due_reservations, is_exclusive
+from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.verdicts import Verdict
@@ -64,7 +64,8 @@ class Metascheduler:
     def _pass(self, connection: Connection, now: int) -> Outcome:
         began = time.monotonic()
         with connection.transaction():
-            reading = self._reader.read(connection, now)
+            reading, moves = whole_again(self._reader.read(connection, now), now)
+            decisions.move(connection, moves, self._settings.security_time)
             result = plan(reading.snapshot, self._policies)
             due = due_reservations(reading, now, self._settings)
             started, written = self._write(connection, reading, result, due)
@@ -80,11 +81,13 @@ class Metascheduler:
     def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[int, Predictions]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         started = decisions.start(connection, starts + due.starts)
+        gone = set(started)
+        decisions.log(connection, [event for event in due.events if event[0] in gone])
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
         decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED")
         decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
         decisions.kill(connection, sorted({*result.kill, *due.kill}))
-        predictions = _predictions(reading, result, due, set(started))
+        predictions = _predictions(reading, result, due, gone)
         changed = [one for one in predictions.values() if _differs(one, self._written.get(one.job))]
         decisions.predict(connection, changed)
         kept = {job: self._written[job] for job in predictions if job in self._written}

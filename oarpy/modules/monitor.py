@@ -28,13 +28,14 @@ class Monitor:
         """Suspect, recover, and end what was lost, in one transaction."""
         with connection.transaction():
             back = nodes.recover(connection)
-            withdrawn = nodes.kill_on_withdrawn(connection)
             suspected: list[str] = []
             lost = 0
-            if nodes.is_led(connection, notifications.leadership_key("launcher")):
+            led = nodes.is_led(connection, notifications.leadership_key("launcher"))
+            if led:
                 suspected = nodes.suspect(connection, self._timeout)
                 lost = self._end_stranded(connection, now)
-                nodes.unplace(connection, self._timeout)
+            nodes.unplace(connection, self._timeout, led=led)
+            withdrawn = nodes.kill_on_withdrawn(connection)
         if back or suspected or lost or withdrawn:
             word = f"suspected {len(suspected)}, back {len(back)}, jobs lost {lost}, on withdrawn resources {withdrawn}"
             return Outcome(word)

@@ -1,14 +1,20 @@
-"""Accepted advance reservations whose date has come: start them, wait a little for lost resources, or give up."""
+"""Accepted advance reservations: kept whole until their date; then started, made to wait a little, or given up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from oarpy.configuration import Scheduler
 from oarpy.modules.snapshot_reader import Reading
-from oarpy.scheduler.platform import Platform
-from oarpy.store.decisions import Start
+from oarpy.scheduler.roles import Roles, roles_of
+from oarpy.scheduler.shifting import moved, shifted
+from oarpy.scheduler.snapshot import Alternative, Dependency, HoldingJob, WaitingJob
+from oarpy.store.decisions import Move, Start
 from oarpy.store.scheduling import ReservedRow
+
+_PUNCTUAL = 2
+"""Seconds by which a start may be late without that being worth a word."""
 
 
 @dataclass(slots=True)
@@ -20,20 +26,52 @@ class Due:
     kill: list[int] = field(default_factory=list)
     waiting: list[tuple[int, str]] = field(default_factory=list)
     wake_at: list[float] = field(default_factory=list)
+    events: list[tuple[int, str, str]] = field(default_factory=list)
+    """(job, type, description) of what becomes true when the job starts."""
+
+
+def whole_again(reading: Reading, now: int) -> tuple[Reading, list[Move]]:
+    """Give reservations that lost resources others in their place, where there are any.
+
+    Return what is to be written, and the reading as it is then.
+    """
+    snapshot, usable = reading.snapshot, reading.snapshot.usable
+    broken = [
+        _as_asked(row, reading, now)
+        for row in reading.reserved
+        if not reading.waiting[row.id].held
+        and row.start + row.walltime > now
+        and snapshot.platform.bits_of(row.resources) & ~usable
+    ]
+    if not broken or not (found := shifted(snapshot, broken)):
+        return reading, []
+    ids = {job: tuple(snapshot.platform.ids_of(bits)) for job, bits in found.items()}
+    holding = tuple(moved(snapshot, job, found[job.id]) if job.id in found else job for job in snapshot.holding)
+    reserved = tuple(replace(row, resources=ids.get(row.id, row.resources)) for row in reading.reserved)
+    moves = [
+        Move(row.id, row.start, row.walltime, ids[row.id], is_exclusive(reading.waiting[row.id].types))
+        for row in reading.reserved
+        if row.id in found
+    ]
+    return replace(reading, snapshot=replace(snapshot, holding=holding), reserved=reserved), moves
+
+
+def _as_asked(row: ReservedRow, reading: Reading, now: int) -> WaitingJob:
+    """Return the accepted reservation as one that is new, for the time that is left of it."""
+    job = reading.reserved_jobs[row.id]
+    date = max(int(row.start), now)
+    rest = Alternative(job.alternatives[0].groups, int(row.start + row.walltime) - date)
+    return replace(job, alternatives=(rest,), reservation=date)
 
 
 def due_reservations(reading: Reading, now: int, settings: Scheduler) -> Due:
     """Decide about every accepted reservation of ``reading`` at ``now``."""
     due = Due()
-    lead = max(settings.besteffort_kill_grace, settings.security_time)
     for row in reading.reserved:
         if reading.waiting[row.id].held:
             due.waiting.append((row.id, "held"))
             continue
-        if row.start - lead > now:
-            due.wake_at.append(row.start - lead)
-            continue
-        due.kill += _victims(row, reading)
+        _clear_the_way(row, reading, now, settings, due)
         if row.start > now:
             due.wake_at.append(row.start)
         else:
@@ -41,39 +79,90 @@ def due_reservations(reading: Reading, now: int, settings: Scheduler) -> Due:
     return due
 
 
+def _clear_the_way(row: ReservedRow, reading: Reading, now: int, settings: Scheduler, due: Due) -> None:
+    """Have best-effort jobs cancelled early enough for the start: when they must have written their checkpoint."""
+    lead = max(settings.besteffort_kill_before_reservation, settings.security_time)
+    wanted = set(row.resources)
+    for job in reading.snapshot.holding:
+        if job.besteffort and job.end > row.start and not wanted.isdisjoint(job.resources):
+            date = row.start - lead - reading.checkpoints.get(job.id, 0)
+            date = max(date, job.start + settings.besteffort_minimum_life)
+            if date > now:
+                due.wake_at.append(date)
+            else:
+                due.kill.append(job.id)
+
+
 def _start(row: ReservedRow, reading: Reading, now: int, settings: Scheduler, due: Due) -> None:
     end = row.start + row.walltime
     if end <= now:
         due.expired.append((row.id, "reservation expired and could not be started"))
         return
-    usable = _usable(row, reading)
-    if len(usable) < len(row.resources) and (not usable or now < row.start + settings.reservation_wait):
-        text = f"reservation waits for {len(row.resources) - len(usable)} of its {len(row.resources)} resources"
+    impossible, awaited = _dependencies(reading.reserved_jobs[row.id].depends_on, reading)
+    if impossible:
+        due.expired.append((row.id, impossible))
+        return
+    usable, wanted = _usable(row, reading), len(row.resources)
+    patient = now < row.start + settings.reservation_wait
+    if awaited or not usable or (len(usable) < wanted and patient):
+        text = f"reservation waits for {awaited or f'{wanted - len(usable)} of its {wanted} resources'}"
         due.waiting.append((row.id, text))
         due.wake_at.append(now + 1)
         return
-    # A late start shortens the walltime: the end date is kept.
-    walltime = end - now if now - row.start >= 2 else row.walltime
+    if len(usable) < wanted:
+        text = f"started on {len(usable)} of its {wanted} resources"
+        due.events.append((row.id, "SCHEDULER_REDUCE_NB_NODES_FOR_RESERVATION", text))
+    walltime = row.walltime
+    if now - row.start >= _PUNCTUAL:
+        # A late start shortens the walltime: the end date is kept.
+        walltime = end - now
+        text = f"started {now - row.start:.0f} s late, its walltime is shortened to {walltime:.0f} s"
+        due.events.append((row.id, "REDUCE_RESERVATION_WALLTIME", text))
     due.starts.append(Start(row.id, row.moldable, walltime, usable, is_exclusive(reading.waiting[row.id].types)))
 
 
+def _dependencies(depends_on: Sequence[Dependency], reading: Reading) -> tuple[str, str]:
+    """Say why the reservation can never start, and what it still waits for; empty texts when neither is so."""
+    for dependency in depends_on:
+        outcome = reading.snapshot.outcomes.get(dependency.job)
+        if outcome is None:
+            return "", f"job {dependency.job}, which it depends on"
+        if dependency.outcome not in ("any", outcome):
+            ended = "well" if outcome == "ok" else "in error"
+            return f"reservation given up: job {dependency.job}, which it depends on, ended {ended}", ""
+    return "", ""
+
+
 def _usable(row: ReservedRow, reading: Reading) -> list[int]:
-    platform: Platform = reading.snapshot.platform
+    """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container."""
+    platform = reading.snapshot.platform
     reserved = {other.id for other in reading.reserved}
-    held = 0
-    for job in reading.snapshot.holding:
-        if job.id not in reserved:
-            held |= platform.bits_of(job.resources)
-    return platform.ids_of(platform.bits_of(row.resources) & platform.alive & ~held)
+    running = [job for job in reading.snapshot.holding if job.id not in reserved]
+    roles = roles_of(reading.reserved_jobs[row.id])
+    around = _containers_around(roles, running)
+    bits = platform.bits_of(row.resources) & platform.alive
+    if roles.inside is not None:
+        bits &= platform.bits_of(number for job in around if roles.inside in _opens(job) for number in job.resources)
+    surrounding = {job.id for job in around}
+    for job in running:
+        if job.id not in surrounding and not roles_of(job).profile.shares(roles.profile):
+            bits &= ~platform.bits_of(job.resources)
+    return platform.ids_of(bits)
 
 
-def _victims(row: ReservedRow, reading: Reading) -> list[int]:
-    wanted = set(row.resources)
-    return [
-        job.id
-        for job in reading.snapshot.holding
-        if job.besteffort and job.end > row.start and not wanted.isdisjoint(job.resources)
-    ]
+def _containers_around(roles: Roles, running: Sequence[HoldingJob]) -> list[HoldingJob]:
+    """Return the running containers that a job lies in: those of its name, and those that they lie in."""
+    around: list[HoldingJob] = []
+    names = [roles.inside] if roles.inside is not None else []
+    for name in names:
+        pieces = [job for job in running if name in _opens(job)]
+        around += pieces
+        names += {inside for job in pieces if (inside := roles_of(job).inside) is not None} - set(names)
+    return around
+
+
+def _opens(job: HoldingJob) -> tuple[str, ...]:
+    return roles_of(job).containers
 
 
 def is_exclusive(types: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ It caches what cannot change unseen: the platform (guarded by its version counte
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, cast
 
@@ -58,6 +58,10 @@ class Reading:
     """Accepted reservations which have not started."""
     stopped: frozenset[str]
     """Queues which are not active: their jobs are held."""
+    reserved_jobs: dict[int, WaitingJob]
+    """The same as they were asked for, with the alternative that was accepted alone."""
+    checkpoints: dict[int, float]
+    """For holding jobs that write one: the seconds that their checkpoint takes."""
 
 
 class SnapshotReader:
@@ -81,14 +85,16 @@ class SnapshotReader:
         accepted = {row.id: row for row in reserved}
         waiting = [row for row in rows if row.id not in accepted]
         self._fetch_requests(connection, {row.submission for row in rows})
-        depends_on, outcomes = self._dependencies(connection, [row.id for row in waiting])
+        depends_on, outcomes = self._dependencies(connection, [row.id for row in rows])
         queues = scheduling.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
         jobs = tuple(self._waiting_job(row, depends_on.get(row.id, ()), stopped) for row in waiting)
-        self.resolve(connection, conditions(jobs))
         names = {row.id: row for row in rows}
-        holding = [_holding_job(row, now) for row in scheduling.holding(connection)]
         due = tuple(row for row in reserved if row.id in names)
+        reserved_jobs = {row.id: self._reserved_as_asked(row, names[row.id], depends_on.get(row.id, ())) for row in due}
+        self.resolve(connection, conditions((*jobs, *reserved_jobs.values())))
+        held = scheduling.holding(connection)
+        holding = [_holding_job(row, now) for row in held]
         # A reservation held beyond its date blocks nobody: it is refused when it is resumed.
         holding += [
             _reserved_job(row, names[row.id], now)
@@ -108,10 +114,12 @@ class SnapshotReader:
             filter_errors=self._errors,
             outcomes=outcomes,
             priorities=self._history.read(connection, now, queues, holding, self._platform),
+            besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             show_instant=_local_date,
         )
         requests = {row.id: self._requests[row.submission] for row in rows}
-        return Reading(snapshot, requests, {row.id: row for row in rows}, due, stopped)
+        checkpoints = {row.id: row.checkpoint for row in held if row.checkpoint}
+        return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints)
 
     def _refresh_platform(self, connection: Connection) -> None:
         version = scheduling.platform_version(connection)
@@ -170,6 +178,13 @@ class SnapshotReader:
             reservation=row.reservation,
             held=row.held or row.queue in stopped,
         )
+
+    def _reserved_as_asked(
+        self, row: scheduling.ReservedRow, job: scheduling.WaitingRow, depends_on: tuple[Dependency, ...]
+    ) -> WaitingJob:
+        asked = self._waiting_job(job, depends_on, frozenset())
+        place = self._requests[job.submission].moldables.index(row.moldable)
+        return replace(asked, alternatives=asked.alternatives[place : place + 1])
 
     def resolve(self, connection: Connection, texts: Iterable[str]) -> None:
         """Find out which resources each condition admits; what cannot be evaluated is an error of its jobs alone."""

@@ -77,8 +77,21 @@ class Gantt:
                 self._releases.setdefault(job.end + self._security, []).append((job.id, bits))
                 self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
 
+    def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
+        """Let running best-effort jobs keep their resources for the first ``life`` seconds, security time included."""
+        for job in jobs:
+            until = min(job.start + life, job.end + self._security)
+            if not job.besteffort or not job.start <= self.now < min(job.end, until):
+                continue
+            bits = bits_held(self._platform, job)
+            roles = roles_of(job)
+            self._releases.setdefault(until, []).append((job.id, bits))
+            self.whole.take(job.start, until, bits, roles.profile, found=False)
+            if roles.inside is not None:
+                self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
+
     def released(self, instant: float, bits: int) -> list[int]:
-        """Return the jobs, of those that :meth:`hold` entered, whose hold on some of ``bits`` ends at ``instant``."""
+        """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then."""
         return [job for job, held in self._releases.get(instant, ()) if held & bits]
 
     def has_container(self, name: str) -> bool:

@@ -76,13 +76,16 @@ class Planner:
         return self._board.gantt.slots
 
     def run(self) -> None:
-        """Look at every job: first all but best-effort, to which the running best-effort jobs do not exist."""
+        """Look at every job: first all but best-effort, to which best-effort jobs exist only while they are young."""
         known = {queue.name for queue in self._snapshot.queues}
         for job in self._snapshot.waiting:
             if job.queue not in known:
                 self._settle(job, Decision(Verdict.NEVER, f"queue '{job.queue}' does not exist"))
         for besteffort in (False, True):
             self._board.lifted = None
+            if not besteffort:
+                # those that run for less than the guaranteed time exist for the others until then
+                self._board.gantt.protect(self._snapshot.holding, self._snapshot.besteffort_minimum_life)
             self._board.gantt.hold(job for job in self._snapshot.holding if job.besteffort == besteffort)
             self._explainer = Explainer(
                 self._board.gantt.copy(), self._search, self._options, self._now, self._snapshot.show_instant

@@ -134,6 +134,8 @@ class Snapshot:
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``priorities``
     is what fair-share and multifactor orders know of the past. ``show_instant`` writes instants in reasons.
+
+    A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
     """
 
     now: float
@@ -148,7 +150,13 @@ class Snapshot:
     filter_errors: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
     priorities: Priorities = NO_HISTORY
+    besteffort_minimum_life: float = 0
     show_instant: Callable[[float], str] = plain_instant
+
+    @property
+    def usable(self) -> int:
+        """The resources that jobs may be given."""
+        return self.platform.alive
 
 
 def condition(job_filter: str, group_filter: str) -> str:

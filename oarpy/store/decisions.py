@@ -32,6 +32,17 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """An accepted reservation that goes to other resources; ``start`` (epoch seconds) and ``walltime`` stay."""
+
+    job: int
+    start: float
+    walltime: float
+    resources: Sequence[int]
+    exclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """The verdict on a waiting job and, unless ``start`` is None, when and where it will run (epoch seconds)."""
 
@@ -86,6 +97,22 @@ _RESERVE_ACCEPT = """
     SELECT a.job_id, a.resource_id, tstzrange(begins, ends + %(security)s * interval '1 second'), a.exclusive
     FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
         AS a(job_id, resource_id, exclusive) JOIN accepted USING (job_id)
+"""
+
+_RESERVE_CLEAR = "DELETE FROM reserved_resources WHERE job_id = ANY(%s)"
+_RESERVE_AGAIN = """
+    INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+    SELECT a.job_id, a.resource_id,
+           tstzrange(to_timestamp(s.start_time),
+                     to_timestamp(s.start_time + s.walltime + %(security)s::float8)), a.exclusive
+    FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+            AS a(job_id, resource_id, exclusive)
+        JOIN unnest(%(jobs)s::bigint[], %(starts)s::float8[], %(walltimes)s::float8[])
+            AS s(job_id, start_time, walltime) USING (job_id)
+"""
+_EVENTS = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT type, job_id, description FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS e(type, job_id, description)
 """
 
 # A job that can never run, or a reservation that is refused: the reason is its message.
@@ -164,6 +191,41 @@ def accept(connection: Connection, reservations: Sequence[Reservation], security
     )
 
 
+def move(connection: Connection, moves: Sequence[Move], security_time: float) -> None:
+    """Give accepted reservations other resources.
+
+    Raises ``psycopg.errors.ExclusionViolation`` when another reservation has one of them at that time.
+    """
+    if not moves:
+        return
+    connection.execute(_RESERVE_CLEAR, [[one.job for one in moves]])
+    connection.execute(
+        _RESERVE_AGAIN,
+        {
+            "jobs": [one.job for one in moves],
+            "starts": [one.start for one in moves],
+            "walltimes": [one.walltime for one in moves],
+            "security": security_time,
+            **_assignments(moves),
+        },
+    )
+    text = "some of its resources are not available, it got others: "
+    log(
+        connection,
+        [
+            (one.job, "GET_RESOURCES_BACK_FOR_RESERVATION", text + ", ".join(map(str, one.resources[:50])))
+            for one in moves
+        ],
+    )
+
+
+def log(connection: Connection, events: Sequence[tuple[int, str, str]]) -> None:
+    """Note (job, type, description) in the events of jobs."""
+    if events:
+        jobs, types, texts = ([event[place] for event in events] for place in range(3))
+        connection.execute(_EVENTS, [types, jobs, texts])
+
+
 def refuse(connection: Connection, reasons: Sequence[tuple[int, str]], event: str) -> None:
     """Move jobs to toError with a reason each, logged as ``event``."""
     if reasons:
@@ -199,7 +261,7 @@ def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
     connection.execute(_PASS, [seconds, waiting])
 
 
-def _assignments(given: Sequence[Start] | Sequence[Reservation]) -> dict[str, list[int] | list[bool]]:
+def _assignments(given: Sequence[Start] | Sequence[Reservation] | Sequence[Move]) -> dict[str, list[int] | list[bool]]:
     return {
         "owners": [one.job for one in given for _ in one.resources],
         "resources": [resource for one in given for resource in one.resources],

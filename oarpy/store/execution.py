@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from oarpy.store.database import Connection
 
@@ -171,12 +172,31 @@ _BURY = """
     WHERE state = 'toError' AND state NOT IN ('Terminated', 'Error')
     RETURNING job_id
 """
+# A best-effort job that can write a checkpoint is signalled once and left the time it asked for. Whoever asks for its
+# end by himself does not wait for that.
+_CHECKPOINT_FIRST = """
+    WITH postponed AS (
+        UPDATE kill_requests k SET not_before = %(now)s + j.checkpoint
+        FROM jobs j
+        WHERE j.job_id = k.job_id AND k.state = 'asked' AND k.not_before IS NULL
+          AND k.requested_by = 'metascheduler' AND j.checkpoint > interval '0' AND j.state = 'Running'
+        RETURNING j.job_id, j.checkpoint_signal
+    ), signalled AS (
+        INSERT INTO signal_requests (job_id, signal, requested_by)
+        SELECT job_id, checkpoint_signal, 'canceller' FROM postponed
+    )
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'CHECKPOINT', job_id, 'asked for a checkpoint before it is killed' FROM postponed
+"""
 _DECIDE = """
     UPDATE kill_requests k SET state = 'decided'
     FROM jobs j
-    WHERE j.job_id = k.job_id AND k.state = 'asked'
+    WHERE j.job_id = k.job_id AND k.state = 'asked' AND (k.not_before IS NULL OR k.not_before <= %(now)s)
       AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
     RETURNING k.job_id
+"""
+_NEXT_KILL = """
+    SELECT extract(epoch FROM min(not_before))::float8 FROM kill_requests WHERE state <> 'done' AND state = 'asked'
 """
 _SETTLE = """
     UPDATE kill_requests k SET state = 'done'
@@ -302,13 +322,22 @@ def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int
     return [row[0] for row in connection.execute(_CLOSE, [[job for job, _ in ends], [at for _, at in ends]])]
 
 
-def cancel(connection: Connection) -> int:
-    """Carry out what is asked to be killed, as far as no node is needed; return how many requests moved."""
+def cancel(connection: Connection, now: datetime) -> int:
+    """Carry out what is asked to be killed, as far as no node is needed; return how many requests moved.
+
+    Best-effort jobs that the meta-scheduler wants gone and that have a checkpoint are asked for it first.
+    """
     moved = 0
-    for query in (_CANCEL_WAITING, _CANCEL_UNLAUNCHED, _BURY, _DECIDE):
-        moved += connection.execute(query).rowcount
+    for query in (_CANCEL_WAITING, _CANCEL_UNLAUNCHED, _BURY, _CHECKPOINT_FIRST, _DECIDE):
+        moved += connection.execute(query, {"now": now}).rowcount
     connection.execute(_SETTLE)
     return moved
+
+
+def next_kill(connection: Connection) -> float | None:
+    """Return when (epoch seconds) the first job that writes a checkpoint is to be killed, None when none does."""
+    row = connection.execute(_NEXT_KILL).fetchone()
+    return None if row is None or row[0] is None else float(row[0])
 
 
 def signals(connection: Connection) -> list[tuple[int, int, int, int]]:

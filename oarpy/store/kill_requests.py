@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from oarpy.store.database import Connection
 
-# One request a job: asking again while the first is under way changes nothing.
+# One request a job: asking again while the first is under way changes nothing, unless that one leaves the job time for
+# its checkpoint, which whoever deletes the job does not.
 _ASK = """
     INSERT INTO kill_requests (job_id, requested_by, reason)
     SELECT id, %s, %s FROM unnest(%s::bigint[]) AS id
     ON CONFLICT (job_id) DO UPDATE
-        SET state = 'asked', requested_at = now(), requested_by = excluded.requested_by, reason = excluded.reason
-        WHERE kill_requests.state = 'done'
+        SET state = 'asked', requested_at = now(), requested_by = excluded.requested_by, reason = excluded.reason,
+            not_before = NULL
+        WHERE kill_requests.state = 'done' OR (kill_requests.state = 'asked' AND kill_requests.not_before IS NOT NULL)
 """
 
 # Live jobs that hold one of these resources, unless somebody has asked already.

@@ -100,8 +100,8 @@ _STRANDED = """
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
 """
 
-# What was to be launched on such a node waits again: nothing was sent there yet. A reservation keeps its resources:
-# it goes on without the lost ones, or when they are back.
+# What was to be launched on such a node, or on what is Absent or Dead by now, waits again: nothing was sent there yet.
+# A reservation keeps its resources: it goes on without the lost ones, or when they are back.
 _UNPLACE = """
     WITH unplaced AS (
         UPDATE jobs j SET state = 'Waiting',
@@ -111,9 +111,11 @@ _UNPLACE = """
                 (SELECT m.walltime FROM moldable_descriptions m WHERE m.moldable_id = j.moldable_id) END
         WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
           AND EXISTS (
-            SELECT FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
-            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
-              AND n.channel_since < now() - %(timeout)s * interval '1 second')
+            SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+                LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
+                    AND n.channel_since < now() - %(timeout)s * interval '1 second'
+            WHERE a.job_id = j.job_id AND upper_inf(a.during)
+              AND (r.state IN ('Absent', 'Dead') OR (%(led)s AND n.network_address IS NOT NULL)))
         RETURNING j.job_id, j.reservation_start, j.walltime
     ), reserved AS (
         INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
@@ -136,15 +138,15 @@ _KILL = """
     INSERT INTO event_logs (type, job_id, description) SELECT 'NODE_LOST', job_id, reason FROM asked
 """
 
-# Jobs on resources that somebody took away (Absent, Dead) since they were given to them: as oarnodesetting does, also
-# when it was done by hand.
+# Jobs on resources that somebody took away (Absent, Dead): as oarnodesetting does, also when it was done by hand, and
+# whenever: no job is given such a resource, unless it was taken away while the job was being placed.
 _WITHDRAWN = """
     WITH taken AS (
         SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state) AS reason
         FROM resources r
             JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
             JOIN jobs j ON j.job_id = a.job_id AND j.state NOT IN ('Terminated', 'Error')
-        WHERE r.state IN ('Absent', 'Dead') AND r.state_since > lower(a.during)
+        WHERE r.state IN ('Absent', 'Dead')
         GROUP BY a.job_id
     ), asked AS (
         INSERT INTO kill_requests (job_id, requested_by, reason) SELECT job_id, 'monitor', reason FROM taken
@@ -194,9 +196,12 @@ def stranded(connection: Connection, timeout: float) -> list[tuple[int, str, boo
     return [(job, node, head) for job, node, head in connection.execute(_STRANDED, {"timeout": timeout})]
 
 
-def unplace(connection: Connection, timeout: float) -> list[int]:
-    """Let jobs wait again which were about to be launched on nodes silent for ``timeout`` seconds."""
-    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout})]
+def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:
+    """Let jobs wait again which were about to be launched on resources that are Absent or Dead.
+
+    While a launcher listens (``led``), also on nodes silent for ``timeout`` seconds.
+    """
+    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout, "led": led})]
 
 
 def forget_lost_channels(connection: Connection) -> None:

@@ -35,7 +35,7 @@ _WAITING = """
 _HOLDING = """
     SELECT j.job_id, j.user_name, j.project, j.queue_name, j.job_name, j.types,
            extract(epoch FROM coalesce(j.started_at, now()))::float8, extract(epoch FROM j.walltime)::float8,
-           array_agg(a.resource_id)
+           array_agg(a.resource_id), extract(epoch FROM j.checkpoint)::float8
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
     WHERE j.state NOT IN ('Terminated', 'Error')
     GROUP BY j.job_id
@@ -95,7 +95,10 @@ class WaitingRow:
 
 @dataclass(frozen=True, slots=True)
 class HoldingRow:
-    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds."""
+    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds.
+
+    ``checkpoint`` is how many seconds before its end it is to be signalled, 0 when it is not.
+    """
 
     id: int
     user: str
@@ -106,6 +109,7 @@ class HoldingRow:
     start: float
     walltime: float
     resources: tuple[int, ...]
+    checkpoint: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +207,8 @@ def waiting(connection: Connection) -> list[WaitingRow]:
 def holding(connection: Connection) -> list[HoldingRow]:
     """Return the jobs that hold resources."""
     return [
-        HoldingRow(job, user, project, queue, name, tuple(types), start, walltime, tuple(resources))
-        for job, user, project, queue, name, types, start, walltime, resources in connection.execute(
+        HoldingRow(job, user, project, queue, name, tuple(types), start, walltime, tuple(resources), checkpoint)
+        for job, user, project, queue, name, types, start, walltime, resources, checkpoint in connection.execute(
             _HOLDING, binary=True
         )
     ]

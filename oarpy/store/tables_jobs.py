@@ -266,6 +266,7 @@ kill_requests = Table(
     Column("requested_by", Text, nullable=False, server_default=text("SESSION_USER")),
     Column("reason", Text, nullable=False, server_default="oardel"),
     Column("state", Text, nullable=False, server_default="asked"),
+    Column("not_before", TIMESTAMP(timezone=True)),
     CheckConstraint("reason <> ''", name="kill_requests_reason_check"),
     CheckConstraint("state IN ('asked', 'decided', 'done')", name="kill_requests_state_check"),
     Index("kill_requests_open", "job_id", postgresql_where=text("state <> 'done'")),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.transport.messages import Kill
-from tests.db.small_cluster import Connection, SmallCluster
+from oarpy.store import kill_requests
+from oarpy.transport.messages import Kill, Signal
+from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 
@@ -66,3 +67,77 @@ def test_a_thousand_waiting_jobs_end_in_one_run(cluster: SmallCluster) -> None:
 def test_nothing_asked_nothing_done(cluster: SmallCluster) -> None:
     cluster.submit()
     assert cluster.cancel().word == "nothing"
+
+
+def submit_cheap(cluster: SmallCluster, *types: str) -> int:
+    return cluster.submit(
+        "/nodes=1", queue="besteffort", types=("besteffort", *types), checkpoint=30, checkpoint_signal=10
+    )
+
+
+def test_a_best_effort_job_is_asked_for_its_checkpoint_before_it_is_cancelled(cluster: SmallCluster) -> None:
+    cheap = submit_cheap(cluster)
+    cluster.settle()
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Running", "Waiting"]
+    assert [command for _, command in cluster.sent(Signal)] == [Signal((cluster.key(cheap),), 10)]
+    assert cluster.events(cheap) == ["BESTEFFORT_KILL", "CHECKPOINT", "SIGNAL_10"]
+    wake_at = cluster.cancel().wake_at
+    assert wake_at == pytest.approx(cluster.now().timestamp() + 30, abs=5)
+    cluster.offset = 25
+    cluster.settle()
+    assert cluster.state(cheap) == "Running"
+    cluster.offset = 31
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Error", "Running"]
+    assert len(cluster.sent(Signal)) == 1
+
+
+def test_one_that_ends_after_its_checkpoint_makes_room_at_once(cluster: SmallCluster) -> None:
+    cheap = submit_cheap(cluster)
+    cluster.settle()
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    cluster.end(cheap)
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Terminated", "Running"]
+
+
+def test_a_cancelled_idempotent_job_is_submitted_again(cluster: SmallCluster) -> None:
+    cheap = submit_cheap(cluster, "idempotent")
+    cluster.settle()
+    job = cluster.submit("/nodes=1", command="true")
+    cluster.settle()
+    cluster.offset = 31
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Error", "Terminated"]
+    ((copy, types, checkpoint),) = cluster.sql(
+        "SELECT job_id, types, extract(epoch FROM checkpoint)::int FROM jobs WHERE resubmit_of = %s", cheap
+    )
+    assert (cluster.state(copy), types, checkpoint) == ("Running", ["besteffort", "idempotent"], 30)
+
+
+def test_whoever_deletes_a_job_that_writes_its_checkpoint_does_not_wait(cluster: SmallCluster) -> None:
+    cheap = submit_cheap(cluster, "idempotent")
+    cluster.settle()
+    cluster.submit("/nodes=1")
+    cluster.settle()
+    kill_requests.ask(cluster.connection, [cheap], "ann", "oardel")
+    cluster.settle()
+    assert (cluster.state(cheap), cluster.job(cheap, "message")) == ("Error", "killed: oardel")
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of IS NOT NULL") == [(0,)]
+
+
+def test_a_young_best_effort_job_is_left_alone(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"besteffort_minimum_life": 300}))
+    cluster.add_nodes("n1")
+    cheap = cluster.submit("/nodes=1", queue="besteffort", types=("besteffort",))
+    cluster.settle()
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Running", "Waiting"]
+    assert cluster.predicted(job) == pytest.approx(300, abs=5)
+    cluster.offset = 302
+    cluster.settle()
+    assert cluster.states([cheap, job]) == ["Error", "Running"]

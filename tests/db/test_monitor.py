@@ -176,6 +176,24 @@ def test_jobs_on_resources_taken_away_by_hand_end(cluster: SmallCluster, state: 
     assert cluster.sql("SELECT count(*) FROM jobs") == [(2,)]
 
 
+@pytest.mark.parametrize("launched", [False, True])
+def test_a_resource_taken_away_while_a_job_was_placed_on_it(cluster: SmallCluster, launched: bool) -> None:
+    """The pass that placed the job did not see the change, which was made before and committed after it."""
+    job = cluster.submit()
+    cluster.plan()
+    assert cluster.state(job) == "toLaunch"
+    if launched:
+        cluster.launch()
+    cluster.sql("UPDATE resources SET state = 'Absent' WHERE network_address = 'n1'")
+    cluster.sql("UPDATE resources SET state_since = now() - interval '1 hour' WHERE network_address = 'n1'")
+    cluster.watch()
+    cluster.settle()
+    if launched:
+        assert (cluster.state(job), cluster.job(job, "message")) == ("Error", "killed: n1 set Absent")
+    else:
+        assert (cluster.state(job), cluster.hosts(job)) == ("Running", ["n2"])
+
+
 def test_a_drained_node_keeps_its_job(cluster: SmallCluster) -> None:
     job = cluster.submit()
     cluster.settle()

@@ -317,3 +317,11 @@ def test_version(oarsub: Submitter) -> None:
     result = oarsub("--version")
     assert result.status == 0
     assert result.out.startswith("oarsub of oarpy ")
+
+
+def test_drained_nodes_exist_all_the_same(connection: Connection, oarsub: Submitter) -> None:
+    connection.execute("UPDATE resources SET drain = true")
+    job = oarsub.job_id("-l", "/nodes=2", "date")
+    assert connection.execute("SELECT properties FROM jobs WHERE job_id = %s", (job,)).fetchall() == [("drain = 'NO'",)]
+    assert oarsub("-l", "/nodes=2+/core=1", "date").status == 0
+    assert oarsub("-l", "/nodes=9", "date").status == 3

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from oarpy.transport.messages import Signal
 from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -24,6 +25,11 @@ def in_seconds(cluster: SmallCluster, seconds: float) -> datetime:
 
 def reserve(cluster: SmallCluster, seconds: float, request: str = "/nodes=1,walltime=1:0:0") -> int:
     return cluster.submit(request, reservation=in_seconds(cluster, seconds))
+
+
+def reserved(cluster: SmallCluster, job: int) -> list[int]:
+    rows = cluster.sql("SELECT resource_id FROM reserved_resources WHERE job_id = %s ORDER BY resource_id", job)
+    return [row[0] for row in rows]
 
 
 def test_a_reservation_is_accepted_and_starts_on_its_date(cluster: SmallCluster) -> None:
@@ -103,7 +109,7 @@ def test_a_deleted_reservation_frees_its_resources(cluster: SmallCluster) -> Non
 
 
 def test_best_effort_jobs_are_cancelled_ahead_of_a_reservation(connection: Connection) -> None:
-    cluster = SmallCluster(connection, with_settings(scheduler={"besteffort_kill_grace": 120}))
+    cluster = SmallCluster(connection, with_settings(scheduler={"besteffort_kill_before_reservation": 120}))
     cluster.add_nodes("n1", "n2")
     cheap = cluster.submit("/nodes=2,walltime=2:0:0", queue="besteffort", types=("besteffort",))
     brief = cluster.submit("/nodes=1,walltime=0:0:30", queue="besteffort", types=("besteffort",))
@@ -125,6 +131,121 @@ def test_best_effort_jobs_are_cancelled_ahead_of_a_reservation(connection: Conne
     assert cluster.state(job) == "Running"
 
 
+@pytest.mark.parametrize("life", [0, 500])
+def test_the_checkpoint_and_the_minimum_life_of_a_best_effort_job_count_before_a_reservation(
+    connection: Connection, life: int
+) -> None:
+    changes = {"besteffort_kill_before_reservation": 60, "besteffort_minimum_life": life}
+    cluster = SmallCluster(connection, with_settings(scheduler=changes))
+    cluster.add_nodes("n1")
+    cheap = cluster.submit(
+        "/nodes=1,walltime=2:0:0", queue="besteffort", types=("besteffort",), checkpoint=200, checkpoint_signal=10
+    )
+    cluster.settle()
+    job = reserve(cluster, 600, "/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    asked = 500 if life else 340
+    cluster.offset = asked - 10
+    cluster.settle()
+    assert cluster.sent(Signal) == []
+    cluster.offset = asked + 10
+    cluster.settle()
+    assert [command for _, command in cluster.sent(Signal)] == [Signal((cluster.key(cheap),), 10)]
+    assert cluster.state(cheap) == "Running"
+    cluster.offset = asked + 215
+    cluster.settle()
+    assert cluster.state(cheap) == "Error"
+    cluster.offset = 720
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+
+
+def test_a_reservation_that_loses_a_node_gets_another(cluster: SmallCluster) -> None:
+    cluster.add_nodes("n3")
+    job = reserve(cluster, 600, "/nodes=2,walltime=1:0:0")
+    cluster.settle()
+    other = cluster.submit("/nodes=1,walltime=2:0:0")
+    cluster.settle()
+    assert cluster.hosts(other) == ["n3", "n3"]
+    cluster.sql("UPDATE resources SET state = 'Suspected' WHERE network_address = 'n1'")
+    cluster.settle()
+    # n3 is not free on the date
+    assert reserved(cluster, job) == [1, 2, 3, 4]
+    cluster.end(other)
+    cluster.settle()
+    assert reserved(cluster, job) == [3, 4, 5, 6]
+    assert cluster.events(job) == ["GET_RESOURCES_BACK_FOR_RESERVATION"]
+    cluster.offset = 601
+    cluster.settle()
+    assert (cluster.state(job), cluster.hosts(job)) == ("Running", ["n2", "n2", "n3", "n3"])
+
+
+def test_a_reservation_that_lost_a_node_gets_no_other_s(cluster: SmallCluster) -> None:
+    first, second = reserve(cluster, 600), reserve(cluster, 600)
+    cluster.settle()
+    cluster.sql("UPDATE resources SET state = 'Dead' WHERE network_address = 'n1'")
+    cluster.settle()
+    assert (reserved(cluster, first), reserved(cluster, second)) == ([1, 2], [3, 4])
+    cluster.delete(second)
+    cluster.settle()
+    assert reserved(cluster, first) == [3, 4]
+
+
+def test_an_inner_reservation_starts_inside_its_container(cluster: SmallCluster) -> None:
+    outer = cluster.submit("/nodes=2,walltime=1:0:0", reservation=in_seconds(cluster, 600), types=("container",))
+    cluster.settle()
+    inner = cluster.submit("/nodes=1,walltime=0:10:0", reservation=in_seconds(cluster, 900), types=(f"inner={outer}",))
+    outside = reserve(cluster, 900)
+    late = cluster.submit("/nodes=1,walltime=2:0:0", reservation=in_seconds(cluster, 900), types=(f"inner={outer}",))
+    cluster.settle()
+    assert cluster.states([outer, inner, outside, late]) == ["Waiting", "Waiting", "Error", "Error"]
+    cluster.offset = 601
+    cluster.settle()
+    assert cluster.states([outer, inner]) == ["Running", "Waiting"]
+    cluster.offset = 901
+    cluster.settle()
+    assert cluster.states([outer, inner]) == ["Running", "Running"]
+    assert set(cluster.hosts(inner)) < set(cluster.hosts(outer))
+
+
+def test_an_inner_reservation_whose_container_is_gone_does_not_start(cluster: SmallCluster) -> None:
+    outer = cluster.submit("/nodes=2,walltime=1:0:0", reservation=in_seconds(cluster, 600), types=("container",))
+    cluster.settle()
+    inner = cluster.submit("/nodes=1,walltime=0:10:0", reservation=in_seconds(cluster, 900), types=(f"inner={outer}",))
+    cluster.settle()
+    cluster.delete(outer)
+    cluster.offset = 901
+    cluster.settle()
+    assert cluster.state(inner) == "Waiting"
+    cluster.offset = 900 + 605
+    cluster.settle()
+    assert cluster.state(inner) == "Error"
+
+
+@pytest.mark.parametrize(("outcome", "state"), [("ok", "Error"), ("any", "Running"), ("notok", "Running")])
+def test_a_reservation_looks_at_its_dependencies_again_on_its_date(
+    cluster: SmallCluster, outcome: str, state: str
+) -> None:
+    first = cluster.submit("/nodes=1,walltime=0:5:0")
+    cluster.settle()
+    job = cluster.submit(
+        "/nodes=1,walltime=1:0:0", reservation=in_seconds(cluster, 600), dependencies=((first, outcome),)
+    )
+    cluster.settle()
+    assert cluster.verdict(job) == ("reserved", "accepted reservation")
+    cluster.offset = 601
+    cluster.settle()
+    # it runs longer than it should
+    assert cluster.verdict(job) == ("reserved", f"reservation waits for job {first}, which it depends on")
+    cluster.delete(first)
+    cluster.settle()
+    assert cluster.state(job) == state
+    if state == "Error":
+        assert cluster.job(job, "message") == (
+            f"reservation given up: job {first}, which it depends on, ended in error"
+        )
+
+
 def test_a_reservation_waits_for_lost_resources_then_goes_without_them(cluster: SmallCluster) -> None:
     job = reserve(cluster, 600, "/nodes=2,walltime=1:0:0")
     cluster.settle()
@@ -142,6 +263,7 @@ def test_a_reservation_waits_for_lost_resources_then_goes_without_them(cluster: 
     assert cluster.hosts(job) == ["n1", "n1"]
     # a late start keeps the end
     assert cluster.job(job, "walltime").total_seconds() == pytest.approx(3600 - 40, abs=5)
+    assert cluster.events(job) == ["SCHEDULER_REDUCE_NB_NODES_FOR_RESERVATION", "REDUCE_RESERVATION_WALLTIME"]
 
 
 def test_a_reservation_that_never_gets_its_resources_expires(cluster: SmallCluster) -> None:

@@ -246,6 +246,18 @@ def test_a_best_effort_job_is_not_cancelled_for_a_start_in_the_future() -> None:
     assert made.by_job()[2].start == 10
 
 
+def test_a_best_effort_job_has_a_minimum_life() -> None:
+    jobs = running(9, "1-2", -20, 90, types="besteffort"), job(1, "/nodes=1", 30), job(2, "/nodes=1", 30)
+    platform = cluster("n1:2")
+    made = planned(platform, *jobs, besteffort_minimum_life=50)
+    assert made.kill == ()
+    assert [(one.start, one.verdict) for one in made.placements] == [(30, "resources_busy"), (60, "resources_busy")]
+    assert planned(platform, *jobs, besteffort_minimum_life=20).kill == (9,)
+    # one that ends before that is waited for no longer than its end
+    short = running(9, "1-2", -20, 30, types="besteffort")
+    assert starts(platform, short, *jobs[1:], besteffort_minimum_life=50, security_time=5) == {1: 15, 2: 50}
+
+
 def test_one_whose_end_has_passed_holds_nothing() -> None:
     assert starts(FOUR, running(9, "1-4", -30, 30), job(1, "/core=4", 5), security_time=60) == {1: 0}
 
