@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 import psycopg
@@ -13,7 +13,7 @@ from oarpy.client.sandbox import Sandbox
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def account(sandbox: Sandbox) -> Counter[str]:
+def account(sandbox: Sandbox) -> dict[str, float]:
     """Return the processor seconds spent so far, by role; the difference of two accounts is what happened between.
 
     ``jobs`` is what the jobs' own processes used; a database session is named after the module it belongs to.
@@ -22,7 +22,7 @@ def account(sandbox: Sandbox) -> Counter[str]:
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in processes.items():
         children.setdefault(parent, []).append(pid)
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     server = sandbox.server
     for pid in children.get(server.pid, []) if server is not None else []:
         name = _module(pid)
@@ -35,8 +35,7 @@ def account(sandbox: Sandbox) -> Counter[str]:
             for supervisor in children.get(agent, []):
                 spent["supervisors"] += processes[supervisor][1]
                 spent["jobs"] += processes[supervisor][2]
-    spent.update(_of_database(sandbox, children, processes))
-    return spent
+    return {**spent, **_of_database(sandbox, children, processes)}
 
 
 def _of_all(children: dict[int, list[int]], processes: dict[int, tuple[int, float, float]], pid: int) -> float:
@@ -46,8 +45,8 @@ def _of_all(children: dict[int, list[int]], processes: dict[int, tuple[int, floa
 
 def _of_database(
     sandbox: Sandbox, children: dict[int, list[int]], processes: dict[int, tuple[int, float, float]]
-) -> Counter[str]:
-    spent: Counter[str] = Counter()
+) -> dict[str, float]:
+    spent: defaultdict[str, float] = defaultdict(float)
     with psycopg.connect(sandbox.dsn(), application_name="benchmark", autocommit=True) as connection:
         own = connection.info.backend_pid
         postmaster = processes[own][0] if own in processes else _parent(own)
