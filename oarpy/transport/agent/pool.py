@@ -69,7 +69,10 @@ class Pool:
         oldest = time.monotonic() - _IDLE_SECONDS
         for supervisor in [supervisor for supervisor in self._idle if supervisor.idle_since < oldest]:
             self._remove(supervisor)
-        self._reap()
+        # Called every second: all of /proc is looked through only when there is a child that should not be there.
+        present = processes.children()
+        if present is None or present - self._pids or self._pids - present:
+            self._reap()
 
     def pids(self) -> set[int]:
         """The processes of all supervisors."""

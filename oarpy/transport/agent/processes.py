@@ -32,6 +32,19 @@ def _stat(pid: int) -> tuple[str, int] | None:
     return fields[0].decode(), int(fields[1])
 
 
+def children() -> set[int] | None:
+    """The children of this process, which has one thread; None when the kernel keeps no list of them.
+
+    One file instead of all of /proc. A child may be missing from it while a sibling of it ends.
+    """
+    me = os.getpid()
+    try:
+        with open(f"/proc/{me}/task/{me}/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except OSError:
+        return None
+
+
 def descendants(root: int) -> list[int]:
     """All living descendants of ``root`` (zombies left out), parents before children."""
     children: dict[int, list[int]] = {}
