@@ -76,7 +76,8 @@ class Agent:
                 next_tick = now + _TICK
                 self._tick(now)
             self._outbox.flush()
-            for fd, _events in self._poll.poll(max(0.0, next_tick - time.monotonic())):
+            wait = min(max(0.0, next_tick - time.monotonic()), self._outbox.patience())
+            for fd, _events in self._poll.poll(wait):
                 if fd == self._source:
                     open_channel = self._read()
                 elif fd == self._bell.fd:
