@@ -236,7 +236,7 @@ for number in range(5):
         for ignored in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(ignored, signal.SIG_IGN)
         if number % 2:
-            os.execvpe("sleep", ["sleep", "600"], {})
+            os.execvpe("sleep", ["sleep", sys.argv[1]], {})
         time.sleep(600)
         os._exit(0)
 print("done", flush=True)
@@ -246,16 +246,16 @@ print("done", flush=True)
 def test_daemons_of_a_job_die_with_it(driver: Driver) -> None:
     (driver.directory / "daemons.py").write_text(DAEMONS)
     driver.connect()
-    before = _sleepers()
-    ended = driver.run(driver.spec(1, "python3 daemons.py; exit 4"))
+    span = f"600.{os.getpid()}"  # nobody else on this machine sleeps that long
+    ended = driver.run(driver.spec(1, f"python3 daemons.py {span}; exit 4"))
     assert (ended.status, ended.left) == (4 << 8, 0)
     assert driver.processes(1) == []
-    assert _sleepers() <= before
+    assert _sleepers(span) == []
 
 
-def _sleepers() -> set[int]:
-    listing = subprocess.run(["pgrep", "-x", "sleep"], capture_output=True, text=True, check=False).stdout
-    return {int(pid) for pid in listing.split()}
+def _sleepers(span: str) -> list[str]:
+    pattern = "sleep " + span.replace(".", r"\.")
+    return subprocess.run(["pgrep", "-f", "-x", pattern], capture_output=True, text=True, check=False).stdout.split()
 
 
 STORM = """
