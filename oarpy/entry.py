@@ -33,6 +33,7 @@ oarnodesetting = partial(start, "oarnodesetting")
 oarproperty = partial(start, "oarproperty")
 oarqueue = partial(start, "oarqueue")
 oarresume = partial(start, "oarresume")
+oarsh = partial(start, "oarsh")
 oarstat = partial(start, "oarstat")
 oarsub = partial(start, "oarsub")
 

@@ -17,6 +17,25 @@ from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
 from oarpy.store.database import Connection, connect, database_dsn
 
+_CHUNK = 1 << 16
+
+
+class Streams(Protocol):
+    """The caller's standard streams while a program far away uses them."""
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing more is to be received, ever."""
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when something can be received."""
+
+    def receive(self) -> list[bytes]:
+        """Return pieces of standard input, ``b""`` for its end; raise :class:`BrokenPipeError` when nobody is there."""
+
+    def send(self, stream: int, data: bytes) -> None:
+        """Write to the caller's standard output (1) or error (2); raise :class:`BrokenPipeError`."""
+
 
 class Caller(Protocol):
     """The caller of one command."""
@@ -51,6 +70,12 @@ class Caller(Protocol):
     def waiting(self) -> AbstractContextManager[None]:
         """Inside the block the command waits for something that may take long."""
 
+    def attached(self) -> AbstractContextManager[Streams]:
+        """Inside the block the caller's streams are those of a program far away; it may last as long as it likes.
+
+        The database must not be used from here on.
+        """
+
     def require_presence(self) -> None:
         """Raise :class:`BrokenPipeError` when nobody waits for the outcome any more."""
 
@@ -59,6 +84,31 @@ class Caller(Protocol):
 
     def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
         """Return a connection for a command called ``name``."""
+
+
+class ProcessStreams:
+    """The standard streams of this process."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def fileno(self) -> int:
+        """Standard input."""
+        return 0
+
+    def receive(self) -> list[bytes]:
+        """Read what there is; a closed or broken standard input is at its end."""
+        try:
+            data = os.read(0, _CHUNK)
+        except OSError:
+            data = b""
+        self.ended = not data
+        return [data]
+
+    def send(self, stream: int, data: bytes) -> None:
+        """Write all of it."""
+        while data:
+            data = data[os.write(stream, data) :]
 
 
 class ProcessCaller:
@@ -104,6 +154,11 @@ class ProcessCaller:
     def waiting(self) -> AbstractContextManager[None]:
         """Nobody else is held up by it."""
         return nullcontext()
+
+    def attached(self) -> AbstractContextManager[Streams]:
+        """Give the streams of this process."""
+        sys.stdout.flush()
+        return nullcontext(ProcessStreams())
 
     def require_presence(self) -> None:
         """The caller is this process, and here."""

@@ -47,7 +47,7 @@ def connect(path: str) -> socket.socket | None:
 def converse(connection: socket.socket, command: str, arguments: Sequence[str]) -> int:
     """Have the command run by the gateway; return its exit status."""
     channel = Channel(connection)
-    talk = _Talk(channel, command, arguments)
+    talk = _Talk(connection, channel, command, arguments)
     try:
         _begin(channel, _request(command, arguments))
         return talk.follow()
@@ -62,7 +62,8 @@ def converse(connection: socket.socket, command: str, arguments: Sequence[str]) 
 class _Talk:
     """What the gateway says and asks, in its order."""
 
-    def __init__(self, channel: Channel, command: str, arguments: Sequence[str]) -> None:
+    def __init__(self, connection: socket.socket, channel: Channel, command: str, arguments: Sequence[str]) -> None:
+        self._connection = connection
         self._channel = channel
         self._command = command
         self._arguments = arguments
@@ -81,6 +82,10 @@ class _Talk:
                     return _report(self._command, str(message["refused"]), _number(status))
                 if "exit" in message:
                     return _number(status)
+                if "attached" in message:
+                    from oarpy.frontend.attachment import attach
+
+                    return _number(attach(self._connection, self._channel))
                 self._answer(message)
             else:
                 raise Malformed("content that nobody asked for")

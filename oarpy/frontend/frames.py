@@ -68,6 +68,27 @@ def read_message(payload: bytes) -> dict[str, object]:
     return value
 
 
+class Frames:
+    """Cuts what arrives, in pieces of any size, into frames."""
+
+    def __init__(self, largest: int = LARGEST_FRAME) -> None:
+        self._largest = largest
+        self._waiting = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """Return (kind, payload) of each frame that is complete with ``data``. Raises :class:`Malformed`."""
+        self._waiting += data
+        complete = []
+        while len(self._waiting) >= HEADER.size:
+            kind, length = read_header(bytes(self._waiting[: HEADER.size]), self._largest)
+            end = HEADER.size + length
+            if len(self._waiting) < end:
+                break
+            complete.append((kind, bytes(self._waiting[HEADER.size : end])))
+            del self._waiting[:end]
+        return complete
+
+
 class Channel:
     """Whole frames over a connected socket, whose timeout is the patience with the other side."""
 
@@ -87,6 +108,12 @@ class Channel:
         """Return kind and payload of the next frame. Raises :class:`Malformed` and :class:`Gone`."""
         kind, length = read_header(self._take(HEADER.size), largest)
         return kind, self._take(length)
+
+    def received(self) -> bytes:
+        """Return what arrived and belongs to no frame that was received: the channel is read by other means now."""
+        rest = bytes(self._waiting)
+        self._waiting.clear()
+        return rest
 
     def _send(self, frame: bytes) -> None:
         try:

@@ -20,6 +20,7 @@ COMMANDS = (
     "oarproperty",
     "oarqueue",
     "oarresume",
+    "oarsh",
     "oarstat",
     "oarsub",
 )

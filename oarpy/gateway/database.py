@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 from contextlib import suppress
 
@@ -45,6 +46,15 @@ class KeptConnection:
             self._limit_statements(connection)
         except psycopg.Error:
             self.drop()
+
+    def abandon(self) -> None:
+        """Called in a process forked from the worker: the connection is the worker's, and is never used here."""
+        if self._connection is not None:
+            # Closed under the library's feet: it must neither say good-bye to the server nor keep it from seeing the
+            # end of the worker. The object stays, so that it is not tidied up; the number is taken, so that it cannot
+            # become another file's.
+            with open(os.devnull, "rb") as nothing:
+                os.dup2(nothing.fileno(), self._connection.fileno(), inheritable=False)
 
     def drop(self) -> None:
         """Close the connection, if there is one."""

@@ -14,6 +14,7 @@ import structlog
 from oarpy.client.boundary import execute
 from oarpy.client.caller import acting_for
 from oarpy.frontend.frames import ERRORS, OUTPUT
+from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import application
 from oarpy.gateway.output import Output
 from oarpy.gateway.remote_caller import RemoteCaller
@@ -29,7 +30,10 @@ _HARMLESS = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_+,./<>-]{0,100}", re.ASCII)
 
 
 def run(caller: RemoteCaller, request: Request) -> int:
-    """Run the command, with its output going to the caller; return its exit status."""
+    """Run the command, with its output going to the caller; return its exit status.
+
+    Raises :class:`HandedOver` when the command goes on in a session.
+    """
     terminal = request.terminal
     output = Output(caller.channel, OUTPUT, terminal=terminal.output, errors="surrogateescape")
     errors = Output(caller.channel, ERRORS, terminal=terminal.errors, errors="backslashreplace")
@@ -39,6 +43,8 @@ def run(caller: RemoteCaller, request: Request) -> int:
             return execute(
                 application(command), command, request.arguments, lambda error: _note(error, caller, command)
             )
+    except HandedOver:
+        raise
     except BaseException as error:
         # whatever gets past the boundary must not take the worker with it
         _note(error, caller, request.command)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from oarpy.client.caller import Streams
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.frontend.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
+from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.database import KeptConnection
 from oarpy.gateway.request import Request
 from oarpy.store.database import Connection
@@ -22,7 +26,8 @@ PATIENCE = 10.0
 class RemoteCaller:
     """Files, directories and the editor are asked for over the connection; the caller's own process answers.
 
-    ``uid`` comes from the kernel. ``wait`` is told when the command begins (True) and ends (False) a long wait.
+    ``uid`` comes from the kernel. ``wait`` is told when the command begins (True) and ends (False) a long wait;
+    ``leave_worker`` gives up, in a session, what is the worker's alone.
     """
 
     def __init__(
@@ -33,6 +38,7 @@ class RemoteCaller:
         configuration: Configuration,
         database: KeptConnection,
         wait: Callable[[bool], None],
+        leave_worker: Callable[[], None],
     ) -> None:
         self._uid = uid
         self._request = request
@@ -40,6 +46,8 @@ class RemoteCaller:
         self._configuration = configuration
         self._database = database
         self._wait = wait
+        self._leave_worker = leave_worker
+        self.in_session = False
         self._directories = {} if request.directory is None else {request.directory: True}
         connection.settimeout(PATIENCE)
         self.channel = Channel(connection)
@@ -99,6 +107,24 @@ class RemoteCaller:
         finally:
             self._socket.settimeout(PATIENCE)
             self._wait(False)
+
+    @contextmanager
+    def attached(self) -> Iterator[Streams]:
+        """Go on in a session, a process of its own; the worker, in which this raises :class:`HandedOver`, is free."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if os.fork():
+            raise HandedOver
+        self.in_session = True
+        self._database.abandon()
+        self._leave_worker()
+        # A stopped caller is nobody else's matter; one that is gone is noticed.
+        self._socket.settimeout(None)
+        try:
+            self.channel.send_message({"attached": True})
+        except Gone as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from None
+        yield RemoteStreams(self._socket, self.channel)
 
     def require_presence(self) -> None:
         """Raise :class:`BrokenPipeError` when the caller's process has closed its end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import time
@@ -11,6 +12,7 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.frontend.frames import Gone, Malformed
+from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
 from oarpy.gateway.credentials import peer_uid
 from oarpy.gateway.database import KeptConnection
@@ -53,6 +55,7 @@ class Worker:
             with socket.socket(fileno=connection) as caller:
                 self._serve(caller, _contents(text))
             self._database.clean()
+            _reap_sessions()
             self._tell(IDLE)
 
     def _serve(self, connection: socket.socket, payload: bytes) -> None:
@@ -64,18 +67,34 @@ class Worker:
                 connection.sendall(refusal(f"the gateway does not understand the request: {error}", 1))
             return
         uid = peer_uid(connection)
-        caller = RemoteCaller(uid, request, connection, self._configuration, self._database, self._wait)
+        caller = RemoteCaller(uid, request, connection, self._configuration, self._database, self._wait, self._leave)
         began = time.monotonic()
-        status = run(caller, request)
+        try:
+            status = run(caller, request)
+        except HandedOver:
+            return
         with suppress(Gone):
             caller.channel.send_message({"exit": status})
+        if caller.in_session:
+            os._exit(0)
         log.debug("command", command=request.command, uid=uid, status=status, seconds=time.monotonic() - began)
+
+    def _leave(self) -> None:
+        """Called in a session: it is no worker, and goes on when the gateway ends."""
+        self._control.close()
+        os.setsid()
 
     def _wait(self, begins: bool) -> None:
         self._tell(WAITING if begins else WORKING)
 
     def _tell(self, word: bytes) -> None:
         self._control.sendall(word)
+
+
+def _reap_sessions() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
 
 
 def _understood(payload: bytes) -> Request:

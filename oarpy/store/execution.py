@@ -88,7 +88,7 @@ _LAUNCH_ROWS = """
             FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND upper_inf(a.during))
     FROM jobs j
-    WHERE j.job_id = ANY(%s) AND j.state = 'Launching'
+    WHERE j.job_id = ANY(%s) AND j.state = %s
     ORDER BY j.job_id
 """
 
@@ -240,13 +240,13 @@ def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
     return [row[0] for row in connection.execute(_CLAIM, [[job for job, _ in jobs], [name for _, name in jobs]])]
 
 
-def launch_rows(connection: Connection, jobs: Sequence[int]) -> list[LaunchRow]:
-    """Return what starting these jobs takes; jobs that are not Launching (any more) are left out."""
+def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launching") -> list[LaunchRow]:
+    """Return what starting these jobs takes; jobs that are not in ``state`` (any more) are left out."""
     if not jobs:
         return []
     return [
         LaunchRow(*row[:12], tuple(row[12]), *row[13:18], tuple(row[18] or ()))  # type: ignore[call-arg]
-        for row in connection.execute(_LAUNCH_ROWS, [list(jobs)])
+        for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state])
     ]
 
 

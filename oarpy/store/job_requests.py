@@ -29,6 +29,11 @@ _HANDLES = """
     FROM jobs j WHERE {where} ORDER BY j.job_id FOR NO KEY UPDATE
 """
 
+_FOUND = """
+    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal
+    FROM jobs j WHERE {where} ORDER BY j.job_id
+"""
+
 # Waiting to Hold, or back; what has moved on meanwhile stays.
 _MOVE = "UPDATE jobs SET state = %s WHERE job_id = ANY(%s) AND state = %s"
 
@@ -38,6 +43,12 @@ def lock(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     where, values = scope.where()
     rows = connection.execute(SQL(_HANDLES).format(where=where), values).fetchall()
     return tuple(JobHandle(*row) for row in rows)
+
+
+def find(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
+    """Return the jobs of ``scope`` in order of id."""
+    where, values = scope.where()
+    return tuple(JobHandle(*row) for row in connection.execute(SQL(_FOUND).format(where=where), values))
 
 
 def move(connection: Connection, job_ids: Sequence[int], source: str, target: str) -> None:

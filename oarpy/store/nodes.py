@@ -27,6 +27,11 @@ _NODES = """
     ORDER BY network_address
 """
 
+_NAMED = """
+    SELECT network_address, transport, host, port, channel FROM nodes WHERE network_address = ANY(%s)
+    ORDER BY network_address
+"""
+
 _CHANNELS = """
     UPDATE nodes n
     SET channel = c.channel, channel_message = c.message,
@@ -167,6 +172,11 @@ _LAUNCHER_LEADS = """
 def nodes(connection: Connection) -> list[NodeRow]:
     """Return every node that should have a channel."""
     return [NodeRow(*row) for row in connection.execute(_NODES)]
+
+
+def named(connection: Connection, names: Sequence[str]) -> list[NodeRow]:
+    """Return the nodes of these names."""
+    return [NodeRow(*row) for row in connection.execute(_NAMED, [list(names)])]
 
 
 def record_channels(connection: Connection, channels: Sequence[tuple[str, str, str, str]]) -> None:

@@ -6,6 +6,7 @@ import shlex
 from functools import cache
 from pathlib import Path
 
+from oarpy.frontend import frames
 from oarpy.transport import agent
 from oarpy.transport.node import ChannelConfig, NodeAddress
 
@@ -44,7 +45,7 @@ class Packed:
 
 
 sys.meta_path.insert(0, Packed)
-from oarpy.transport.agent.service import main
+from oarpy.transport.agent.{entry} import main
 
 main(SETTINGS)
 """
@@ -53,17 +54,18 @@ main(SETTINGS)
 @cache
 def agent_sources() -> dict[str, str]:
     """The sources of the agent by module name."""
-    sources = {"oarpy": "", "oarpy.transport": ""}
+    sources = {"oarpy": "", "oarpy.transport": "", "oarpy.frontend": ""}
+    sources["oarpy.frontend.frames"] = Path(frames.__file__).read_text(encoding="utf-8")
     for path in sorted(Path(agent.__file__).parent.glob("*.py")):
         name = agent.__name__ if path.stem == "__init__" else f"{agent.__name__}.{path.stem}"
         sources[name] = path.read_text(encoding="utf-8")
     return sources
 
 
-def agent_program(node: NodeAddress, config: ChannelConfig) -> bytes:
-    """The program for the far end's Python."""
+def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
+    """The program for the far end's Python; ``entry`` is the agent's module that it runs: ``service`` or ``step``."""
     settings = {"state": node.state_directory, "instance": config.instance, "keep_days": config.keep_days}
-    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_INSTALLER}".encode()
+    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_INSTALLER.format(entry=entry)}".encode()
 
 
 def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from oarpy import configuration
+from oarpy.modules.launcher.addresses import channel_config, node_address, ssh_config
 from oarpy.store.nodes import NodeRow
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.messages import ChannelLost, Command, Ready, Report
-from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
+from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 
 _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
@@ -41,12 +39,7 @@ class Channels:
         self._settings = settings
         self._make_transport = make_transport
         self._inbox = Inbox()
-        self._config = ChannelConfig(
-            instance=instance,
-            connect_timeout=settings.connect_timeout,
-            ping_period=settings.ping_interval,
-            silence_timeout=settings.ping_interval * 3,
-        )
+        self._config = channel_config(settings, instance)
         self._transports: dict[NodeMode, Transport] = {}
         self._nodes: dict[str, _Node] = {}
 
@@ -56,7 +49,7 @@ class Channels:
 
     def sync(self, rows: Sequence[NodeRow]) -> list[str]:
         """Open channels to nodes that are new or moved; close those of others that moved or are gone, return them."""
-        wanted = {row.name: self._address(row) for row in rows}
+        wanted = {row.name: node_address(row, self._settings) for row in rows}
         closed = [name for name, node in self._nodes.items() if wanted.get(name) != node.address]
         for name in closed:
             self._transport(self._nodes.pop(name).address.mode).disconnect(name)
@@ -122,18 +115,6 @@ class Channels:
         for transport in self._transports.values():
             transport.close()
 
-    def _address(self, row: NodeRow) -> NodeAddress:
-        root = Path(self._settings.state_directory).expanduser()
-        return NodeAddress(
-            name=row.name,
-            # Local nodes share a machine, so each has a folder of its own; over SSH the machine is the node.
-            state_directory=str(root / row.name),
-            mode=NodeMode(row.transport),
-            address=row.host or row.name,
-            port=row.port or self._settings.port,
-            python=sys.executable if row.transport == NodeMode.LOCAL else self._settings.python,
-        )
-
     def _transport(self, mode: NodeMode) -> Transport:
         if mode not in self._transports:
             self._transports[mode] = self._make_transport(mode, self._settings, self._inbox, self._config)
@@ -146,10 +127,4 @@ def make_transport(mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, 
         return LocalTransport(inbox, config)
     from oarpy.transport.ssh import SshTransport
 
-    login = SshConfig(
-        user=settings.user or getpass.getuser(),
-        key_file=str(Path(settings.key_file).expanduser()) if settings.key_file else "",
-        known_hosts=str(Path(settings.known_hosts).expanduser()),
-        keepalive=settings.ping_interval,
-    )
-    return SshTransport(inbox, config, login)
+    return SshTransport(inbox, config, ssh_config(settings))

@@ -28,11 +28,19 @@ def properties_file(state: StateDir, key: str) -> str:
     return os.path.join(state.files, key + ".properties")
 
 
-def write_files(state: StateDir, key: str, spec: dict[str, Any], account: Account) -> None:
-    """Write the files of a job, readable by its user alone."""
+def write_files(state: StateDir, key: str, spec: dict[str, Any], account: Account, *, replace: bool = True) -> None:
+    """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing."""
     for path, lines in ((node_file(state, key), spec["nodes"]), (properties_file(state, key), spec["resources"])):
-        if lines:
-            _write(path, "".join(f"{line}\n" for line in lines), account)
+        if not lines:
+            continue
+        text = "".join(f"{line}\n" for line in lines)
+        if replace:
+            _write(path, text, account)
+        elif not os.path.exists(path):
+            # Under another name first: another step must not read half of it.
+            hidden = f"{path}.{os.getpid()}"
+            _write(hidden, text, account)
+            os.rename(hidden, path)
 
 
 def _write(path: str, text: str, account: Account) -> None:
@@ -49,7 +57,7 @@ def _write(path: str, text: str, account: Account) -> None:
 
 def remove_files(state: StateDir, key: str) -> None:
     """Remove the files of a job that is forgotten."""
-    for path in (node_file(state, key), properties_file(state, key)):
+    for path in (node_file(state, key), properties_file(state, key), state.step_note(key)):
         try:
             os.unlink(path)
         except FileNotFoundError:

@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import time
-from functools import cache
 
 from oarpy.transport.agent import processes, requests
 from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
+from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,21 +28,6 @@ CLEANING_PATIENCE = 20.0
 _RETRY_DISK = 1.0
 _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
 """Requests that, left before the command is launched, are carried out right after."""
-
-
-@cache
-def _ignored_signals() -> tuple[int, ...]:
-    """The signals this process ignores, by its own will or its parent's; a job must not inherit that."""
-    return tuple(number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN)
-
-
-class LaunchFailure(Exception):
-    """The command could not be executed: OAR's reason word and a text."""
-
-    def __init__(self, reason: str, error: OSError | ValueError, what: str) -> None:
-        detail = error.strerror if isinstance(error, OSError) else str(error)
-        super().__init__(f"{what[:200]}: {detail}")
-        self.reason = reason
 
 
 class JobRun:
@@ -88,9 +73,15 @@ class JobRun:
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
         finally:
-            left = processes.kill_descendants(CLEANING_PATIENCE, self._statuses)
+            left = processes.kill_descendants(CLEANING_PATIENCE, self._statuses) + self._end_steps()
             self._finish(left)
         return left
+
+    def _end_steps(self) -> int:
+        """End the steps of the job, which are not below this process; return how many resist."""
+        if not os.path.exists(self._state.step_note(self._record.key)):
+            return 0
+        return processes.kill_marked([self._mark], processes.ancestors(), CLEANING_PATIENCE)[self._mark][1]
 
     def _set_deadlines(self) -> None:
         walltime = self._spec["walltime"]
@@ -117,20 +108,18 @@ class JobRun:
 
     def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         """What must be done as the job's user."""
-        self._enter_directory()
+        enter_directory(self._spec["directory"])
         opened = self._open_outputs()
         try:
-            return self._spawn(shell, arguments, environment, opened)
+            actions = [
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, opened[0], 1),
+                (os.POSIX_SPAWN_DUP2, opened[1], 2),
+            ]
+            return spawn(shell, arguments, environment, actions)
         finally:
             for fd in opened:
                 os.close(fd)
-
-    def _enter_directory(self) -> None:
-        directory = self._spec["directory"]
-        try:
-            os.chdir(directory)
-        except (OSError, ValueError) as error:
-            raise LaunchFailure("WORKING_DIRECTORY", error, directory) from error
 
     def _open_outputs(self) -> list[int]:
         opened: list[int] = []
@@ -145,25 +134,6 @@ class JobRun:
             os.set_blocking(fd, True)
             opened.append(fd)
         return opened
-
-    def _spawn(self, shell: str, arguments: list[str], environment: dict[str, str], outputs: list[int]) -> int:
-        # posix_spawn, not fork: copying even a small Python process costs more than the job's own shell does.
-        try:
-            return os.posix_spawn(
-                shell,
-                arguments,
-                environment,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, outputs[0], 1),
-                    (os.POSIX_SPAWN_DUP2, outputs[1], 2),
-                ],
-                setsid=True,
-                setsigmask=[],
-                setsigdef=_ignored_signals(),
-            )
-        except (OSError, ValueError) as error:
-            raise LaunchFailure("USER_SHELL", error, shell) from error
 
     def _wait(self) -> None:
         """Wait for the command's end; while it is being terminated, for that of all its processes, up to the grace."""

@@ -148,9 +148,13 @@ class Orders:
 
     def _on_clean(self, message: Message) -> None:
         keys = {self._jobs.mark(key): key for key in wire.read_keys(message)}
-        if keys:
-            for mark, (killed, left) in self._jobs.clean(list(keys)).items():
-                self._outbox.say("cleaned", keys[mark], killed=killed, left=left)
+        if not keys:
+            return
+        # Remembered first: a step that comes now is either refused, or its processes are found below.
+        self._tombstones.add(list(keys.values()))
+        for mark, (killed, left) in self._jobs.clean(list(keys)).items():
+            remove_files(self._state, keys[mark])
+            self._outbox.say("cleaned", keys[mark], killed=killed, left=left)
 
     def _on_forget(self, message: Message) -> None:
         opened: list[Record] = []

@@ -60,6 +60,14 @@ class StateDir:
                 self._bell_fd = os.open(self.bell, os.O_WRONLY)
             os.pwrite(self._bell_fd, b"!", 0)
 
+    def step_note(self, key: str) -> str:
+        """The file that is there when steps of a job were started on this node."""
+        return os.path.join(self.files, key + ".steps")
+
+    def note_step(self, key: str) -> None:
+        """Leave word for the end of a job that processes of it may not be below its supervisor."""
+        os.close(os.open(self.step_note(key), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+
     def job_keys(self) -> list[str]:
         """The names ``<job>.<attempt>`` of all records."""
         return os.listdir(self.jobs)

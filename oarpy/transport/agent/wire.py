@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MAXIMUM_LINE = 64 << 20
 _READ = 1 << 20
 _BIG = 1 << 53
+_MOST_LINES = (1 << 16) - 1
 
 
 class BadMessage(Exception):
@@ -172,3 +173,34 @@ def read_specs(message: dict[str, Any]) -> list[dict[str, Any]]:
             raise BadMessage(f"start: missing {missing} in job {str(job.get('job'))[:20]}")
         specs.append(spec)
     return specs
+
+
+def _terminal(value: object) -> bool:
+    if value is None:
+        return True
+    return (
+        isinstance(value, dict)
+        and set(value) == {"type", "rows", "columns"}
+        and _text(value["type"])
+        and integer(value["rows"], 1, _MOST_LINES)
+        and integer(value["columns"], 1, _MOST_LINES)
+    )
+
+
+_STEP_FIELDS = {
+    "job": lambda value: isinstance(value, dict),
+    "command": _text,
+    "directory": _text,
+    "variables": _variables,
+    "terminal": _terminal,
+    "head": _flag,
+}
+
+
+def read_step(message: dict[str, Any]) -> dict[str, Any]:
+    """The specification of a step; raise :class:`BadMessage`."""
+    for name, valid in _STEP_FIELDS.items():
+        if name not in message or not valid(message[name]):
+            raise BadMessage(f"step: bad value for '{name}'")
+    (job,) = read_specs({"jobs": [message["job"]]})
+    return {**{name: message[name] for name in _STEP_FIELDS}, "job": job}

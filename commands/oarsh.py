@@ -1,0 +1,57 @@
+"""``oarsh``: a program, or a shell, on a node of a job of one's own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.rendering import json_text, write
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog="Its exit status is that of the program (128 and the signal when one ended it).",
+    context_settings={"allow_interspersed_args": False},
+)
+def oarsh(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="A node of the job.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="For the shell there; none: a shell.")
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("-j", "--job", metavar="ID", help="The job; otherwise OAR_JOB_ID says which.")
+    ] = None,
+    no_input: Annotated[bool, typer.Option("-n", "--no-input", help="Pass no standard input on.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("-J", "--json", help="Print JSON when it has ended: status, stdout, stderr. No input.")
+    ] = False,
+) -> None:
+    """Run a program inside one's job on one of its nodes, within the limits of the job."""
+    from oarpy.client import job_steps
+    from oarpy.client.caller import current
+    from oarpy.client.session import open_session
+
+    caller = current()
+    job_id = job_steps.named_job(job, caller.environment)
+    with open_session("oarsh") as session:
+        found = job_steps.running_job(session, job_id)
+    node = found.node(host)
+    spec = job_steps.step_spec(found, node, job_steps.shell_text(command or ()))
+    with caller.attached() as attached, job_steps.steps_of(found) as steps:
+        collected = job_steps.Collected() if as_json else None
+        raw = job_steps.relay(
+            steps, steps.start(node, spec), collected or attached, with_input=not (no_input or as_json)
+        )
+    status = job_steps.exit_status(raw)
+    if collected is not None:
+        said = {"stdout": collected.text(1), "stderr": collected.text(2)}
+        write(json_text({"job_id": job_id, "host": node.name, "status": status, **said}))
+    raise typer.Exit(status)
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oarsh")

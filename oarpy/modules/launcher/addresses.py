@@ -1,0 +1,45 @@
+"""How nodes are reached, from the settings and the rows of nodes."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+
+from oarpy import configuration
+from oarpy.store.nodes import NodeRow
+from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
+
+
+def node_address(row: NodeRow, settings: configuration.Nodes) -> NodeAddress:
+    """Return where the agent of a node is started and keeps its state."""
+    root = Path(settings.state_directory).expanduser()
+    return NodeAddress(
+        name=row.name,
+        # Local nodes share a machine, so each has a folder of its own; over SSH the machine is the node.
+        state_directory=str(root / row.name),
+        mode=NodeMode(row.transport),
+        address=row.host or row.name,
+        port=row.port or settings.port,
+        python=sys.executable if row.transport == NodeMode.LOCAL else settings.python,
+    )
+
+
+def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfig:
+    """Return how channels behave; ``instance`` is the installation's name."""
+    return ChannelConfig(
+        instance=instance,
+        connect_timeout=settings.connect_timeout,
+        ping_period=settings.ping_interval,
+        silence_timeout=settings.ping_interval * 3,
+    )
+
+
+def ssh_config(settings: configuration.Nodes) -> SshConfig:
+    """Return how the server logs in on nodes."""
+    return SshConfig(
+        user=settings.user or getpass.getuser(),
+        key_file=str(Path(settings.key_file).expanduser()) if settings.key_file else "",
+        known_hosts=str(Path(settings.known_hosts).expanduser()),
+        keepalive=settings.ping_interval,
+    )

@@ -1,0 +1,118 @@
+"""``oarsh`` through the gateway and without it, on a real cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from oarpy.client.sandbox import Sandbox, command
+from oarpy.store import embedded
+
+pytestmark = pytest.mark.e2e
+DEADLINE = 60.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    made = Sandbox(tmp_path_factory.mktemp("oarsh"), {"jobs": {"kill_grace": 1.0}})
+    made.create()
+    made.start()
+    made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={2}", "--transport", "local")
+    yield made
+    made.stop()
+    embedded.remove(made.directory / "postgresql")
+
+
+@pytest.fixture(scope="module")
+def job(cluster: Sandbox) -> str:
+    (found,) = cluster.job_ids("-l", "/nodes=2/core=1", "sleep 600")
+    end = time.monotonic() + DEADLINE
+    while "Running" not in cluster.run("oarstat", "-s", "-j", str(found)).stdout:
+        assert time.monotonic() < end, "the job does not run"
+        time.sleep(0.1)
+    return str(found)
+
+
+def oarsh(cluster: Sandbox, *words: str, stdin: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a user does."""
+    environment = {**cluster.environment(), **variables}
+    return subprocess.run(
+        [command("oarsh"), *words], input=stdin, capture_output=True, env=environment, timeout=DEADLINE, check=False
+    )
+
+
+@pytest.mark.parametrize("gateway", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
+def test_streams_and_status_pass_through(cluster: Sandbox, job: str, gateway: dict[str, str]) -> None:
+    content = b"0123456789abcdef" * 100_000
+    script = "echo $OAR_JOB_ID >&2; cat; exit 9"
+    done = oarsh(cluster, "n2", script, stdin=content, OAR_JOB_ID=job, **gateway)
+    assert (done.returncode, done.stdout, done.stderr) == (9, content, f"{job}\n".encode())
+
+
+def test_the_words_after_the_host_are_for_its_shell(cluster: Sandbox, job: str) -> None:
+    done = oarsh(cluster, "-j", job, "n1", "printf", "%s-", "-j", "-n")
+    assert (done.returncode, done.stdout) == (0, b"-j--n-")
+    assert oarsh(cluster, "-j", job, "n1", "kill -9 $$").returncode == 137
+    assert oarsh(cluster, "-n", "-j", job, "n1", "cat", stdin=b"not passed on").stdout == b""
+
+
+def test_json(cluster: Sandbox, job: str) -> None:
+    done = oarsh(cluster, "-J", "-j", job, "n1", "echo out; echo err >&2; exit 3")
+    assert done.returncode == 3
+    wanted = {"job_id": int(job), "host": "n1", "status": 3, "stdout": "out\n", "stderr": "err\n"}
+    assert json.loads(done.stdout) == wanted
+
+
+def test_what_is_refused_is_said_in_a_line(cluster: Sandbox, job: str) -> None:
+    for words, status, what in (
+        (("-j", job, "n3", "true"), 4, f"'n3' is not a node of job {job}"),
+        (("-j", "99999", "n1", "true"), 4, "there is no job 99999"),
+        (("n1", "true"), 2, "no job given"),
+        (("-j", "x", "n1", "true"), 2, "'x' is not a job id"),
+    ):
+        done = oarsh(cluster, *words)
+        assert done.returncode == status, done
+        assert done.stderr.decode().startswith(f"oarsh: {what}")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_nobody_else_gets_in_not_even_an_admin(cluster: Sandbox, job: str) -> None:
+    with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+        row = connection.execute("SELECT user_name FROM jobs WHERE job_id = %s", [job]).fetchone()
+        assert row is not None
+        connection.execute("UPDATE jobs SET user_name = 'games' WHERE job_id = %s", [job])
+        try:
+            done = oarsh(cluster, "-j", job, "n1", "true")
+        finally:
+            connection.execute("UPDATE jobs SET user_name = %s WHERE job_id = %s", [row[0], job])
+    assert done.returncode == 5
+    assert done.stderr.decode().startswith(f"oarsh: job {job} belongs to 'games'")
+
+
+def test_a_session_holds_no_worker(cluster: Sandbox, job: str) -> None:
+    """More sessions at once than the gateway has workers for a user."""
+    sessions = [
+        subprocess.Popen(
+            [command("oarsh"), "-j", job, "n1", "cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=cluster.environment(),
+        )
+        for _ in range(10)
+    ]
+    for number, session in enumerate(sessions):
+        assert session.stdin is not None
+        session.stdin.write(f"{number}\n".encode())
+        session.stdin.flush()
+    for number, session in enumerate(sessions):
+        assert session.stdout is not None
+        assert session.stdout.readline() == f"{number}\n".encode()
+    assert "Running" in cluster.run("oarstat", "-s", "-j", job).stdout
+    for session in sessions:
+        session.communicate()
+        assert session.returncode == 0
