@@ -78,6 +78,7 @@ def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> dict[s
         "quota": None if answer.quota is None else _quota_record(answer.quota),
         "would_start_now": {
             "count": count,
+            "consumables": {one.name: one.amount for one in answer.leaner},
             "walltime": None if answer.shorter_now is None else answer.shorter_now.walltime,
         },
         "would_start_earlier": {
@@ -181,6 +182,8 @@ def _advice(answer: Counterfactuals) -> Iterator[str]:
     if answer.fewer is not None:
         request = "+".join(map(str, answer.fewer.request))
         yield f"It would start now with {answer.fewer.level}={answer.fewer.count} (-l {request})."
+    for less in answer.leaner:
+        yield f"It would start now with {less}."
     now, sooner = answer.shorter_now, answer.shorter
     if now is not None and now.walltime >= _SHORTEST_ADVICE:
         yield f"It would start now with a walltime of at most {format_duration(now.walltime)}."

@@ -46,6 +46,8 @@ def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, pro
     if filter_text:
         compile_filter(filter_text, properties)
     for request in alternatives:
+        for one in request.consumes:
+            raise UsageError(f"there is no consumable '{one.name}' here", hint="leave it out of the request")
         for group in request.groups:
             columns = [level_column(level.name, properties) for level in group.levels]
             if len(set(columns)) < len(columns):

@@ -1,11 +1,13 @@
-"""The request language of ``oarsub -l``: ``{filter}/switch=2/nodes=1/core=4+/licence=1,walltime=1:30:0``.
+"""The request language of ``oarsub -l``: ``{filter}/switch=2/nodes=1/core=4+/licence=1,memory=16G,walltime=1:30:0``.
 
-Grammar (OAR 2.5)::
+Grammar (OAR 2.5, and consumables)::
 
-    REQUEST := [GROUP ('+' GROUP)*] [',' 'walltime=' DURATION]
+    REQUEST := [GROUP ('+' GROUP)*] (',' 'walltime=' DURATION | ',' NAME '=' AMOUNT)*
+    AMOUNT  := INTEGER ['K' | 'M' | 'G' | 'T']
     GROUP   := ['{' SQL '}'] LEVEL+
     LEVEL   := ['/'] NAME '=' (INTEGER | 'ALL' | 'BEST' | 'BESTHALF')
 
+``memory=16G`` asks for so much of a consumable on each block of the level that holds it (each host, say); K is 1024.
 Braces and quotes are read first, so a filter may hold any of ``, + / =``.
 """
 
@@ -15,6 +17,7 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 
+from oarpy.model.amounts import AMOUNT, format_amount, parse_amount
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 
@@ -57,14 +60,26 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Consumption:
+    """``amount`` of the consumable ``name`` on each block of its level."""
+
+    name: str
+    amount: int
+
+    def __str__(self) -> str:
+        return f"{self.name}={format_amount(self.amount)}"
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceRequest:
     """One alternative of a job: groups served together, for ``walltime`` seconds (None = not said)."""
 
     groups: tuple[Group, ...]
     walltime: int | None = None
+    consumes: tuple[Consumption, ...] = ()
 
     def __str__(self) -> str:
-        return "+".join(map(str, self.groups))
+        return ",".join(["+".join(map(str, self.groups)), *map(str, self.consumes)])
 
 
 def parse_request(text: str) -> ResourceRequest:
@@ -77,32 +92,35 @@ def parse_request(text: str) -> ResourceRequest:
     """
     if len(text) > MAXIMUM_LENGTH:
         raise UsageError(f"resource request of {len(text)} characters", hint=f"at most {MAXIMUM_LENGTH}")
-    body, walltime = _split_walltime(text.strip())
-    if not body:
-        if walltime is None:
-            raise UsageError("empty resource request", hint="for example -l /nodes=1/core=2,walltime=1:0:0")
-        return ResourceRequest((), walltime)
-    return ResourceRequest(tuple(_group(part) for part in _split(body, "+")), walltime)
-
-
-def _split_walltime(text: str) -> tuple[str, int | None]:
-    parts = _split(text, ",")
     walltime: int | None = None
-    kept = []
-    for part in parts:
+    parts = []
+    for part in _split(text.strip(), ","):
         name, _, value = part.partition("=")
         if name.strip().lstrip("/") != "walltime":
-            kept.append(part)
+            parts.append(part.strip())
         elif walltime is not None:
             raise UsageError(f"walltime given twice in '{text[:80]}'", hint="once for each -l")
         else:
             walltime = parse_duration(value)
-    if len(kept) > 1:
+    body, *options = parts or [""]
+    consumes = tuple(map(_consumption, options))
+    if len({one.name for one in consumes}) < len(consumes):
+        raise UsageError(f"a consumable is given twice in '{text[:80]}'", hint="once for each -l")
+    if body or consumes:
+        return ResourceRequest(tuple(_group(part) for part in _split(body, "+")), walltime, consumes)
+    if walltime is None:
+        raise UsageError("empty resource request", hint="for example -l /nodes=1/core=2,walltime=1:0:0")
+    return ResourceRequest((), walltime)
+
+
+def _consumption(text: str) -> Consumption:
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not _NAME.fullmatch(name) or not AMOUNT.fullmatch(value):
         raise UsageError(
-            f"unexpected ',{kept[1][:80]}' in the resource request",
+            f"unexpected ',{text[:80]}' in the resource request",
             hint="join groups with '+', end with ,walltime=H:M:S",
         )
-    return "".join(kept).strip(), walltime
+    return Consumption(name, parse_amount(value))
 
 
 def _split(text: str, separator: str) -> list[str]:

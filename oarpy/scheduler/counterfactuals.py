@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from oarpy.model.request import Group, Level
+from oarpy.model.request import Consumption, Group, Level
 from oarpy.scheduler.bindings import Holder, QuotaUse, holders, quota_use
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.probe import DRIFT, Probe, Stale
-from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
 
 
@@ -73,7 +73,8 @@ class Shortage:
 class Counterfactuals:
     """Everything known about why a waiting job waits. Instants are on the snapshot's axis, None is "no prediction".
 
-    ``alternative`` is the predicted one; ``resumed`` is when a held job would start if it were not.
+    ``alternative`` is the predicted one; ``leaner`` are the largest smaller amounts that would start now; ``resumed``
+    is when a held job would start if it were not.
     """
 
     job: int
@@ -87,6 +88,7 @@ class Counterfactuals:
     quota: QuotaUse | None = None
     shortages: tuple[Shortage, ...] = ()
     fewer: Fewer | None = None
+    leaner: tuple[Consumption, ...] = ()
     shorter_now: Shorter | None = None
     shorter: Shorter | None = None
     unfiltered: tuple[Unfiltered, ...] = ()
@@ -160,6 +162,7 @@ def _relaxed(answer: Counterfactuals, probe: Probe, job: WaitingJob) -> Counterf
     answer = replace(
         answer,
         fewer=_fewer(probe, job),
+        leaner=tuple(_leaner(probe, job)),
         shorter_now=shorter_now,
         shorter=shorter,
         unfiltered=tuple(_unfiltered(probe, job, answer.start)),
@@ -183,6 +186,18 @@ def _fewer(probe: Probe, job: WaitingJob) -> Fewer | None:
                 return None
             return Fewer(level.name, count, with_count(job, 0, depth, count).alternatives[0].groups)
     return None
+
+
+def _leaner(probe: Probe, job: WaitingJob) -> Iterator[Consumption]:
+    """Find, for each consumable, the largest smaller amount that would start now."""
+    for rank, asked in enumerate(job.alternatives[0].consumes):
+
+        def starts(amount: int, rank: int = rank) -> bool:
+            found = probe.trial(with_amount(job, rank, amount))
+            return found is not None and found.claim.start == probe.snapshot.now
+
+        if amount := _largest(asked.amount, starts):
+            yield replace(asked, amount=amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +288,21 @@ def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
 
 def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:
     """Return ``job`` with another walltime of its only alternative."""
-    return replace(job, alternatives=(Alternative(job.alternatives[0].groups, walltime),))
+    return replace(job, alternatives=(replace(job.alternatives[0], walltime=walltime),))
+
+
+def with_amount(job: WaitingJob, rank: int, amount: int) -> WaitingJob:
+    """Return ``job`` with another amount of the consumable at place ``rank`` of its only alternative."""
+    way = job.alternatives[0]
+    consumes = (*way.consumes[:rank], replace(way.consumes[rank], amount=amount), *way.consumes[rank + 1 :])
+    return replace(job, alternatives=(replace(way, consumes=consumes),))
 
 
 def with_group(job: WaitingJob, rank: int, group: Group) -> WaitingJob:
     """Return ``job`` with another group at place ``rank`` of its only alternative."""
     way = job.alternatives[0]
     groups = (*way.groups[:rank], group, *way.groups[rank + 1 :])
-    return replace(job, alternatives=(Alternative(groups, way.walltime),))
+    return replace(job, alternatives=(replace(way, groups=groups),))
 
 
 def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob:
@@ -291,7 +313,7 @@ def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob
 
 
 def _alone(job: WaitingJob, group: Group) -> WaitingJob:
-    return replace(job, alternatives=(Alternative((group,), job.alternatives[0].walltime),))
+    return replace(job, alternatives=(replace(job.alternatives[0], groups=(group,)),))
 
 
 def _conditions(job: WaitingJob) -> Iterator[str]:

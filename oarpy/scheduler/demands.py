@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oarpy.model.request import Group
+from oarpy.model.request import Consumption, Group
+from oarpy.scheduler.consumables import Capacities
 from oarpy.scheduler.matching import Matchers, RequestMatcher
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Limit
@@ -24,6 +25,7 @@ class Option:
     index: int
     walltime: float
     matcher: RequestMatcher
+    consumes: tuple[Consumption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class Demand:
     limit: Limit | None = None
 
 
-Known = dict[tuple[str, tuple[Group, ...]], RequestMatcher]
-"""Compiled requests by the job's filter and the groups."""
+Known = dict[tuple[str, tuple[Group, ...], tuple[Consumption, ...]], RequestMatcher]
+"""Compiled requests by the job's filter, the groups and the amounts."""
 
 
 class Masks:
@@ -68,6 +70,7 @@ class Options:
     def __init__(self, snapshot: Snapshot, matchers: Matchers) -> None:
         self._platform = snapshot.platform
         self._masks = Masks(snapshot.platform, snapshot.filters, snapshot.filter_errors)
+        self._capacities = Capacities(snapshot.consumables, snapshot.platform)
         self._matchers = matchers
         self._on_alive: Known = {}
         self._on_reservable: Known = {}
@@ -90,16 +93,30 @@ class Options:
     def _options(self, job: WaitingJob, usable: int, known: Known) -> tuple[Option, ...]:
         options = []
         for rank, way in enumerate(job.alternatives):
-            key = job.filter, way.groups
+            key = job.filter, way.groups, way.consumes
             matcher = known.get(key)
             if matcher is None:
                 matcher = known[key] = self._matcher(job, way, usable)
-            options.append(Option(rank, way.walltime, matcher))
+            options.append(Option(rank, way.walltime, matcher, way.consumes if matcher.groups else ()))
         return tuple(options)
 
     def _matcher(self, job: WaitingJob, way: Alternative, usable: int) -> RequestMatcher:
         try:
             masks = [mask & usable for mask in self._masks.of(job, way)]
+            if way.consumes:
+                masks = self._with_capacity(way.consumes, masks)
         except Unservable as error:
             return RequestMatcher([], str(error))
         return self._matchers.request(way.groups, masks)
+
+    def _with_capacity(self, consumes: tuple[Consumption, ...], masks: list[int]) -> list[int]:
+        """Leave out what can never give the amounts. Raises :class:`Unservable` when nothing is left."""
+        if name := self._capacities.unknown(consumes):
+            raise Unservable(f"'{name}' is not a consumable of this platform")
+        wanted = 0
+        for mask in masks:
+            wanted |= mask
+        if wanted and (reason := self._capacities.too_much(consumes, wanted)):
+            raise Unservable(reason)
+        admitted = self._capacities.admitted(consumes)
+        return [mask & admitted for mask in masks]

@@ -47,14 +47,30 @@ class Explainer:
             if alone.fitted is not None and not alone.found:
                 return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
             beside = alone.found is not None
+        if short := self._short_stocks(demand, gantt):
+            verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
+            return verdict, f"{short}{until}"
         if beside:
             return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}"
         return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(answer)}"
 
+    def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
+        """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
+        for option in demand.options:
+            plain = replace(demand, options=(replace(option, consumes=()),), limit=None)
+            if option.consumes and self._search.at(gantt, plain, self._now).found:
+                end = self._now + self._search.hold(option)
+                return gantt.stocks.shortage(self._now, end, option.matcher.usable, option.consumes)
+        return ""
+
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
         """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
-        views = self._baseline.views(demand.roles)
         for option in (answer.found.option,) if answer.found else demand.options:
+            views = self._baseline.views(demand.roles, option.consumes)
+            if option.consumes:
+                if self._search.fits(views, option, self._now):
+                    return True
+                continue
             end = self._now + self._search.hold(option)
             key = option.matcher, *((id(view), bisect_left(view.begins, end)) for view in views)
             if key not in self._beside:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from oarpy.model.request import Consumption
 from oarpy.scheduler.bounds import Bounds
+from oarpy.scheduler.consumables import Capacities, Stocks
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Amount, Ledger, Limit
 from oarpy.scheduler.roles import EXCLUSIVE, Profile, Roles, roles_of
@@ -23,6 +25,7 @@ class Claim:
     start: float
     walltime: float
     bits: int
+    consumes: tuple[Consumption, ...] = ()
 
     @property
     def end(self) -> float:
@@ -41,6 +44,8 @@ class Gantt:
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas)
+        capacities = Capacities(snapshot.consumables, snapshot.platform)
+        self.stocks = Stocks(capacities, snapshot.now, self._platform.everything)
         self.bounds = Bounds()
         """What is known about the timeline of the platform for jobs that share with nobody."""
         self._releases: dict[float, list[tuple[int, int]]] = {}
@@ -53,6 +58,7 @@ class Gantt:
         twin.whole = self.whole.copy()
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
+        twin.stocks = self.stocks.copy()
         twin.bounds = Bounds()
         twin._releases = self._releases
         return twin
@@ -62,12 +68,13 @@ class Gantt:
         """Number of periods between which the set of free resources changes."""
         return len(self.whole.exclusive)
 
-    def views(self, roles: Roles) -> tuple[Timeline, ...]:
+    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = ()) -> tuple[Timeline, ...]:
         """Return the timelines a job of these roles is placed on; empty when its container does not exist."""
-        if roles.inside is None:
-            return self.whole.views(roles.profile)
-        space = self.inside.get(roles.inside)
-        return () if space is None else space.views(roles.profile)
+        space = self.whole if roles.inside is None else self.inside.get(roles.inside)
+        if space is None:
+            return ()
+        views = space.views(roles.profile)
+        return (*views, *self.stocks.views(consumes)) if consumes else views
 
     def hold(self, jobs: Iterable[HoldingJob]) -> None:
         """Enter jobs that hold resources already. One whose end has passed holds nothing."""
@@ -75,7 +82,7 @@ class Gantt:
             if job.end > self.now:
                 bits = bits_held(self._platform, job)
                 self._releases.setdefault(job.end + self._security, []).append((job.id, bits))
-                self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
+                self.enter(job, Claim(job.start, job.walltime, bits, job.consumes), everywhere=True)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
         """Let running best-effort jobs keep their resources for the first ``life`` seconds, security time included."""
@@ -99,10 +106,11 @@ class Gantt:
         return name in self.inside and self.inside[name].opened
 
     def emptied(self, name: str) -> Gantt:
-        """Return a Gantt in which container ``name`` holds no inner jobs, and no quota counts."""
+        """Return a Gantt in which container ``name`` holds no inner jobs, and neither quotas nor consumables count."""
         twin = self.copy()
         twin.inside[name] = self.inside[name].emptied()
         twin.ledger = Ledger(())
+        twin.stocks = self.stocks.emptied()
         return twin
 
     def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
@@ -120,6 +128,8 @@ class Gantt:
             self._space(roles.inside).take(begin, end, claim.bits, roles.profile, found=not everywhere)
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
+        if claim.consumes:
+            self.stocks.take(begin, end, claim.bits, claim.consumes)
         if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
 

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.dependencies import Dependencies
 from oarpy.scheduler.explain import Explainer
-from oarpy.scheduler.gantt import Gantt, bits_held
+from oarpy.scheduler.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.lines import LINES, Board, Line
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
@@ -196,11 +196,36 @@ class Planner:
             for job, bits in self._victims
             if bits & found.claim.bits and not roles_of(job).profile.shares(demand.roles.profile)
         ]
+        if found.claim.consumes and not demand.job.besteffort:
+            in_the_way += self._consumers(demand.job, found.claim, {*in_the_way, *self.kill})
         if demand.job.besteffort or not in_the_way:
             return Decision(Verdict.STARTS, "starts now", found)
         self.kill.update(in_the_way)
-        named = ", ".join(map(str, sorted(in_the_way)))
+        named = ", ".join(map(str, sorted({*in_the_way})))
         return Decision(Verdict.RESOURCES_BUSY, f"best-effort jobs are cancelled to make room: {named}", found)
+
+    def _excess(self, job: WaitingJob, claim: Claim) -> dict[tuple[str, str], int]:
+        """Return by how much each block of ``claim``, which was entered for ``job``, has too much taken from it now."""
+        return self._board.gantt.stocks.excess(self._now, claim.bits, claim.consumes)
+
+    def _consumers(self, job: WaitingJob, claim: Claim, dying: set[int]) -> list[int]:
+        """Return the best-effort jobs to cancel so that no more is taken than there is, with ``claim`` for ``job``.
+
+        Those that are ``dying`` go first, then those that started last.
+        """
+        excess = self._excess(job, claim)
+        chosen = []
+        victims = sorted(self._victims, key=lambda victim: (victim[0].id in dying, victim[0].start, victim[0].id))
+        held = [(one.id, self._board.gantt.stocks.parts(bits, one.consumes)) for one, bits in victims if one.consumes]
+        for _, parts in held:
+            for part in parts.keys() & excess.keys():
+                excess[part] += parts[part]
+        for number, parts in reversed(held):
+            if any(excess[part] > 0 for part in parts.keys() & excess.keys()):
+                chosen.append(number)
+                for part in parts.keys() & excess.keys():
+                    excess[part] -= parts[part]
+        return chosen
 
     def _settle(self, job: WaitingJob, decision: Decision) -> None:
         self.decisions[job.id] = decision

@@ -51,7 +51,8 @@ class Probe(Planner):
 
     ``foreseen`` are the places that a pass which just ended gave to jobs: under conservative backfilling they stand as
     long as nothing happens, so they are entered without being searched for. Raises :class:`Stale` when one of them is
-    past or not free; which of them a later pass would merely better is not looked at.
+    past or not free; which of them a later pass would merely better is not looked at. What jobs consume is not
+    foreseen: when one asks for a consumable, all are searched for.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class Probe(Planner):
         self.lined_up: tuple[WaitingJob, ...] = ()
         """The jobs of the merged queues in their order; empty for a reservation."""
         self._occasions: list[Occasion] = []
-        self._foreseen = foreseen if foreseen and snapshot.policy == "conservative" else {}
+        usable = snapshot.policy == "conservative" and not _any_consumes(snapshot)
+        self._foreseen = foreseen if foreseen and usable else {}
         self._stale = False
         with suppress(_Reached):
             self.run()
@@ -143,7 +145,7 @@ class Probe(Planner):
         readiness = self._dependencies.readiness(job)
         if readiness.refusal or readiness.waits_for:
             return super()._consider(turn)
-        views = self._board.gantt.views(roles_of(job))
+        views = self._board.gantt.views(roles_of(job), claim.consumes)
         if not views:
             return super()._consider(turn)
         for delay in range(DRIFT + 1):
@@ -168,8 +170,19 @@ class Probe(Planner):
         self._occasions.append(Occasion(turn.line, readiness.ready))
         return self._settle(turn.job, self._decide(demand, readiness.ready, answer))
 
+    def _excess(self, job: WaitingJob, claim: Claim) -> dict[tuple[str, str], int]:
+        excess = super()._excess(job, claim)
+        if job.id == self.job.id and job.reservation is None:  # it is not entered
+            for part, amount in self._board.gantt.stocks.parts(claim.bits, claim.consumes).items():
+                excess[part] += amount
+        return excess
+
     def _settle(self, job: WaitingJob, decision: Decision) -> None:
         if job.id == self.job.id:
             self.decisions[job.id] = decision
             raise _Reached
         super()._settle(job, decision)
+
+
+def _any_consumes(snapshot: Snapshot) -> bool:
+    return bool(snapshot.consumables) and any(way.consumes for job in snapshot.waiting for way in job.alternatives)

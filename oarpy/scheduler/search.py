@@ -53,9 +53,8 @@ class Search:
         """Find the placement at exactly ``start`` that ends first."""
         best: Found | None = None
         fitted: float | None = None
-        views = gantt.views(demand.roles)
         for option in demand.options:
-            claim = self._claim(views, option, start)
+            claim = self._claim(gantt.views(demand.roles, option.consumes), option, start)
             if claim is None:
                 continue
             fitted = start
@@ -75,7 +74,7 @@ class Search:
         self, gantt: Gantt, demand: Demand, option: Option, start: float, latest: float | None
     ) -> tuple[Claim | None, float | None]:
         """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
-        views = gantt.views(demand.roles)
+        views = gantt.views(demand.roles, option.consumes)
         fitted: float | None = None
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest):
@@ -141,14 +140,14 @@ class Search:
             return None
         if fit[0] > bound and start <= max(bound, gantt.now):
             gantt.bounds.note(option.matcher, hold, fit[0])
-        return Claim(fit[0], option.walltime, fit[1])
+        return Claim(fit[0], option.walltime, fit[1], option.consumes)
 
     def _claim(self, views: Sequence[Timeline], option: Option, start: float) -> Claim | None:
         free = option.matcher.usable if views else 0
         for view in views:
             free &= view.common(start, start + option.walltime + self._security)
         bits = option.matcher.match(free)
-        return Claim(start, option.walltime, bits) if bits else None
+        return Claim(start, option.walltime, bits, option.consumes) if bits else None
 
     def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> float | None:
         """Return until when a quota forbids ``claim``, None when it does not."""

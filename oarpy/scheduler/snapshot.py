@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from oarpy.model.request import Group
+from oarpy.model.request import Consumption, Group
+from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
 
@@ -23,10 +24,11 @@ BESTEFFORT = "besteffort"
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way of serving a job: groups of resources together, for ``walltime`` seconds."""
+    """One way of serving a job: groups of resources together, for ``walltime`` seconds, and amounts of consumables."""
 
     groups: tuple[Group, ...]
     walltime: float
+    consumes: tuple[Consumption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class HoldingJob:
     name: str = ""
     types: tuple[str, ...] = ()
     bits: int | None = None
+    consumes: tuple[Consumption, ...] = ()
 
     @property
     def besteffort(self) -> bool:
@@ -151,6 +154,7 @@ class Snapshot:
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
     priorities: Priorities = NO_HISTORY
     besteffort_minimum_life: float = 0
+    consumables: tuple[Consumable, ...] = ()
     show_instant: Callable[[float], str] = plain_instant
 
     @property

@@ -70,6 +70,13 @@ class Fields:
             raise self.error(key, f"{_shown(value)} is not a list")
         return value
 
+    def table(self, key: str) -> Mapping[str, object]:
+        """Return an object; the key must be there."""
+        value = self._take(key, _REQUIRED)
+        if not isinstance(value, dict):
+            raise self.error(key, f"{_shown(value)} is not an object", hint="write {...}")
+        return value
+
     def has(self, key: str) -> bool:
         """Tell whether the key is there."""
         return key in self._values

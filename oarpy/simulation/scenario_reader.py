@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import NoReturn, cast, get_args
 
+from oarpy.model.amounts import parse_amount
 from oarpy.model.errors import UsageError
-from oarpy.model.request import parse_request
+from oarpy.model.request import Consumption, parse_request
+from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.orders import ORDERS
 from oarpy.scheduler.platform import RESOURCE_ID, Platform, Resource
 from oarpy.scheduler.snapshot import (
@@ -22,7 +24,7 @@ from oarpy.scheduler.snapshot import (
     Snapshot,
     WaitingJob,
 )
-from oarpy.simulation.scenario_fields import Fields
+from oarpy.simulation.scenario_fields import LARGEST, Fields
 from oarpy.simulation.scenario_filters import admitted
 
 _STATES = ("Alive", "Absent", "Suspected", "Dead")
@@ -44,8 +46,12 @@ def read_scenario(text: str) -> Snapshot:
     platform = Platform.build(rows, hierarchy)
     queues = _queues(fields)
     quotas = tuple(_quota(value, rank) for rank, value in enumerate(fields.items("quotas", required=False)))
-    holding = tuple(_running(value, platform) for value in fields.items("running", required=False))
-    waiting = tuple(_job(value) for value in fields.items("jobs", required=True))
+    consumables = tuple(
+        _consumable(value, rank) for rank, value in enumerate(fields.items("consumables", required=False))
+    )
+    names = frozenset(one.name for one in consumables)
+    holding = tuple(_running(value, platform, names) for value in fields.items("running", required=False))
+    waiting = tuple(_job(value, names) for value in fields.items("jobs", required=True))
     fields.items("hierarchy", required=False)
     fields.end()
     _refuse_repeated((*(job.id for job in holding), *(job.id for job in waiting)), "job")
@@ -61,6 +67,7 @@ def read_scenario(text: str) -> Snapshot:
         policy=cast("Policy", policy),
         filters=filters,
         filter_errors=errors,
+        consumables=consumables,
     )
 
 
@@ -139,7 +146,27 @@ def _quota(value: object, rank: int) -> QuotaRule:
     return QuotaRule(patterns[0], patterns[1], patterns[2], patterns[3], limits[0], limits[1], limits[2])
 
 
-def _running(value: object, platform: Platform) -> HoldingJob:
+def _consumable(value: object, rank: int) -> Consumable:
+    fields = Fields(value, f"consumable at place {rank + 1}")
+    name, level = fields.text("name"), fields.text("level", "network_address")
+    capacities = {block: _amount(fields, "capacity", amount) for block, amount in fields.table("capacity").items()}
+    fields.end()
+    return Consumable(name, level, capacities)
+
+
+def _amount(fields: Fields, key: str, value: object) -> int:
+    """Read an amount: a whole number, or a text with a unit."""
+    if isinstance(value, str):
+        try:
+            return parse_amount(value)
+        except UsageError as error:
+            raise fields.error(key, error.message, error.hint) from None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+        raise fields.error(key, f"{value!r:.40} is not an amount", hint='a whole number or "16G"')
+    return value
+
+
+def _running(value: object, platform: Platform, consumables: frozenset[str]) -> HoldingJob:
     fields = Fields(value, "a running job")
     number = fields.integer("id")
     fields = fields.named(f"running job {number}")
@@ -156,7 +183,13 @@ def _running(value: object, platform: Platform) -> HoldingJob:
         queue=fields.text("queue", "default"),
         name=fields.text("name", ""),
         types=fields.texts("types"),
+        consumes=tuple(
+            Consumption(name, _amount(fields, "consumes", amount))
+            for name, amount in (fields.table("consumes") if fields.has("consumes") else {}).items()
+        ),
     )
+    if unknown := [one.name for one in job.consumes if one.name not in consumables]:
+        raise fields.error("consumes", f"'{unknown[0][:40]}' is not a consumable")
     fields.number("walltime")
     fields.end()
     return job
@@ -168,7 +201,7 @@ def _held(fields: Fields, item: object, platform: Platform) -> int:
     return item
 
 
-def _job(value: object) -> WaitingJob:
+def _job(value: object, consumables: frozenset[str]) -> WaitingJob:
     fields = Fields(value, "a waiting job")
     number = fields.integer("id")
     fields = fields.named(f"job {number}")
@@ -183,7 +216,7 @@ def _job(value: object) -> WaitingJob:
         name=fields.text("name", ""),
         types=fields.texts("types"),
         submitted=fields.number("submitted", 0),
-        alternatives=tuple(_alternative(item, number, rank) for rank, item in enumerate(requests)),
+        alternatives=tuple(_alternative(item, number, rank, consumables) for rank, item in enumerate(requests)),
         filter=fields.text("properties", "").strip(),
         depends_on=tuple(_dependency(fields, item) for item in fields.items("depends_on", required=False)),
         reservation=fields.optional_number("reservation"),
@@ -192,7 +225,7 @@ def _job(value: object) -> WaitingJob:
     return job
 
 
-def _alternative(value: object, job: int, rank: int) -> Alternative:
+def _alternative(value: object, job: int, rank: int, consumables: frozenset[str]) -> Alternative:
     fields = Fields(value, f"job {job}: request {rank + 1}")
     try:
         request = parse_request(fields.text("resources"))
@@ -200,11 +233,13 @@ def _alternative(value: object, job: int, rank: int) -> Alternative:
         raise fields.error("resources", error.message, error.hint) from None
     if request.walltime is not None or not request.groups:
         raise fields.error("resources", "it has a walltime", hint="the key 'walltime' holds it, in seconds")
+    if unknown := [one for one in request.consumes if one.name not in consumables]:
+        raise fields.error("resources", f"unexpected ',{unknown[0]}': it is not a consumable")
     walltime = fields.number("walltime")
     if walltime <= 0:
         raise fields.error("walltime", f"{walltime} is not above 0")
     fields.end()
-    return Alternative(request.groups, walltime)
+    return Alternative(request.groups, walltime, request.consumes)
 
 
 def _dependency(fields: Fields, item: object) -> Dependency:

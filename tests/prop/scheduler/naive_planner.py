@@ -27,6 +27,7 @@ class Hold:
     walltime: int
     ids: set[int]
     waiting: bool
+    consumes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Reference:
             {"name": "besteffort", "priority": 0, "policy": "fifo"},
         ]
         self.quotas = scenario.get("quotas", [])
+        self.consumables = {one["name"]: one for one in scenario.get("consumables", [])}
         self.running = scenario.get("running", [])
         self.jobs = scenario["jobs"]
         self.holds: list[Hold] = []
@@ -69,7 +71,9 @@ class Reference:
         for besteffort in (False, True):
             for job in self.running:
                 if is_besteffort(job) == besteffort and job["start"] + job["walltime"] > self.now:
-                    self.holds.append(Hold(job, job["start"], job["walltime"], set(job["resources"]), False))
+                    self.holds.append(
+                        Hold(job, job["start"], job["walltime"], set(job["resources"]), False, job.get("consumes", {}))
+                    )
             self.baseline = list(self.holds)
             for priority in sorted({queue["priority"] for queue in self.queues}, reverse=True):
                 merged = [queue for queue in self.queues if queue["priority"] == priority]
@@ -181,11 +185,57 @@ class Reference:
         }
         if self.policy != "easy" or not any(hold.job is job for hold in self.holds):
             self.enter(job, option, start, ids)
+        if not is_besteffort(job):
+            victims |= self.consumers(option, job, ids, victims | self.kill)
         verdict = "starts"
         if victims and not is_besteffort(job):
             self.kill |= victims
             verdict = "resources_busy"
         return Result(verdict, option, start, start + walltime, sorted(ids))
+
+    def consumers(self, option: int, job: Job, ids: set[int], dying: set[int]) -> set[int]:
+        """Best-effort jobs that must go so that nothing is taken twice: dying ones first, then the youngest."""
+        candidates = [
+            other
+            for other in self.running
+            if is_besteffort(other) and other["start"] <= self.now < other["start"] + other["walltime"]
+        ]
+        candidates.sort(key=lambda other: (other["id"] in dying, other["start"], other["id"]))
+        left, chosen = list(candidates), set()
+        for other in reversed(candidates):
+            excessive = [
+                (name, block)
+                for name in asked(job, option)
+                for block in self.blocks(name, ids)
+                if sum(self.taken(name, block, hold) for hold in self.holds if self.lasts(hold, self.now))
+                + sum(self.taken_by(name, block, one) for one in left)
+                > self.consumables[name]["capacity"].get(block, 0)
+            ]
+            if any(self.taken_by(name, block, other) for name, block in excessive):
+                chosen.add(other["id"])
+                left.remove(other)
+        return chosen
+
+    def blocks(self, name: str, ids: set[int]) -> set[str]:
+        level = self.consumables[name]["level"]
+        return {str(self.row[ident][level]) for ident in ids if self.row[ident].get(level) is not None}
+
+    def taken(self, name: str, block: str, hold: Hold) -> int:
+        return hold.consumes.get(name, 0) if block in self.blocks(name, hold.ids) else 0
+
+    def taken_by(self, name: str, block: str, job: Job) -> int:
+        return job.get("consumes", {}).get(name, 0) if block in self.blocks(name, set(job["resources"])) else 0
+
+    def lasts(self, hold: Hold, second: int) -> bool:
+        return hold.start <= second < hold.start + hold.walltime + self.security
+
+    def enough_left(self, job: Job, option: int, ident: int, second: int) -> bool:
+        for name, amount in asked(job, option).items():
+            for block in self.blocks(name, {ident}):
+                used = sum(self.taken(name, block, hold) for hold in self.holds if self.lasts(hold, second))
+                if used + amount > self.consumables[name]["capacity"].get(block, 0):
+                    return False
+        return True
 
     def easy(self, job: Job, options: list[int], ready: int, line: dict[str, Any]) -> tuple[int, int, set[int]] | None:
         if ready > self.now:
@@ -216,7 +266,8 @@ class Reference:
     # --- where a job fits ---------------------------------------------------------------------------------------
 
     def enter(self, job: Job, option: int, start: int, ids: set[int]) -> None:
-        self.holds.append(Hold(job, start, job["requests"][option]["walltime"], ids, True))
+        walltime = job["requests"][option]["walltime"]
+        self.holds.append(Hold(job, start, walltime, ids, True, asked(job, option)))
 
     def earliest(self, job: Job, options: list[int], ready: int) -> tuple[int, int, set[int]] | None:
         best = None
@@ -245,7 +296,14 @@ class Reference:
 
     def fits(self, job: Job, option: int, start: int, states: set[str]) -> set[int]:
         end = start + job["requests"][option]["walltime"] + self.security
-        free = {ident for ident in self.row if all(self.free_at(job, ident, second) for second in range(start, end))}
+        free = {
+            ident
+            for ident in self.row
+            if all(
+                self.free_at(job, ident, second) and self.enough_left(job, option, ident, second)
+                for second in range(start, end)
+            )
+        }
         ids = self.match(job, option, free, states)
         if states != {"Alive"} and ids and not self.quota_holds(job, option, start, ids):
             return set()
@@ -272,7 +330,7 @@ class Reference:
     def masks(self, job: Job, option: int) -> list[tuple[list[tuple[str, str]], list[int]]] | None:
         """The levels and the resources of each group, None when a filter names a property that nobody has."""
         found = []
-        for group in job["requests"][option]["resources"].split("+"):
+        for group in job["requests"][option]["resources"].partition(",")[0].split("+"):
             text = ""
             if group.startswith("{"):
                 text, _, group = group[1:].partition("}")
@@ -282,6 +340,13 @@ class Reference:
                 ids = [ident for ident in ids if self.row[ident].get("type", "default") == "default"]
             if any("gpu" in part for part in both) and not any("gpu" in row for row in self.rows):
                 return None
+            for name, amount in asked(job, option).items():
+                capacity = self.consumables[name]["capacity"]
+                ids = [
+                    ident
+                    for ident in ids
+                    if all(capacity.get(block, 0) >= amount for block in self.blocks(name, {ident}))
+                ]
             levels = [tuple(part.split("=")) for part in group.strip("/").split("/")]
             found.append(([("network_address" if name == "nodes" else name, count) for name, count in levels], ids))
         return found
@@ -462,6 +527,12 @@ class Reference:
 def arrival(job: Job) -> tuple[int, int]:
     """First come, first served; the lower id at the same instant."""
     return job.get("submitted", 0), job["id"]
+
+
+def asked(job: Job, option: int) -> dict[str, int]:
+    """Amounts of consumables: ``/core=1,mem=2`` asks for 2 of mem."""
+    parts = job["requests"][option]["resources"].split(",")[1:]
+    return {name: int(amount) for name, _, amount in (part.partition("=") for part in parts)}
 
 
 def queue_of(job: Job) -> str:

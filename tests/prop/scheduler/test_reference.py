@@ -108,6 +108,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     ids = [row["id"] for row in rows]
     queues = queues_or_none(draw)
     names = ["default"] * 4 + ["besteffort", "fast" if queues else "default"]
+    consumables = draw(consumables_or_none())
     running = [
         {
             "id": 100 + rank,
@@ -120,7 +121,10 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         }
         for rank in range(draw(st.integers(0, 3)))
     ]
-    jobs = [draw(waiting(number, names)) for number in range(1, draw(st.integers(1, 6)) + 1)]
+    if consumables:
+        for job in running:
+            job["consumes"] = draw(st.dictionaries(st.sampled_from(["mem", "net"]), st.integers(0, 2), max_size=2))
+    jobs = [draw(waiting(number, names, bool(consumables))) for number in range(1, draw(st.integers(1, 6)) + 1)]
     patterns = st.sampled_from(["*", "*", "/"])
     quotas = [
         {
@@ -143,6 +147,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         "running": running,
         "jobs": jobs,
     }
+    if consumables:
+        scenario["consumables"] = consumables
     if queues:
         scenario["queues"] = queues
     if draw(st.integers(0, 5)) == 0:
@@ -150,8 +156,27 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     return scenario
 
 
+def consumables_or_none() -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Memory of hosts and bandwidth of switches, or neither."""
+    amounts = st.integers(0, 4)
+    some = st.tuples(
+        st.fixed_dictionaries({"n1": amounts, "n2": amounts}), st.fixed_dictionaries({"s1": amounts, "s2": amounts})
+    ).map(
+        lambda pair: [
+            {"name": "mem", "level": "network_address", "capacity": pair[0]},
+            {"name": "net", "level": "switch", "capacity": pair[1]},
+        ]
+    )
+    return st.one_of(st.just([]), some)
+
+
+def amounts(consuming: bool) -> st.SearchStrategy[str]:
+    """What is asked of consumables, as the end of a request."""
+    return st.sampled_from(["", "", ",mem=1", ",mem=2", ",net=1,mem=1", ",net=3"] if consuming else [""])
+
+
 @st.composite
-def waiting(draw: st.DrawFn, number: int, queues: list[str]) -> dict[str, Any]:
+def waiting(draw: st.DrawFn, number: int, queues: list[str], consuming: bool) -> dict[str, Any]:
     job: dict[str, Any] = {
         "id": number,
         "user": draw(users),
@@ -160,7 +185,10 @@ def waiting(draw: st.DrawFn, number: int, queues: list[str]) -> dict[str, Any]:
         "types": draw(types),
         "submitted": draw(st.integers(0, 3)),
         "requests": [
-            {"resources": draw(st.sampled_from(REQUESTS)), "walltime": draw(st.integers(1, 6))}
+            {
+                "resources": draw(st.sampled_from(REQUESTS)) + draw(amounts(consuming)),
+                "walltime": draw(st.integers(1, 6)),
+            }
             for _ in range(draw(st.sampled_from([1, 1, 2])))
         ],
     }

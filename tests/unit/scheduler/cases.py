@@ -32,7 +32,8 @@ def cluster(hosts: str, states: dict[int, str] | None = None, **properties: dict
 def job(number: int, *ways: str | int, after: tuple[Any, ...] = (), types: str = "", **rest: Any) -> WaitingJob:
     """Return a waiting job from pairs of request and walltime; ``types`` are words, ``after`` anteriors."""
     pairs = zip(ways[::2], ways[1::2], strict=True)
-    alternatives = tuple(Alternative(parse_request(str(text)).groups, int(walltime)) for text, walltime in pairs)
+    requests = [(parse_request(str(text)), int(walltime)) for text, walltime in pairs]
+    alternatives = tuple(Alternative(request.groups, walltime, request.consumes) for request, walltime in requests)
     depends = tuple(one if isinstance(one, Dependency) else Dependency(one) for one in after)
     rest.setdefault("user", "ann")
     return WaitingJob(number, types=tuple(types.split()), alternatives=alternatives, depends_on=depends, **rest)
