@@ -23,7 +23,8 @@ def parse_amount(text: str) -> int:
     if found is None:
         raise UsageError(f"'{text[:40]}' is not an amount", hint="a whole number, K, M, G or T behind it if need be")
     number, unit = found.groups()
-    amount = int(number) * 1024 ** (_UNITS.index(unit.upper()) + 1 if unit else 0)
+    power = _UNITS.index(unit.upper()) + 1 if unit else 0
+    amount: int = int(number) * 1024**power
     if not 0 < amount <= LARGEST_AMOUNT:
         raise UsageError(f"amount '{text[:40]}' is out of range", hint="above 0, at most 8192T")
     return amount

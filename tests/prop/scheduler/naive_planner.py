@@ -227,7 +227,7 @@ class Reference:
         return job.get("consumes", {}).get(name, 0) if block in self.blocks(name, set(job["resources"])) else 0
 
     def lasts(self, hold: Hold, second: int) -> bool:
-        return hold.start <= second < hold.start + hold.walltime + self.security
+        return bool(hold.start <= second < hold.start + hold.walltime + self.security)
 
     def enough_left(self, job: Job, option: int, ident: int, second: int) -> bool:
         for name, amount in asked(job, option).items():
