@@ -106,6 +106,21 @@ class Jobs:
     kill_grace: float = 20.0
     login_shell: bool = False
     resubmission_limit: int = 1
+    notify_prefix: tuple[str, ...] = ()
+    notify_timeout: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """How mail leaves: that of ``--notify`` and the admin's. No ``server``, no mail. Durations in seconds."""
+
+    server: str = ""
+    sender: str = "oar@localhost"
+    recipient: str = ""
+    cluster_name: str = ""
+    timeout: float = 10.0
+    attempts: int = 5
+    retry_delay: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +133,7 @@ class Modules:
     monitor: float = 10.0
     accounting: float = 300.0
     accounting_window: int = 86400
+    notifier: float = 60.0
     restart_delay: float = 0.2
     restart_delay_limit: float = 30.0
 
@@ -153,6 +169,7 @@ class Configuration:
     priority: Priority = field(default_factory=Priority)
     nodes: Nodes = field(default_factory=Nodes)
     jobs: Jobs = field(default_factory=Jobs)
+    mail: Mail = field(default_factory=Mail)
     modules: Modules = field(default_factory=Modules)
     gateway: Gateway = field(default_factory=Gateway)
     log: Log = field(default_factory=Log)

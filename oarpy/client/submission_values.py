@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from oarpy.admission.submission import Submission
 from oarpy.client.caller import current
 from oarpy.model.errors import UsageError
+from oarpy.model.notice import parse_notice
 
 LONGEST_COMMAND = 131_071
 """Bytes of one command with its arguments: what Linux passes to a program as one argument."""
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 200
-_LONGEST_NOTICE = 1000
 _LATE = timedelta(seconds=60)
 """A start that was "now" when a program wrote it may be that late here."""
 _MOST_TYPES = 50
@@ -25,10 +25,6 @@ _PRINTABLE = re.compile(r"[ -~]*", re.ASCII)
 _OUTPUT = re.compile(r"[a-zA-Z0-9_./\-%\ ]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _DEPENDENCY = re.compile(r"(?:(ok|notok|any):)?([0-9]{1,18})", re.ASCII)
-_NOTICE = re.compile(r"(?:\[([A-Z, |]*)\]\s*)?(mail|exec):(.+)", re.ASCII)
-_NOTICE_TAGS = frozenset({"RUNNING", "END", "ERROR", "INFO", "SUSPENDED", "RESUMING"})
-_MAIL = re.compile(r"[A-Za-z0-9_.+-]+(?:@[A-Za-z0-9_.-]+)?", re.ASCII)
-_PROGRAM = re.compile(r"[a-zA-Z0-9_./ -]+", re.ASCII)
 _DATE = re.compile(r"(?:(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T]+|$))?(?:(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2}))?)?", re.ASCII)
 
 
@@ -49,7 +45,7 @@ def check_values(submission: Submission) -> None:
     for option, path in (("-O", submission.stdout), ("-E", submission.stderr)):
         check_output(option, path)
     if submission.notify:
-        check_notice(submission.notify)
+        parse_notice(submission.notify)
     if len(submission.dependencies) > _MOST_DEPENDENCIES:
         raise UsageError(f"{len(submission.dependencies)} dependencies", hint=f"at most {_MOST_DEPENDENCIES}")
     for dependency in submission.dependencies:
@@ -88,27 +84,6 @@ def check_output(option: str, path: str) -> None:
     if not _OUTPUT.fullmatch(path) or len(path) > _LONGEST_PATH:
         raise UsageError(
             f"output file '{_short(path)}' of {option} is not allowed", hint="use letters, digits and _ . / - % space"
-        )
-
-
-def check_notice(text: str) -> None:
-    """Raise :class:`UsageError` unless ``text`` is ``[TAG,...]mail:ADDRESS`` or ``[TAG,...]exec:COMMAND``."""
-    found = _NOTICE.fullmatch(text)
-    if found is None or len(text) > _LONGEST_NOTICE:
-        raise UsageError(
-            f"--notify '{_short(text)}' is not understood", hint="mail:ADDRESS or exec:COMMAND, [TAGS] before"
-        )
-    tags, kind, target = found.groups()
-    for tag in re.split(r"[,| ]+", tags.strip()) if tags else []:
-        if tag not in _NOTICE_TAGS:
-            raise UsageError(f"--notify tag '{tag}' is unknown", hint="one of " + ", ".join(sorted(_NOTICE_TAGS)))
-    if kind == "mail" and not _MAIL.fullmatch(target):
-        raise UsageError(
-            f"--notify mail address '{_short(target)}' is not allowed", hint="for example mail:ann@site.org"
-        )
-    if kind == "exec" and not _PROGRAM.fullmatch(target):
-        raise UsageError(
-            f"--notify command '{_short(target)}' is not allowed", hint="use letters, digits and _ . / - space"
         )
 
 

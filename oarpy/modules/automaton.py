@@ -75,6 +75,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "queues changed": ("metascheduler",),
     "quotas changed": ("metascheduler",),
     "nodes changed": ("launcher", "monitor"),
+    "notice queued": ("notifier",),
 }
 """Which modules an event of the database concerns. Unknown events are for nobody."""
 
@@ -141,7 +142,7 @@ class Automaton:
     period = 0.5
 
     def __init__(self, periods: Modules) -> None:
-        names = ("metascheduler", "launcher", "canceller", "monitor", "accounting")
+        names = ("metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
         self._machine = Machine({name: getattr(periods, name) for name in names})
         self._ear: notifications.Ear | None = None
         self._listening_on: Connection | None = None

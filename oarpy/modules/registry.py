@@ -50,6 +50,12 @@ def _accounting(configuration: Configuration) -> Module:
     return Accounting(configuration)
 
 
+def _notifier(configuration: Configuration) -> Module:
+    from oarpy.modules.notifier import Notifier
+
+    return Notifier(configuration)
+
+
 MODULES: dict[str, Callable[[Configuration], Module]] = {
     "automaton": _automaton,
     "metascheduler": _metascheduler,
@@ -57,6 +63,7 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
     "canceller": _canceller,
     "monitor": _monitor,
     "accounting": _accounting,
+    "notifier": _notifier,
 }
 """Each module imports only what it needs, so that each process stays small."""
 

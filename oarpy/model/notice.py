@@ -1,0 +1,71 @@
+"""Whom a job tells about its life: ``[TAG,...]mail:ADDRESS`` or ``[TAG,...]exec:COMMAND``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from oarpy.model.errors import UsageError
+
+
+class Tag(StrEnum):
+    """What there is to tell."""
+
+    RUNNING = "RUNNING"
+    END = "END"
+    ERROR = "ERROR"
+    INFO = "INFO"
+    SUSPENDED = "SUSPENDED"
+    RESUMING = "RESUMING"
+
+
+class Way(StrEnum):
+    """How it is told."""
+
+    MAIL = "mail"
+    EXEC = "exec"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """``tags`` are those that are told, ``target`` a mail address or a command."""
+
+    tags: frozenset[Tag]
+    way: Way
+    target: str
+
+
+_LONGEST = 1000
+_NOTICE = re.compile(r"(?:\[([A-Z, |]*)\]\s*)?(mail|exec):(.+)", re.ASCII)
+_MAIL = re.compile(r"[A-Za-z0-9_.+-]+(?:@[A-Za-z0-9_.-]+)?", re.ASCII)
+_PROGRAM = re.compile(r"[a-zA-Z0-9_./ -]+", re.ASCII)
+
+
+def parse_notice(text: str) -> Notice:
+    """Read what was given to ``--notify``; without tags, all of them. Raises :class:`UsageError`.
+
+    >>> parse_notice("[END,ERROR]mail:ann@site.org").target
+    'ann@site.org'
+    """
+    found = _NOTICE.fullmatch(text)
+    if found is None or len(text) > _LONGEST:
+        raise UsageError(
+            f"--notify '{text[:80]}' is not understood", hint="mail:ADDRESS or exec:COMMAND, [TAGS] before"
+        )
+    tags, way, target = found.groups()
+    if way == Way.MAIL and not _MAIL.fullmatch(target):
+        raise UsageError(f"--notify mail address '{target[:80]}' is not allowed", hint="for example mail:ann@site.org")
+    if way == Way.EXEC and (not _PROGRAM.fullmatch(target) or not target.strip()):
+        raise UsageError(
+            f"--notify command '{target[:80]}' is not allowed", hint="use letters, digits and _ . / - space"
+        )
+    return Notice(_tags(tags), Way(way), target.strip())
+
+
+def _tags(text: str | None) -> frozenset[Tag]:
+    words = [word for word in re.split(r"[,| ]+", text or "") if word]
+    for word in words:
+        if word not in Tag.__members__:
+            raise UsageError(f"--notify tag '{word}' is unknown", hint="one of " + ", ".join(sorted(Tag)))
+    return frozenset(map(Tag, words)) or frozenset(Tag)

@@ -1,0 +1,85 @@
+"""What users and the admin are still to be told, as the notifier reads and settles it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeRow:
+    """One piece of news; ``at`` in epoch seconds. Without a job it is for the admin, and ``notify`` is empty."""
+
+    id: int
+    job: int | None
+    tag: str
+    comment: str
+    at: float
+    attempts: int
+    user: str
+    name: str
+    notify: str
+
+
+# One user's crowd of notices does not come before the first one of another; one job's come in their order.
+_DUE = """
+    SELECT n.notice_id, n.job_id, n.tag, n.comment, extract(epoch FROM n.at)::float8, n.attempts,
+           coalesce(j.user_name, ''), coalesce(j.job_name, ''), coalesce(j.notify, '')
+    FROM notices n LEFT JOIN jobs j USING (job_id)
+    WHERE n.due <= now() AND NOT n.notice_id = ANY(%(busy)s)
+      AND NOT coalesce(n.job_id = ANY(%(busy_jobs)s), false) AND NOT coalesce(j.user_name = ANY(%(busy_users)s), false)
+    ORDER BY row_number() OVER (PARTITION BY j.user_name ORDER BY n.notice_id), n.notice_id
+    LIMIT %(limit)s
+"""
+_NEXT_DUE = "SELECT extract(epoch FROM min(due))::float8 FROM notices WHERE due > now()"
+_REMOVE = "DELETE FROM notices WHERE notice_id = ANY(%s)"
+_GIVE_UP = """
+    WITH gone AS (DELETE FROM notices n USING unnest(%(notices)s::bigint[], %(types)s::text[], %(reasons)s::text[])
+                      AS f (notice_id, type, reason)
+                  WHERE n.notice_id = f.notice_id RETURNING n.job_id, n.tag, f.type, f.reason)
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT type, job_id, 'notice ' || tag || ': ' || reason FROM gone
+"""
+_POSTPONE = """
+    UPDATE notices SET attempts = attempts + 1, due = now() + make_interval(secs => %(delay)s * 2 ^ attempts)
+    WHERE notice_id = ANY(%(notices)s)
+"""
+
+
+def due(
+    connection: Connection,
+    busy: Collection[int],
+    busy_jobs: Collection[int],
+    busy_users: Collection[str],
+    limit: int,
+) -> list[NoticeRow]:
+    """Return what can be told now, but none of ``busy`` and nothing of these jobs and users."""
+    values = {"busy": list(busy), "busy_jobs": list(busy_jobs), "busy_users": list(busy_users), "limit": limit}
+    return [NoticeRow(*row) for row in connection.execute(_DUE, values)]
+
+
+def next_due(connection: Connection) -> float | None:
+    """Return when (epoch seconds) the next notice that has failed before is to be tried, None when there is none."""
+    row = connection.execute(_NEXT_DUE).fetchone()
+    return None if row is None else row[0]
+
+
+def remove(connection: Connection, notices: Sequence[int]) -> None:
+    """Forget notices: they were told, or nobody wants them."""
+    if notices:
+        connection.execute(_REMOVE, [list(notices)])
+
+
+def give_up(connection: Connection, failures: Sequence[tuple[int, str, str]]) -> None:
+    """Forget notices that cannot be told; (notice, type of the event, reason) each."""
+    if failures:
+        notices, types, reasons = (list(column) for column in zip(*failures, strict=True))
+        connection.execute(_GIVE_UP, {"notices": notices, "types": types, "reasons": reasons})
+
+
+def postpone(connection: Connection, notices: Sequence[int], delay: float) -> None:
+    """Try notices again after ``delay`` seconds, doubled for each earlier failure."""
+    if notices:
+        connection.execute(_POSTPONE, {"notices": list(notices), "delay": delay})
