@@ -115,7 +115,7 @@ def test_no_schema_is_one_problem(empty_dsn: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        ("ALTER TABLE jobs DROP COLUMN notify", "add_column jobs notify"),
+        ("ALTER TABLE jobs DROP COLUMN launching_directory", "add_column jobs launching_directory"),
         ("ALTER TABLE jobs ADD COLUMN extra text", "remove_column jobs extra"),
         ("ALTER TABLE jobs ALTER COLUMN project DROP NOT NULL", "modify_nullable jobs project"),
         ("ALTER TABLE jobs ALTER COLUMN properties TYPE varchar(9)", "modify_type jobs properties"),

@@ -11,7 +11,6 @@ from oarpy.admission.submission import Submission
 from oarpy.client.submission_values import (
     LONGEST_COMMAND,
     check_directory,
-    check_notice,
     check_output,
     check_values,
     read_dependency,
@@ -19,6 +18,7 @@ from oarpy.client.submission_values import (
     read_reservation,
 )
 from oarpy.model.errors import UsageError
+from oarpy.model.notice import parse_notice
 
 NOW = datetime(2026, 5, 1, 12, 0, 0).astimezone()
 
@@ -89,7 +89,7 @@ def test_dependency_refused(text: str) -> None:
     ["mail:ann@site.org", "mail:root", "exec:/usr/local/bin/tell -x", "[END,ERROR]mail:a@b", "[RUNNING] exec:/bin/x"],
 )
 def test_notice(text: str) -> None:
-    check_notice(text)
+    parse_notice(text)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_notice(text: str) -> None:
 )
 def test_notice_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        check_notice(text)
+        parse_notice(text)
 
 
 @pytest.mark.parametrize("path", ["out", "/tmp/%jobid%.out", "a b/c-d_e.%jobname%"])
