@@ -1,6 +1,6 @@
 """Notices: what users and admins are to be told of jobs and nodes, queued by the database itself.
 
-Revision ID: 0004
+Revision ID: 0005
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:
