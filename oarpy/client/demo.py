@@ -14,7 +14,7 @@ from oarpy.model.errors import OarpyError
 _FINAL = ("Terminated", "Error")
 _HELLO = "for node in $(sort -u $OAR_NODEFILE); do echo job $OAR_JOB_ID has $node; done"
 _ACCOUNTING = (
-    "SELECT user_name, queue_name, consumption_type AS type, sum(consumption) AS core_seconds "
+    "SELECT user_name, queue_name, consumption_type AS type, round(sum(consumption), 1) AS core_seconds "
     "FROM accounting GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 )
 _ALTERNATIVES = (

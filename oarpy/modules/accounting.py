@@ -1,7 +1,7 @@
 """Accounting: every job that has ended is added once to the consumption of its user, project and queue.
 
 USED is the time a job ran, ASKED its walltime from the same start, each times the number of its resources of type
-``default``, cut at the borders of aligned windows (in UTC) and rounded to whole resource-seconds in each. Jobs that
+``default``, cut at the borders of aligned windows (in UTC), exactly. Jobs that
 never ran, or hold nothing, are marked and add nothing.
 """
 

@@ -29,7 +29,7 @@ _ACCOUNT = """
         FROM sized WHERE resources > 0
     ), shares AS (
         SELECT number, user_name, project, queue_name, consumption_type,
-               round(resources * (least(finish, (number + 1) * %(window)s) - greatest(begin, number * %(window)s)))
+               resources * (least(finish, (number + 1) * %(window)s) - greatest(begin, number * %(window)s))
                    AS consumption
         FROM spans, generate_series(floor(begin / %(window)s)::bigint, ceil(finish / %(window)s)::bigint - 1) AS number
     ), summed AS (
@@ -48,6 +48,7 @@ _ACCOUNT = """
     SELECT count(*) FROM marked
 """
 
+# Kept exactly, rounded once, where it is shown.
 _CONSUMPTION = """
     SELECT user_name, project,
            coalesce(sum(consumption) FILTER (WHERE consumption_type = 'ASKED'), 0)::bigint,

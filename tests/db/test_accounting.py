@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
+from oarpy.store import migrations
 from tests.db.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -24,12 +26,12 @@ BIRTH = datetime(1970, 1, 1, tzinfo=UTC)
 DEADLINE = 30
 
 
-def sums(connection: Connection) -> dict[tuple[float, str, str, str, str], int]:
+def sums(connection: Connection) -> dict[tuple[float, str, str, str, str], Fraction]:
     rows = connection.execute(
         "SELECT extract(epoch FROM window_start)::float8, user_name, project, queue_name, consumption_type, consumption"
         " FROM accounting"
     )
-    return {tuple(row[:5]): row[5] for row in rows}
+    return {tuple(row[:5]): Fraction(row[5]) for row in rows}
 
 
 def uncounted(connection: Connection) -> int:
@@ -85,6 +87,32 @@ def test_batches_give_the_same_sums_as_one_go(connection: Connection) -> None:
     connection.execute("DELETE FROM accounting; UPDATE jobs SET accounted = false")
     assert [account(connection, 60, limit=3) for _ in range(3)] == [3, 1, 0]
     assert sums(connection) == together
+
+
+def test_short_jobs_count_for_what_they_used(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1")
+    for _ in range(10):
+        add_job(connection, "Terminated", user="alice", resources=cores[:1], seconds=0.25)
+    assert account(connection, DAY) == 10
+    assert sorted(sums(connection).values()) == [Fraction(5, 2), 10 * 3600]
+    (row,) = json.loads(shell.done("oarstat", "--accounting", "2026-05-01, 2026-05-02", "-J"))
+    assert (row["used"], row["asked"]) == (3, 36000)
+
+
+def test_sums_and_grants_survive_the_change_of_the_column(connection: Connection, dsn: str) -> None:
+    cores = add_nodes(connection, "node1")
+    add_job(connection, "Terminated", user="alice", resources=cores[:1], seconds=2.75)
+    account(connection, DAY)
+    migrations.downgrade(dsn, "0004")
+    assert sorted(sums(connection).values()) == [3, 3600]
+    connection.execute("GRANT SELECT ON oar_report.karma TO PUBLIC")
+    migrations.upgrade(dsn, "0005")
+    assert sorted(sums(connection).values()) == [3, 3600]
+    readers = connection.execute(
+        "SELECT relname FROM pg_class, aclexplode(relacl)"
+        " WHERE grantee = 0 AND relnamespace = 'oar_report'::regnamespace"
+    ).fetchall()
+    assert readers == [("karma",)]
 
 
 def test_killed_in_the_middle_it_has_counted_nothing(connection: Connection, dsn: str) -> None:
@@ -164,9 +192,9 @@ runs = st.builds(
 )
 
 
-def naive(jobs: list[Run], window: int) -> dict[tuple[float, str, str, str, str], int]:
-    """Go window by window; halves are rounded up, as PostgreSQL does with numbers above 0."""
-    total: Counter[tuple[float, str, str, str, str]] = Counter()
+def naive(jobs: list[Run], window: int) -> dict[tuple[float, str, str, str, str], Fraction]:
+    """Go window by window, with fractions."""
+    total: defaultdict[tuple[float, str, str, str, str], Fraction] = defaultdict(Fraction)
     for job in jobs:
         if job.length == 0 or job.resources == 0:
             continue
@@ -174,7 +202,7 @@ def naive(jobs: list[Run], window: int) -> dict[tuple[float, str, str, str, str]
             begin = job.start // 10**6 // window * window
             while begin * 10**6 < job.start + length:
                 inside = min(job.start + length, (begin + window) * 10**6) - max(job.start, begin * 10**6)
-                share = int(Fraction(job.resources * inside, 10**6) + Fraction(1, 2))
+                share = Fraction(job.resources * inside, 10**6)
                 total[float(begin), job.user, "default", job.queue, kind] += share
                 begin += window
     return dict(total)
