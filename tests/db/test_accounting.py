@@ -103,10 +103,10 @@ def test_sums_and_grants_survive_the_change_of_the_column(connection: Connection
     cores = add_nodes(connection, "node1")
     add_job(connection, "Terminated", user="alice", resources=cores[:1], seconds=2.75)
     account(connection, DAY)
-    migrations.downgrade(dsn, "0004")
+    migrations.downgrade(dsn, "0005")
     assert sorted(sums(connection).values()) == [3, 3600]
     connection.execute("GRANT SELECT ON oar_report.karma TO PUBLIC")
-    migrations.upgrade(dsn, "0005")
+    migrations.upgrade(dsn, "0006")
     assert sorted(sums(connection).values()) == [3, 3600]
     readers = connection.execute(
         "SELECT relname FROM pg_class, aclexplode(relacl)"

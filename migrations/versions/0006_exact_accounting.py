@@ -1,6 +1,6 @@
 """Consumption is kept exactly instead of in whole resource-seconds.
 
-Revision ID: 0005
+Revision ID: 0006
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 _EXACT = "ALTER TABLE accounting ALTER COLUMN consumption TYPE numeric"
 _WHOLE = "ALTER TABLE accounting ALTER COLUMN consumption TYPE bigint USING round(consumption)"
