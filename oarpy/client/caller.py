@@ -11,11 +11,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
 from oarpy.store.database import Connection, connect, database_dsn
+
+if TYPE_CHECKING:
+    from oarpy.modules.snapshot_reader import SnapshotReader
 
 _CHUNK = 1 << 16
 
@@ -84,6 +87,9 @@ class Caller(Protocol):
 
     def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
         """Return a connection for a command called ``name``."""
+
+    def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
+        """Return what reads the snapshot of a scheduling pass; it may have read for other commands before."""
 
 
 class ProcessStreams:
@@ -170,6 +176,12 @@ class ProcessCaller:
     def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
         """Connect; raise :class:`oarpy.model.errors.Unreachable`."""
         return connect(database_dsn(configuration), name, timeout=configuration.database.connect_timeout)
+
+    def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
+        """Return a new one."""
+        from oarpy.modules.snapshot_reader import SnapshotReader
+
+        return SnapshotReader(configuration)
 
 
 _PRESENT: ContextVar[Caller | None] = ContextVar("caller", default=None)

@@ -12,7 +12,6 @@ from oarpy.client.submission import Admitted, admit
 from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused
 from oarpy.modules.policies import Policies
-from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.plan import Placement, plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, Platform
@@ -105,7 +104,7 @@ def dry_run(session: Session, options: Options, arguments: Sequence[str], enviro
 
 
 def _predict(session: Session, admitted: Admitted) -> Prediction:
-    reader = SnapshotReader(session.configuration)
+    reader = session.snapshot_reader()
     with session.connection.transaction():
         reading = read_only(session.connection, reader)
         present = reading.snapshot
@@ -115,8 +114,8 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
         members = [replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
     policies = Policies()
-    placements = plan(snapshot, policies).by_job()
-    probe = Probe(snapshot, first, policies)
+    placements = plan(snapshot, policies, reader.matchers).by_job()
+    probe = Probe(snapshot, first, policies, reader.matchers)
     forecast = _forecast(placements[first.id])
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
     return Prediction(

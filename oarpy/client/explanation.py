@@ -42,7 +42,7 @@ def explain(session: Session, job_id: int) -> Explanation:
     """Explain how job ``job_id`` stands. Raises :class:`NotFound`."""
     connection = session.connection
     with _collection_put_off(), connection.transaction():
-        reader = SnapshotReader(session.configuration)
+        reader = session.snapshot_reader()
         reading = read_only(connection, reader)
         found = standing(connection, job_id)
         if found is None:
@@ -52,7 +52,8 @@ def explain(session: Session, job_id: int) -> Explanation:
         if job is None or JobState(found.state) not in _WAITING:
             return Explanation(found)
         reader.resolve(connection, relaxed_conditions(job))
-        answer = counterfactuals(snapshot, job_id, Policies(), foreseen=foreseen(connection, snapshot.platform))
+        places = foreseen(connection, snapshot.platform)
+        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places)
         return Explanation(
             standing=found,
             answer=answer,

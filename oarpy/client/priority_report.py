@@ -8,7 +8,6 @@ from oarpy.client.rendering import Column, JsonValue, Table, elapsed, one_line
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.modules.policies import Policies
-from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.priorities import Factor, Part
 from oarpy.scheduler.standing import Standing, standing
@@ -18,7 +17,7 @@ from oarpy.store.job_standing import standing as stored_standing
 def priority(session: Session, job_id: int) -> Standing:
     """Return how a waiting job stands. Raises :class:`NotFound`, :class:`OarpyError` for a job that does not wait."""
     with session.connection.transaction():
-        reading = read_only(session.connection, SnapshotReader(session.configuration))
+        reading = read_only(session.connection, session.snapshot_reader())
         stored = stored_standing(session.connection, job_id)
     if stored is None:
         raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from oarpy.client.caller import current
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed
 from oarpy.store.database import Connection, reachable
+
+if TYPE_CHECKING:
+    from oarpy.modules.snapshot_reader import SnapshotReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,10 @@ class Session:
     user: str
     uid: int
     is_admin: bool
+
+    def snapshot_reader(self) -> SnapshotReader:
+        """Return what reads the snapshot of a scheduling pass; where commands share it, it remembers the platform."""
+        return current().snapshot_reader(self.configuration)
 
     def require_admin(self, action: str) -> None:
         """Raise :class:`NotAllowed` unless the caller is an admin; ``action`` completes "only an admin may ..."."""

@@ -1,4 +1,4 @@
-"""A worker's connection to the database: kept from request to request, opened again when it is lost."""
+"""What a worker keeps of the database from request to request: a connection, and the platform that it read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from oarpy.configuration import Configuration
+from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
 
 _RESET = "CLOSE ALL; UNLISTEN *; RESET ALL; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all()"
@@ -67,6 +68,20 @@ class KeptConnection:
         """Let no statement go on when its worker was ended for having taken too long."""
         milliseconds = str(int(self._configuration.gateway.time_limit * 1000))
         connection.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
+
+
+class KeptReader:
+    """Made when it is first asked for: settings that it cannot use are the affair of the commands that need it."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._reader: SnapshotReader | None = None
+
+    def get(self) -> SnapshotReader:
+        """Return the reader; raise :class:`oarpy.model.errors.UsageError` when the settings are wrong."""
+        if self._reader is None:
+            self._reader = SnapshotReader(self._configuration)
+        return self._reader
 
 
 def _lost(connection: Connection) -> bool:

@@ -15,8 +15,9 @@ from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.frontend.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
-from oarpy.gateway.database import KeptConnection
+from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.request import Request
+from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection
 
 PATIENCE = 10.0
@@ -37,6 +38,7 @@ class RemoteCaller:
         connection: socket.socket,
         configuration: Configuration,
         database: KeptConnection,
+        reader: KeptReader,
         wait: Callable[[bool], None],
         leave_worker: Callable[[], None],
     ) -> None:
@@ -45,6 +47,7 @@ class RemoteCaller:
         self._socket = connection
         self._configuration = configuration
         self._database = database
+        self._reader = reader
         self._wait = wait
         self._leave_worker = leave_worker
         self.in_session = False
@@ -142,6 +145,10 @@ class RemoteCaller:
     def database(self, configuration: Configuration, name: str) -> Iterator[Connection]:
         """Lend the worker's connection."""
         yield self._database.get()
+
+    def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
+        """Return the worker's own."""
+        return self._reader.get()
 
     def _content(self, question: Mapping[str, object], largest: int, name: str) -> bytes:
         kind, payload = self._ask(question)

@@ -15,7 +15,7 @@ from oarpy.frontend.frames import Gone, Malformed
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
 from oarpy.gateway.credentials import peer_uid
-from oarpy.gateway.database import KeptConnection
+from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.execution import run
 from oarpy.gateway.remote_caller import RemoteCaller
 from oarpy.gateway.request import Request, decode, refusal
@@ -37,6 +37,7 @@ class Worker:
         self._control = control
         self._configuration = configuration
         self._database = KeptConnection(configuration)
+        self._reader = KeptReader(configuration)
 
     def work(self, gateway: int) -> None:
         """Serve until the gateway, which is process ``gateway``, closes its end."""
@@ -67,7 +68,9 @@ class Worker:
                 connection.sendall(refusal(f"the gateway does not understand the request: {error}", 1))
             return
         uid = peer_uid(connection)
-        caller = RemoteCaller(uid, request, connection, self._configuration, self._database, self._wait, self._leave)
+        caller = RemoteCaller(
+            uid, request, connection, self._configuration, self._database, self._reader, self._wait, self._leave
+        )
         began = time.monotonic()
         try:
             status = run(caller, request)

@@ -66,7 +66,7 @@ class Metascheduler:
         with connection.transaction():
             reading, moves = whole_again(self._reader.read(connection, now), now)
             decisions.move(connection, moves, self._settings.security_time)
-            result = plan(reading.snapshot, self._policies)
+            result = plan(reading.snapshot, self._policies, self._reader.matchers)
             due = due_reservations(reading, now, self._settings)
             started, written = self._write(connection, reading, result, due)
             _report_policies(connection, reading, result)

@@ -1,12 +1,13 @@
 """Reads the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`.
 
-It caches what cannot change unseen: the platform (guarded by its version counter), the requests of a submission
-(never changed once stored) and the resources that a condition admits (per platform).
+It caches what cannot change unseen: the platform (guarded by its version counter) and what was compiled for it, the
+rows of jobs that wait (guarded by their versions), the requests of a submission (never changed once stored) and the
+resources that a condition admits (per platform). A job that has not changed is the very same value from pass to pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, cast
@@ -18,6 +19,8 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.model.request import Group, Level
 from oarpy.modules.priority_history import PriorityHistory
+from oarpy.modules.waiting_rows import WaitingRows
+from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import (
     Alternative,
@@ -36,6 +39,8 @@ from oarpy.store.database import Connection
 
 OVERRUN = 5
 """Seconds for which a job that should be over is still expected to hold its resources."""
+_MOST_CONDITIONS = 1000
+"""Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,14 @@ class Reading:
     """For holding jobs that write one: the seconds that their checkpoint takes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A job and what it was made of."""
+
+    source: tuple[scheduling.WaitingRow, tuple[Dependency, ...], bool]
+    job: WaitingJob
+
+
 class SnapshotReader:
     """Feeds scheduling passes; one instance lives as long as its process."""
 
@@ -75,12 +88,17 @@ class SnapshotReader:
         self._filters: dict[str, int] = {}
         self._errors: dict[str, str] = {}
         self._requests: dict[int, Request] = {}
+        self._rows = WaitingRows()
+        self._jobs: dict[int, _Made] = {}
+        self._bits: dict[int, tuple[tuple[int, ...], int]] = {}
         self._history = PriorityHistory(configuration)
+        self.matchers = Matchers(self._platform)
+        """Compiled requests of the platform that was read last."""
 
     def read(self, connection: Connection, now: int) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction."""
         self._refresh_platform(connection)
-        rows = [row for row in scheduling.waiting(connection) if not row.dying]
+        rows = self._rows.read(connection)
         reserved = scheduling.reserved(connection)
         accepted = {row.id: row for row in reserved}
         waiting = [row for row in rows if row.id not in accepted]
@@ -88,13 +106,13 @@ class SnapshotReader:
         depends_on, outcomes = self._dependencies(connection, [row.id for row in rows])
         queues = scheduling.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
-        jobs = tuple(self._waiting_job(row, depends_on.get(row.id, ()), stopped) for row in waiting)
+        jobs = self._waiting_jobs(waiting, depends_on, stopped)
         names = {row.id: row for row in rows}
         due = tuple(row for row in reserved if row.id in names)
         reserved_jobs = {row.id: self._reserved_as_asked(row, names[row.id], depends_on.get(row.id, ())) for row in due}
-        self.resolve(connection, conditions((*jobs, *reserved_jobs.values())))
+        self._resolve_all(connection, conditions((*jobs, *reserved_jobs.values())))
         held = scheduling.holding(connection)
-        holding = [_holding_job(row, now) for row in held]
+        holding = self._holding_jobs(held, now)
         # A reservation held beyond its date blocks nobody: it is refused when it is resumed.
         holding += [
             _reserved_job(row, names[row.id], now)
@@ -133,6 +151,8 @@ class SnapshotReader:
             order=settings.resource_order,
         )
         self._filters, self._errors = {}, {}
+        self._bits = {}
+        self.matchers = Matchers(self._platform)
         self._version = version
 
     def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
@@ -161,9 +181,21 @@ class SnapshotReader:
                 outcomes[row.required] = cast(Literal["ok", "notok"], row.ended)
         return depends_on, outcomes
 
-    def _waiting_job(
-        self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...], stopped: frozenset[str]
-    ) -> WaitingJob:
+    def _waiting_jobs(
+        self,
+        rows: Sequence[scheduling.WaitingRow],
+        depends_on: Mapping[int, tuple[Dependency, ...]],
+        stopped: frozenset[str],
+    ) -> tuple[WaitingJob, ...]:
+        made = {}
+        for row in rows:
+            source = row, depends_on.get(row.id, ()), row.held or row.queue in stopped
+            known = self._jobs.get(row.id)
+            made[row.id] = known if known is not None and known.source == source else _Made(source, self._job(*source))
+        self._jobs = made
+        return tuple(one.job for one in made.values())
+
+    def _job(self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...], held: bool) -> WaitingJob:
         return WaitingJob(
             id=row.id,
             user=row.user,
@@ -176,15 +208,33 @@ class SnapshotReader:
             filter=row.properties,
             depends_on=depends_on,
             reservation=row.reservation,
-            held=row.held or row.queue in stopped,
+            held=held,
         )
 
     def _reserved_as_asked(
         self, row: scheduling.ReservedRow, job: scheduling.WaitingRow, depends_on: tuple[Dependency, ...]
     ) -> WaitingJob:
-        asked = self._waiting_job(job, depends_on, frozenset())
+        asked = self._job(job, depends_on, job.held)
         place = self._requests[job.submission].moldables.index(row.moldable)
         return replace(asked, alternatives=asked.alternatives[place : place + 1])
+
+    def _holding_jobs(self, rows: Sequence[scheduling.HoldingRow], now: int) -> list[HoldingJob]:
+        known, self._bits = self._bits, {}
+        for row in rows:
+            found = known.get(row.id)
+            if found is None or found[0] != row.resources:
+                found = row.resources, self._platform.bits_of(row.resources)
+            self._bits[row.id] = found
+        return [_holding_job(row, self._bits[row.id][1], now) for row in rows]
+
+    def _resolve_all(self, connection: Connection, texts: set[str]) -> None:
+        """Resolve the conditions of the waiting jobs, and forget others, and what they were compiled to, if many."""
+        if len(self._filters) + len(self._errors) > _MOST_CONDITIONS + 2 * len(texts):
+            self._filters = {text: bits for text, bits in self._filters.items() if text in texts}
+            self._errors = {text: error for text, error in self._errors.items() if text in texts}
+        if len(self.matchers) > _MOST_CONDITIONS + 2 * len(self._requests):
+            self.matchers = Matchers(self._platform)
+        self.resolve(connection, texts)
 
     def resolve(self, connection: Connection, texts: Iterable[str]) -> None:
         """Find out which resources each condition admits; what cannot be evaluated is an error of its jobs alone."""
@@ -206,7 +256,7 @@ def _local_date(instant: float) -> str:
     return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _holding_job(row: scheduling.HoldingRow, now: int) -> HoldingJob:
+def _holding_job(row: scheduling.HoldingRow, bits: int, now: int) -> HoldingJob:
     start = int(row.start)
     walltime = max(int(row.walltime), now + OVERRUN - start if start + row.walltime <= now else 0)
     return HoldingJob(
@@ -219,6 +269,7 @@ def _holding_job(row: scheduling.HoldingRow, now: int) -> HoldingJob:
         queue=row.queue,
         name=row.name,
         types=row.types,
+        bits=bits,
     )
 
 

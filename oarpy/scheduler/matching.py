@@ -283,6 +283,9 @@ class Matchers:
         self._requests: dict[tuple[tuple[Group, int], ...], RequestMatcher] = {}
         self._layouts: dict[tuple[tuple[str, ...], int], Layout | None] = {}
 
+    def __len__(self) -> int:
+        return len(self._requests)
+
     def request(self, groups: Sequence[Group], masks: Sequence[int]) -> RequestMatcher:
         """Compile ``groups``, each with the set of resources that it may use (filter and state)."""
         key = tuple(zip(groups, masks, strict=True))

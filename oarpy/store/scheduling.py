@@ -20,16 +20,20 @@ _QUOTAS = """
     SELECT queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours::float8 FROM quotas
 """
 
-# Jobs that wait, in order of submission; the partial index holds live jobs alone.
-_WAITING = """
-    SELECT job_id, submission_id, user_name, project, queue_name, job_name, types, properties,
-           extract(epoch FROM submitted_at)::float8, state = 'Hold',
-           extract(epoch FROM reservation_start)::float8, reservation_state,
-           EXISTS (SELECT FROM kill_requests k WHERE k.job_id = jobs.job_id AND k.state <> 'done')
-    FROM jobs
+# Jobs that wait, in order of submission; the partial index holds live jobs alone. Every UPDATE changes a row's xmin.
+_WAITING_VERSIONS = """
+    SELECT job_id, xmin FROM jobs
     WHERE state NOT IN ('Terminated', 'Error') AND state IN ('Waiting', 'Hold')
     ORDER BY job_id
 """
+_WAITING = """
+    SELECT job_id, xmin, submission_id, user_name, project, queue_name, job_name, types, properties,
+           extract(epoch FROM submitted_at)::float8, state = 'Hold',
+           extract(epoch FROM reservation_start)::float8, reservation_state
+    FROM jobs
+    WHERE job_id = ANY(%s) AND state NOT IN ('Terminated', 'Error') AND state IN ('Waiting', 'Hold')
+"""
+_DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 
 # Jobs that hold resources; one that is not started yet holds from now on.
 _HOLDING = """
@@ -76,9 +80,10 @@ _DEPENDENCIES = """
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """A job in Waiting or Hold. Instants are epoch seconds."""
+    """A job in Waiting or Hold, as its row stood at ``version``. Instants are epoch seconds."""
 
     id: int
+    version: int
     submission: int
     user: str
     project: str
@@ -90,7 +95,6 @@ class WaitingRow:
     held: bool
     reservation: float | None
     reservation_state: str | None
-    dying: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +200,24 @@ def quotas(connection: Connection) -> list[tuple[str, str, str, str, int, int, f
     return [(q, p, t, u, r, j, h) for q, p, t, u, r, j, h in connection.execute(_QUOTAS)]
 
 
-def waiting(connection: Connection) -> list[WaitingRow]:
-    """Return the jobs that wait or are held."""
+def waiting_versions(connection: Connection) -> list[tuple[int, int]]:
+    """Return the jobs that wait or are held, ascending, with what changes whenever their row does."""
+    return [(job, version) for job, version in connection.execute(_WAITING_VERSIONS, binary=True)]
+
+
+def waiting(connection: Connection, jobs: Sequence[int]) -> list[WaitingRow]:
+    """Return those of these jobs that wait or are held."""
     return [
-        WaitingRow(job, submission, user, project, queue, name, tuple(types), *rest)
-        for job, submission, user, project, queue, name, types, *rest in connection.execute(_WAITING, binary=True)
+        WaitingRow(job, version, submission, user, project, queue, name, tuple(types), *rest)
+        for job, version, submission, user, project, queue, name, types, *rest in connection.execute(
+            _WAITING, [list(jobs)], binary=True
+        )
     ]
+
+
+def dying(connection: Connection) -> set[int]:
+    """Return the jobs with a kill request that is not done."""
+    return {job for (job,) in connection.execute(_DYING, binary=True)}
 
 
 def holding(connection: Connection) -> list[HoldingRow]:
