@@ -82,6 +82,7 @@ class SnapshotReader:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._connection: Connection | None = None
         self._version = -1
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
@@ -97,6 +98,7 @@ class SnapshotReader:
 
     def read(self, connection: Connection, now: int) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction."""
+        self._forget_others(connection)
         self._refresh_platform(connection)
         rows = self._rows.read(connection)
         reserved = scheduling.reserved(connection)
@@ -138,6 +140,12 @@ class SnapshotReader:
         requests = {row.id: self._requests[row.submission] for row in rows}
         checkpoints = {row.id: row.checkpoint for row in held if row.checkpoint}
         return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints)
+
+    def _forget_others(self, connection: Connection) -> None:
+        """Versions are those of one server: after a failover the same ones may stand for something else."""
+        if connection is not self._connection:
+            self._connection, self._version = connection, -1
+            self._requests, self._rows, self._jobs = {}, WaitingRows(), {}
 
     def _refresh_platform(self, connection: Connection) -> None:
         version = scheduling.platform_version(connection)
