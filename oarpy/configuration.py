@@ -42,7 +42,7 @@ class Submission:
     unlimited_reservation_users: tuple[str, ...] = ()
     admin_groups: tuple[str, ...] = ("admin",)
     extra_types: tuple[str, ...] = ()
-    types_not_offered: tuple[str, ...] = ("assign", "find", "constraints")
+    types_not_offered: tuple[str, ...] = ("assign", "find", "constraints", "deploy", "cosystem")
     jobs_per_user: int = 1000
 
 

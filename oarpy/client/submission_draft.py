@@ -15,6 +15,7 @@ from oarpy.client.submission_options import Options, as_typed, merge, read_array
 from oarpy.client.submission_site import unix_groups
 from oarpy.client.submission_values import check_text, check_values, read_number, read_reservation
 from oarpy.model.errors import UsageError
+from oarpy.model.job_types import runs_nothing
 from oarpy.model.request import ResourceRequest, parse_request
 
 _LONGEST_CHECKPOINT = 10 * 366 * 86400
@@ -76,7 +77,7 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
 
 def _command(options: Options) -> str:
     command = options.command
-    if not command.strip() and "noop" not in options.types:
+    if not command.strip() and not runs_nothing(options.types):
         raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
     return command
 

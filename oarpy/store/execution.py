@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
 
 
@@ -108,14 +109,14 @@ _LIVE = """
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
       AND (%(all)s OR j.state IN ('Launching', 'Finishing')
            OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
-           OR ('noop' = ANY(j.types) AND j.started_at + j.walltime <= now()))
+           OR (j.types && %(noop)s::text[] AND j.started_at + j.walltime <= now()))
     GROUP BY j.job_id
 """
 
-# When the first running job of a type is over.
+# When the first running job of one of these types is over.
 _NEXT_END = """
     SELECT extract(epoch FROM min(started_at + walltime))::float8 FROM jobs
-    WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND %s = ANY(types)
+    WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND types && %s::text[]
 """
 
 _STARTED = """
@@ -269,14 +270,14 @@ def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> l
     return [
         LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), reason, ends_at)
         for job, attempt, state, types, nodes, reason, ends_at in connection.execute(
-            _LIVE, {"all": everything, "jobs": jobs}, binary=True
+            _LIVE, {"all": everything, "jobs": jobs, "noop": list(NOOP)}, binary=True
         )
     ]
 
 
-def next_end(connection: Connection, job_type: str) -> float | None:
-    """Return when (epoch seconds) the walltime of a running job of this type is over first, None when none runs."""
-    row = connection.execute(_NEXT_END, [job_type]).fetchone()
+def next_end(connection: Connection, types: Sequence[str]) -> float | None:
+    """Return when (epoch seconds) the walltime of a running job of these types is over first, None when none runs."""
+    row = connection.execute(_NEXT_END, [list(types)]).fetchone()
     return None if row is None or row[0] is None else float(row[0])
 
 

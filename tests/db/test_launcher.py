@@ -289,8 +289,9 @@ def test_signals_go_to_the_first_node_and_are_noted(cluster: SmallCluster) -> No
 # Jobs that run nothing
 
 
-def test_a_noop_job_holds_its_resources_until_its_walltime(cluster: SmallCluster) -> None:
-    job = cluster.submit("/nodes=1,walltime=0:10:0", types=("noop",))
+@pytest.mark.parametrize("kind", ["noop", "noop=standby"])
+def test_a_noop_job_holds_its_resources_until_its_walltime(cluster: SmallCluster, kind: str) -> None:
+    job = cluster.submit("/nodes=1,walltime=0:10:0", types=(kind,))
     cluster.settle()
     assert cluster.state(job) == "Running"
     assert cluster.sent(Start) == []

@@ -285,9 +285,17 @@ def test_dependency_on_the_job_of_another(connection: Connection, oarsub: Submit
     assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(job, other, "notok")]
 
 
-def test_noop_needs_no_command(connection: Connection, oarsub: Submitter) -> None:
-    oarsub.job_id("-t", "noop")
-    assert connection.execute("SELECT command, types FROM jobs").fetchall() == [("", ["noop"])]
+@pytest.mark.parametrize("kind", ["noop", "noop=standby"])
+def test_noop_needs_no_command(connection: Connection, oarsub: Submitter, kind: str) -> None:
+    oarsub.job_id("-t", kind)
+    assert connection.execute("SELECT command, types FROM jobs").fetchall() == [("", [kind])]
+
+
+@pytest.mark.parametrize("kind", ["deploy", "cosystem=standby"])
+def test_types_that_run_on_a_host_of_their_own_are_not_offered(oarsub: Submitter, kind: str) -> None:
+    result = oarsub("-l", "/nodes=1", "-t", kind, "true")
+    assert result.status == 3
+    assert f"job type {kind.partition('=')[0]} is not offered" in result.err
 
 
 def test_environment_that_is_not_text_is_left_out(

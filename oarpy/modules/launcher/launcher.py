@@ -13,6 +13,7 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.model.job_types import NOOP, runs_nothing
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import arrivals as sorting
 from oarpy.modules.launcher.arrivals import Arrivals
@@ -31,7 +32,6 @@ log = structlog.get_logger()
 
 _NODE_SYNC_PERIOD = 1.0
 _KILL_REPEAT = 10.0
-NOOP = "noop"
 
 
 class Launcher:
@@ -158,7 +158,7 @@ class Launcher:
             for row in current.values():
                 key = JobKey(row.id, row.attempt)
                 runs_there = row.state in ("Running", "Suspended", "Resuming") and row.nodes[:1] == (node,)
-                if runs_there and key not in known and NOOP not in row.types:
+                if runs_there and key not in known and not runs_nothing(row.types):
                     ends.setdefault(row.id, lost(row.id, now))
         return list(ends.values())
 
@@ -199,7 +199,7 @@ class Launcher:
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
         """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
         over = [row.id for row in attention if row.state == "Finishing" and self._cleaning.is_clean(row, channels)]
-        idle = [row for row in attention if NOOP in row.types and self._noop_is_over(row, now)]
+        idle = [row for row in attention if runs_nothing(row.types) and self._noop_is_over(row, now)]
         if over or idle:
             with connection.transaction():
                 over += execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
@@ -220,10 +220,10 @@ class Launcher:
         ready = [
             (job, channels.incarnation(hosts[0]))
             for job, hosts, types, _ in waiting
-            if hosts and NOOP not in types and all(map(channels.is_connected, hosts))
+            if hosts and not runs_nothing(types) and all(map(channels.is_connected, hosts))
         ]
-        idle = [job for job, hosts, types, _ in waiting if NOOP in types]
-        nowhere = [job for job, hosts, types, _ in waiting if not hosts and NOOP not in types]
+        idle = [job for job, hosts, types, _ in waiting if runs_nothing(types)]
+        nowhere = [job for job, hosts, types, _ in waiting if not hosts and not runs_nothing(types)]
         heads = {job: hosts[0] for job, hosts, _, _ in waiting if hosts}
         claimed: list[int] = []
         if ready or idle or nowhere:
@@ -236,7 +236,7 @@ class Launcher:
             row.id
             for row in attention
             if row.state == "Launching"
-            and NOOP not in row.types
+            and not runs_nothing(row.types)
             and row.kill_reason is None
             and JobKey(row.id, row.attempt) not in self._sent
             and row.nodes
@@ -264,7 +264,7 @@ class Launcher:
         moment = time.monotonic()
         for row in attention:
             key = JobKey(row.id, row.attempt)
-            if row.kill_reason is None or row.state == "Finishing" or not row.nodes or NOOP in row.types:
+            if row.kill_reason is None or row.state == "Finishing" or not row.nodes or runs_nothing(row.types):
                 continue
             _, last = self._killed.get(key, ("", float("-inf")))
             if moment - last >= _KILL_REPEAT and channels.send(row.nodes[0], Kill((key,), None)):

@@ -1,0 +1,20 @@
+"""Types of jobs that change what is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+NOOP = ("noop", "noop=standby")
+"""Spellings of the type of a job that holds its resources and runs nothing.
+
+``standby`` lets OAR place a job on nodes that sleep; no node is put to sleep here, so both mean the same.
+"""
+
+
+def runs_nothing(types: Iterable[str]) -> bool:
+    """Tell whether a job of these types launches nothing.
+
+    >>> runs_nothing(["besteffort", "noop=standby"]), runs_nothing(["noop_like"])
+    (True, False)
+    """
+    return not set(NOOP).isdisjoint(types)
