@@ -10,7 +10,7 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
-from oarpy.model.errors import NotFound
+from oarpy.model.errors import NotFound, UsageError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="An OAR-style batch scheduler around PostgreSQL.")
 database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
@@ -28,6 +28,19 @@ def version(as_json: Json = False) -> None:
 
     number = installed("oarpy-scheduler")
     write(json_text({"version": number}) if as_json else f"oarpy {number}\n")
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash.")],
+    as_json: Json = False,
+) -> None:
+    """Print the script that completes options and job ids on the command line: eval "$(oarpy completion bash)"."""
+    from oarpy.commands.completion import bash_script
+
+    if shell != "bash":
+        raise UsageError(f"no completion for the shell '{shell[:80]}'", hint="bash")
+    write(json_text({"script": bash_script()}) if as_json else bash_script())
 
 
 @database.command("upgrade")
