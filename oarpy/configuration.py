@@ -124,6 +124,27 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True)
+class Energy:
+    """Sending idle nodes to sleep and waking them when they are needed. Durations in seconds."""
+
+    enabled: bool = False
+    wake_command: str = ""
+    sleep_command: str = ""
+    idle_time: float = 600.0
+    sleep_time: float = 1800.0
+    wakeup_time: float = 300.0
+    wakeup_timeout: float = 900.0
+    keep_alive: tuple[str, ...] = ()
+    nodes_per_command: int = 25
+    command_timeout: float = 30.0
+
+    @property
+    def active(self) -> bool:
+        """Whether nodes can be sent to sleep and woken."""
+        return self.enabled and bool(self.wake_command) and bool(self.sleep_command)
+
+
+@dataclass(frozen=True, slots=True)
 class Modules:
     """The slow period on which every module runs even if no notification arrives, in seconds."""
 
@@ -134,6 +155,7 @@ class Modules:
     accounting: float = 300.0
     accounting_window: int = 86400
     notifier: float = 60.0
+    energy: float = 10.0
     restart_delay: float = 0.2
     restart_delay_limit: float = 30.0
 
@@ -170,6 +192,7 @@ class Configuration:
     nodes: Nodes = field(default_factory=Nodes)
     jobs: Jobs = field(default_factory=Jobs)
     mail: Mail = field(default_factory=Mail)
+    energy: Energy = field(default_factory=Energy)
     modules: Modules = field(default_factory=Modules)
     gateway: Gateway = field(default_factory=Gateway)
     log: Log = field(default_factory=Log)

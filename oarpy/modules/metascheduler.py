@@ -13,7 +13,9 @@ from oarpy.configuration import Configuration
 from oarpy.modules.module import Outcome
 from oarpy.modules.policies import Policies
 from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
+from oarpy.modules.sleeping import keep_rules, once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
+from oarpy.scheduler.energy import Keep
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import decisions
@@ -40,6 +42,8 @@ class Metascheduler:
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
+        self._energy = configuration.energy
+        self._keep = keep_rules(configuration.energy)
         self._reader = SnapshotReader(configuration)
         self._policies = Policies()
         self._written: Predictions = {}
@@ -66,9 +70,12 @@ class Metascheduler:
         with connection.transaction():
             reading, moves = whole_again(self._reader.read(connection, now), now)
             decisions.move(connection, moves, self._settings.security_time)
-            result = plan(reading.snapshot, self._policies, self._reader.matchers)
+            foreseen = plan(reading.snapshot, self._policies, self._reader.matchers)
+            result = once_awake(foreseen, reading, self._energy.wakeup_time)
             due = due_reservations(reading, now, self._settings)
             started, written = self._write(connection, reading, result, due)
+            if self._energy.active:
+                self._save_energy(connection, reading, result, due)
             _report_policies(connection, reading, result)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
@@ -77,6 +84,18 @@ class Metascheduler:
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
         return Outcome(word, wake_at=_next_instant(result, due, now))
+
+    def _save_energy(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> None:
+        self._reader.resolve(connection, {text for text, _ in self._keep if text})
+        filters, platform = reading.snapshot.filters, reading.snapshot.platform
+        keep = []
+        for text, number in self._keep:
+            if text in reading.snapshot.filter_errors:
+                log.error("energy.keep_alive", condition=text, reason=reading.snapshot.filter_errors[text])
+            keep.append(Keep(filters.get(text, platform.default_type), number))
+        orders = order_power(connection, reading, result, self._energy, keep)
+        if orders.next_wake is not None:
+            due.wake_at.append(orders.next_wake)
 
     def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[int, Predictions]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]

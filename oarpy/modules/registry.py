@@ -56,6 +56,12 @@ def _notifier(configuration: Configuration) -> Module:
     return Notifier(configuration)
 
 
+def _energy(configuration: Configuration) -> Module:
+    from oarpy.modules.energy import Energy
+
+    return Energy(configuration)
+
+
 MODULES: dict[str, Callable[[Configuration], Module]] = {
     "automaton": _automaton,
     "metascheduler": _metascheduler,
@@ -67,6 +73,9 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
 }
 """Each module imports only what it needs, so that each process stays small."""
 
+OPTIONAL: dict[str, Callable[[Configuration], Module]] = {"energy": _energy}
+"""Modules that run only where the section of the configuration with their name enables them."""
+
 PROGRAMS = {"gateway": "oarpy.gateway"}
 """What runs beside the modules with a loop of its own, by the name that Python finds it under."""
 
@@ -75,12 +84,13 @@ def run(name: str, configuration: Configuration, *, once: bool) -> int:
     """Run a module: once, printing what it did, or until SIGTERM. Raises :class:`NotFound` for an unknown name."""
     if name in PROGRAMS and not once:
         os.execv(sys.executable, [sys.executable, "-m", PROGRAMS[name]])
-    if name not in MODULES:
-        raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join([*MODULES, *PROGRAMS]))
+    known = MODULES | OPTIONAL
+    if name not in known:
+        raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join([*known, *PROGRAMS]))
     if not once:
         die_with_supervisor()
     configure_logging(configuration.log)
-    module = MODULES[name](configuration)
+    module = known[name](configuration)
     loop = Loop(module, database_dsn(configuration), configuration.database.connect_timeout)
     if once:
         loop.once()

@@ -140,7 +140,7 @@ def _usable(row: ReservedRow, reading: Reading) -> list[int]:
     running = [job for job in reading.snapshot.holding if job.id not in reserved]
     roles = roles_of(reading.reserved_jobs[row.id])
     around = _containers_around(roles, running)
-    bits = platform.bits_of(row.resources) & platform.alive
+    bits = platform.bits_of(row.resources) & platform.alive & ~reading.asleep
     if roles.inside is not None:
         bits &= platform.bits_of(number for job in around if roles.inside in _opens(job) for number in job.resources)
     surrounding = {job.id for job in around}

@@ -43,6 +43,10 @@ _MOST_CONDITIONS = 1000
 """Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
 
 
+_ASLEEP = "(asleep)"
+"""Orders resources by whether they sleep; no property can have this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The alternatives of a submission and their ids in the database, in order."""
@@ -67,6 +71,8 @@ class Reading:
     """The same as they were asked for, with the alternative that was accepted alone."""
     checkpoints: dict[int, float]
     """For holding jobs that write one: the seconds that their checkpoint takes."""
+    asleep: int = 0
+    """Resources that count as Alive in the snapshot because their nodes can be woken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,8 @@ class SnapshotReader:
         self._configuration = configuration
         self._connection: Connection | None = None
         self._version = -1
+        self._asleep = 0
+        self._asleep_until = float("inf")
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
         self._filters: dict[str, int] = {}
@@ -99,7 +107,7 @@ class SnapshotReader:
     def read(self, connection: Connection, now: int) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction."""
         self._forget_others(connection)
-        self._refresh_platform(connection)
+        self._refresh_platform(connection, now)
         rows = self._rows.read(connection)
         reserved = scheduling.reserved(connection)
         accepted = {row.id: row for row in reserved}
@@ -139,7 +147,7 @@ class SnapshotReader:
         )
         requests = {row.id: self._requests[row.submission] for row in rows}
         checkpoints = {row.id: row.checkpoint for row in held if row.checkpoint}
-        return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints)
+        return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints, self._asleep)
 
     def _forget_others(self, connection: Connection) -> None:
         """Versions are those of one server: after a failover the same ones may stand for something else."""
@@ -147,21 +155,37 @@ class SnapshotReader:
             self._connection, self._version = connection, -1
             self._requests, self._rows, self._jobs = {}, WaitingRows(), {}
 
-    def _refresh_platform(self, connection: Connection) -> None:
+    def _refresh_platform(self, connection: Connection, now: int) -> None:
         version = scheduling.platform_version(connection)
-        if version == self._version:
+        if version == self._version and now < self._asleep_until:
             return
-        settings = self._configuration.scheduler
         self._kinds = scheduling.property_kinds(connection)
+        rows, order = self._resources(connection, now)
         self._platform = Platform.build(
-            (Resource(*row) for row in scheduling.platform(connection)),
-            hierarchy=[name for name in self._kinds if name != "resource_id"],
-            order=settings.resource_order,
+            rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
         )
+        self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
         self._filters, self._errors = {}, {}
         self._bits = {}
         self.matchers = Matchers(self._platform)
         self._version = version
+
+    def _resources(self, connection: Connection, now: int) -> tuple[list[Resource], tuple[str, ...]]:
+        """Return the resources and their order; those that can be woken count as Alive and come after all others."""
+        order = self._configuration.scheduler.resource_order
+        found = [Resource(*row) for row in scheduling.platform(connection)]
+        self._asleep_until = float("inf")
+        if not self._configuration.energy.active:
+            return found, order
+        marked = []
+        for row in found:
+            until = row.properties["available_upto"]
+            asleep = row.state == "Absent" and isinstance(until, datetime) and until.timestamp() > now
+            if asleep and isinstance(until, datetime):
+                self._asleep_until = min(self._asleep_until, until.timestamp())
+            state = "Alive" if asleep else row.state
+            marked.append(replace(row, state=state, properties={**row.properties, _ASLEEP: asleep}))
+        return marked, (_ASLEEP, *order)
 
     def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
         for gone in self._requests.keys() - submissions:

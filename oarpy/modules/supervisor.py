@@ -45,6 +45,8 @@ class Supervisor:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._children = [_Child(name, ("oarpy.modules", name)) for name in MODULES]
+        if configuration.energy.enabled:
+            self._children.append(_Child("energy", ("oarpy.modules", "energy")))
         if configuration.gateway.socket:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
         self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()

@@ -19,11 +19,15 @@ class NodeRow:
     channel: str
 
 
-# Only nodes that have resources which are not Dead, or jobs all the same, are worth a channel.
+# Only nodes that have resources which are not Dead, or jobs all the same, are worth a channel; those that were sent to
+# sleep have none.
 _NODES = """
     SELECT network_address, transport, host, port, channel FROM nodes n
     WHERE EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
         OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id AND upper_inf(a.during))))
+      AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address AND p.asked = 'sleep')
+        AND NOT EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
+            AND (r.state IN ('Alive', 'Suspected') OR (r.state = 'Absent' AND r.available_upto IS NULL))))
     ORDER BY network_address
 """
 

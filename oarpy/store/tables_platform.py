@@ -110,6 +110,16 @@ nodes = Table(
     CheckConstraint("transport IN ('local', 'ssh')", name="nodes_transport_check"),
 )
 
+node_power = Table(
+    "node_power",
+    METADATA,
+    Column("network_address", Text, ForeignKey("nodes.network_address", ondelete="CASCADE"), primary_key=True),
+    Column("asked", Text, nullable=False),
+    Column("asked_at", TIMESTAMP(timezone=True), nullable=False, server_default=text("now()")),
+    Column("sent_at", TIMESTAMP(timezone=True)),
+    CheckConstraint("asked IN ('sleep', 'wake')", name="node_power_asked_check"),
+)
+
 resource_states = Table(
     "resource_states",
     METADATA,
