@@ -44,7 +44,7 @@ class Metascheduler:
         self._settings = configuration.scheduler
         self._energy = configuration.energy
         self._keep = keep_rules(configuration.energy)
-        self._reader = SnapshotReader(configuration)
+        self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
         self._policies = Policies()
         self._written: Predictions = {}
         self._connection: Connection | None = None
@@ -86,7 +86,6 @@ class Metascheduler:
         return Outcome(word, wake_at=_next_instant(result, due, now))
 
     def _save_energy(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> None:
-        self._reader.resolve(connection, {text for text, _ in self._keep if text})
         filters, platform = reading.snapshot.filters, reading.snapshot.platform
         keep = []
         for text, number in self._keep:

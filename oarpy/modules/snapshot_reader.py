@@ -86,8 +86,10 @@ class _Made:
 class SnapshotReader:
     """Feeds scheduling passes; one instance lives as long as its process."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, also: frozenset[str] = frozenset()) -> None:
+        """``also`` are conditions to evaluate that no job needs."""
         self._configuration = configuration
+        self._also = also
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0

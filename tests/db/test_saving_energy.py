@@ -29,6 +29,7 @@ def cluster(connection: Connection, spool: Path) -> SmallCluster:
             "sleep_command": f"sed 's/^/sleep /' >> {spool}",
             "wake_command": f"sed 's/^/wake /' >> {spool}",
             "idle_time": 60.0,
+            "keep_alive": ("network_address = 'n9': 3",),
         }
     )
     made = SmallCluster(connection, settings)
@@ -154,3 +155,13 @@ def test_commands_that_fail_say_why(tmp_path: Path) -> None:
     assert run_for("cat >&2; exit 3", ["n1", "n2"], 30) == "'cat >&2; exit 3' ended with 3: n1\nn2"
     assert run_for("sleep 1000", ["n1"], 0.1) == "'sleep 1000' took more than 0.1 s"
     assert run_for("exit 0", ["n1"], 30) == ""
+
+
+def test_nodes_that_meet_a_condition_are_kept_awake(connection: Connection, spool: Path) -> None:
+    keep = {"keep_alive": ("network_address = 'n1': 1",), "sleep_command": f"cat >> {spool}", "wake_command": "cat"}
+    cluster = SmallCluster(connection, with_settings(energy={"enabled": True, **keep, "idle_time": 60.0}))
+    cluster.add_nodes("n1", "n2", "n3")
+    cluster.sql("UPDATE resources SET available_upto = now() + interval '1 year'")
+    cluster.settle()
+    asleep(cluster)
+    assert states(cluster) == {"n1": "Alive", "n2": "Absent", "n3": "Absent"}
