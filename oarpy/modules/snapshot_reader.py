@@ -122,7 +122,7 @@ class SnapshotReader:
         names = {row.id: row for row in rows}
         due = tuple(row for row in reserved if row.id in names)
         reserved_jobs = {row.id: self._reserved_as_asked(row, names[row.id], depends_on.get(row.id, ())) for row in due}
-        self._resolve_all(connection, conditions((*jobs, *reserved_jobs.values())))
+        self._resolve_all(connection, conditions((*jobs, *reserved_jobs.values())) | self._also)
         held = scheduling.holding(connection)
         holding = self._holding_jobs(held, now)
         # A reservation held beyond its date blocks nobody: it is refused when it is resumed.

@@ -29,7 +29,6 @@ def cluster(connection: Connection, spool: Path) -> SmallCluster:
             "sleep_command": f"sed 's/^/sleep /' >> {spool}",
             "wake_command": f"sed 's/^/wake /' >> {spool}",
             "idle_time": 60.0,
-            "keep_alive": ("network_address = 'n9': 3",),
         }
     )
     made = SmallCluster(connection, settings)
