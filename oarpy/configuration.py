@@ -97,6 +97,7 @@ class Nodes:
     connect_timeout: float = 10.0
     ping_interval: float = 5.0
     lost_timeout: float = 60.0
+    isolation: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,13 @@ def step_spec(
 ) -> StepSpec:
     """Return what a step of ``job`` on ``node`` is; ``command`` is for the user's shell; empty: an interactive one."""
     return StepSpec(
-        job=specification(job.row, job.environment, job.settings.jobs),
+        job=specification(
+            job.row,
+            job.environment,
+            job.settings.jobs,
+            node.name,
+            confined=addresses.confines(node, job.settings.nodes),
+        ),
         command=command,
         directory=job.row.directory if directory is None else directory,
         variables=dict(variables or {}),

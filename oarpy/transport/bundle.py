@@ -64,7 +64,13 @@ def agent_sources() -> dict[str, str]:
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
     """The program for the far end's Python; ``entry`` is the agent's module that it runs: ``service`` or ``step``."""
-    settings = {"state": node.state_directory, "instance": config.instance, "keep_days": config.keep_days}
+    settings = {
+        "state": node.state_directory,
+        "instance": config.instance,
+        "keep_days": config.keep_days,
+        "isolation": config.isolation,
+        "cgroup_root": config.cgroup_root,
+    }
     return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_INSTALLER.format(entry=entry)}".encode()
 
 

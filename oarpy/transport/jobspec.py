@@ -31,6 +31,7 @@ class JobSpec:
     relative to ``directory`` and opened in append mode as the user, empty means discarded. ``walltime`` 0 is
     none. ``kill_grace`` is the time between TERM and KILL. ``start_deadline`` is in seconds since the epoch, by the
     node's clock; 0 is none. ``variables`` are set last and win over the submission's ``environment``.
+    ``processors`` are those of the node that the job is confined to; none: it is not confined.
     """
 
     job: int
@@ -55,6 +56,7 @@ class JobSpec:
     kill_grace: float = 20.0
     start_deadline: float = 0.0
     allow_root: bool = False
+    processors: tuple[int, ...] = ()
 
     @property
     def key(self) -> JobKey:
@@ -71,7 +73,7 @@ class JobSpec:
         content = dict(value)
         checkpoint = content["checkpoint"]
         content["checkpoint"] = None if checkpoint is None else Checkpoint(*cast("list[int]", checkpoint))
-        for name in ("nodes", "resources"):
+        for name in ("nodes", "resources", "processors"):
             content[name] = tuple(cast("list[str]", content[name]))
         return cls(**content)  # type: ignore[arg-type]
 

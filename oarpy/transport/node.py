@@ -31,7 +31,8 @@ class ChannelConfig:
 
     ``instance`` names this installation: it is part of the mark that all processes of a job carry. A channel that
     brings nothing for ``silence_timeout`` is lost; pings every ``ping_period`` make a living one speak. Tombstones are
-    kept for ``keep_days`` days.
+    kept for ``keep_days`` days. ``isolation`` is what keeps jobs apart (``auto``, ``cgroup``, ``affinity``, ``none``),
+    ``cgroup_root`` where control groups are mounted on the nodes.
     """
 
     instance: str = "oarpy"
@@ -39,6 +40,8 @@ class ChannelConfig:
     ping_period: float = 15.0
     silence_timeout: float = 45.0
     keep_days: int = 3
+    isolation: str = "auto"
+    cgroup_root: str = "/sys/fs/cgroup"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 from oarpy import configuration
+from oarpy.model.errors import UsageError
 from oarpy.store.nodes import NodeRow
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
+
+_ISOLATION = ("auto", "cgroup", "affinity", "none")
 
 
 def node_address(row: NodeRow, settings: configuration.Nodes) -> NodeAddress:
@@ -26,13 +29,21 @@ def node_address(row: NodeRow, settings: configuration.Nodes) -> NodeAddress:
 
 
 def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfig:
-    """Return how channels behave; ``instance`` is the installation's name."""
+    """Return how channels behave; ``instance`` is the installation's name. Raises :class:`UsageError`."""
+    if settings.isolation not in _ISOLATION:
+        raise UsageError(f"nodes.isolation is '{settings.isolation}'", hint="one of " + ", ".join(_ISOLATION))
     return ChannelConfig(
         instance=instance,
         connect_timeout=settings.connect_timeout,
         ping_period=settings.ping_interval,
         silence_timeout=settings.ping_interval * 3,
+        isolation=settings.isolation,
     )
+
+
+def confines(node: NodeAddress, settings: configuration.Nodes) -> bool:
+    """Tell whether jobs keep to their processors there: not on local nodes, which share a machine, unless asked."""
+    return node.mode is not NodeMode.LOCAL or settings.isolation in ("cgroup", "affinity")
 
 
 def ssh_config(settings: configuration.Nodes) -> SshConfig:

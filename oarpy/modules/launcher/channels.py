@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oarpy import configuration
-from oarpy.modules.launcher.addresses import channel_config, node_address, ssh_config
+from oarpy.modules.launcher.addresses import channel_config, confines, node_address, ssh_config
 from oarpy.store.nodes import NodeRow
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
@@ -100,6 +100,10 @@ class Channels:
     def any_pending(self) -> bool:
         """Whether some node has neither been reached nor not reached yet."""
         return not all(node.answered for node in self._nodes.values())
+
+    def confines(self, name: str) -> bool:
+        """Whether jobs keep to their processors on a node."""
+        return confines(self._nodes[name].address, self._settings)
 
     def incarnation(self, name: str) -> str:
         """What the node called its present memory when the channel opened."""

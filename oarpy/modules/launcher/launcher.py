@@ -254,7 +254,10 @@ class Launcher:
         for row in rows:
             batches.setdefault((heads[row.id], row.incarnation), []).append(row)
         for (node, incarnation), batch in batches.items():
-            specs = tuple(specification(row, environments[row.submission], self._jobs) for row in batch)
+            specs = tuple(
+                specification(row, environments[row.submission], self._jobs, node, confined=channels.confines(node))
+                for row in batch
+            )
             if channels.send(node, Start(specs, incarnation)):
                 self._sent |= {spec.key: node for spec in specs}
 

@@ -11,8 +11,11 @@ from oarpy.transport.jobspec import Checkpoint, JobSpec
 DEFAULT_TYPE = "default"
 
 
-def specification(row: LaunchRow, environment: Mapping[str, str], settings: Jobs) -> JobSpec:
-    """Return the specification of a job that is to be started on the first of its nodes."""
+def specification(
+    row: LaunchRow, environment: Mapping[str, str], settings: Jobs, node: str, *, confined: bool
+) -> JobSpec:
+    """Return the specification of a job for one of its nodes; ``confined``: it keeps to its processors there."""
+    mine = [resource for resource in row.resources if resource["network_address"] == node]
     checkpoint = Checkpoint(int(row.checkpoint), row.checkpoint_signal) if row.checkpoint else None
     return JobSpec(
         job=row.id,
@@ -34,7 +37,22 @@ def specification(row: LaunchRow, environment: Mapping[str, str], settings: Jobs
         checkpoint=checkpoint,
         kill_grace=settings.kill_grace,
         allow_root=row.user == "root",
+        variables=_devices(mine),
+        processors=_numbers(mine, "cpuset") if confined else (),
     )
+
+
+GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+
+
+def _devices(resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
+    """Show a job the graphics processors of its resources, where they have any (property ``gpudevice``)."""
+    numbers = _numbers(resources, "gpudevice")
+    return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers else {}
+
+
+def _numbers(resources: Iterable[Mapping[str, object]], name: str) -> tuple[int, ...]:
+    return tuple(sorted({value for one in resources if isinstance(value := one.get(name), int)}))
 
 
 def _hosts(resources: Iterable[Mapping[str, object]]) -> list[str]:

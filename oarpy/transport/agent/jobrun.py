@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from oarpy.transport.agent.account import Account
+    from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.record import Record
     from oarpy.transport.agent.statedir import StateDir
 
@@ -34,9 +35,17 @@ class JobRun:
     """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one."""
 
     def __init__(
-        self, state: StateDir, record: Record, spec: dict[str, Any], account: Account, mark: str, tell: Tell
+        self,
+        state: StateDir,
+        isolation: Isolation,
+        record: Record,
+        spec: dict[str, Any],
+        account: Account,
+        mark: str,
+        tell: Tell,
     ) -> None:
         self._state = state
+        self._isolation = isolation
         self._record = record
         self._spec = spec
         self._account = account
@@ -74,6 +83,7 @@ class JobRun:
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
         finally:
             left = processes.kill_descendants(CLEANING_PATIENCE, self._statuses) + self._end_steps()
+            left = max(left, self._isolation.end(self._record.key, CLEANING_PATIENCE))
             self._finish(left)
         return left
 
@@ -101,9 +111,12 @@ class JobRun:
         shell = spec["shell"] or account.shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
+        entered = self._isolation.enter(self._record.key, spec["processors"])
         try:
             return run_as(account, lambda: self._execute(shell, arguments, environment))
         finally:
+            if entered:
+                self._isolation.leave()
             os.chdir("/")
 
     def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.outbox import Outbox
     from oarpy.transport.agent.pool import Pool
     from oarpy.transport.agent.record import History, Record
@@ -38,7 +39,16 @@ class _Watched:
 class Jobs:
     """Decides for each (job, attempt), by its record and under its lock, what is to be done with it."""
 
-    def __init__(self, state: StateDir, instance: str, tombstones: Tombstones, pool: Pool, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        state: StateDir,
+        instance: str,
+        tombstones: Tombstones,
+        pool: Pool,
+        isolation: Isolation,
+        outbox: Outbox,
+    ) -> None:
+        self._isolation = isolation
         self._state = state
         self._instance = instance
         self._tombstones = tombstones
@@ -51,6 +61,10 @@ class Jobs:
         """The mark that all processes of a job carry."""
         job, attempt = record.parse_key(key) or (0, 0)
         return processes.mark_of(self._instance, job, attempt)
+
+    def end_group(self, key: str) -> int:
+        """Kill what is in the control group of a job and remove it; return how many processes resist."""
+        return self._isolation.end(key, _CLEANING_PATIENCE)
 
     def clean(self, marks: list[str]) -> dict[str, tuple[int, int]]:
         """Kill all processes with these marks; for each how many were killed and how many resist."""
@@ -196,7 +210,7 @@ class Jobs:
         if history.ended is not None or history.started is None:
             return history
         mark = str(history.started.get("mark") or self.mark(found.key))
-        left = self.clean([mark])[mark][1]
+        left = self.clean([mark])[mark][1] + self.end_group(found.key)
         return write_lost(found, history, left, "its supervisor was killed")
 
 

@@ -154,6 +154,7 @@ class Orders:
         self._tombstones.add(list(keys.values()))
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
             remove_files(self._state, keys[mark])
+            left = max(left, self._jobs.end_group(keys[mark]))
             self._outbox.say("cleaned", keys[mark], killed=killed, left=left)
 
     def _on_forget(self, message: Message) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from select import epoll
     from typing import Any
 
+    from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.record import Record
     from oarpy.transport.agent.statedir import StateDir
 
@@ -22,7 +23,8 @@ _ORPHAN_PATIENCE = 5.0
 class Pool:
     """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
 
-    def __init__(self, state: StateDir, poll: epoll, readable: int) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int) -> None:
+        self._isolation = isolation
         self._state = state
         self._poll = poll
         self._readable = readable
@@ -41,7 +43,7 @@ class Pool:
                 supervisor.key = None  # its end is noticed by the poll
 
     def _start(self) -> Supervisor:
-        supervisor = start_supervisor(self._state)
+        supervisor = start_supervisor(self._state, self._isolation)
         fd = supervisor.connection.fileno()
         self._by_fd[fd] = supervisor
         self._pids.add(supervisor.pid)

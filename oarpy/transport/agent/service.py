@@ -12,6 +12,7 @@ import traceback
 
 from oarpy.transport.agent import record, wire
 from oarpy.transport.agent.bell import Bell
+from oarpy.transport.agent.isolation import Isolation
 from oarpy.transport.agent.jobs import Jobs, write_lost
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
@@ -49,9 +50,10 @@ class Agent:
         self._next_prune = 0.0
         self._poll = select.epoll()
         self._bell = Bell(self._state.bell)
-        pool = Pool(self._state, self._poll, select.EPOLLIN)
+        self._isolation = Isolation(settings["isolation"], settings["cgroup_root"], settings["state"])
+        pool = Pool(self._state, self._isolation, self._poll, select.EPOLLIN)
         self._pool = pool
-        self._jobs = Jobs(self._state, settings["instance"], self._tombstones, pool, self._outbox)
+        self._jobs = Jobs(self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox)
         orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
         self._handlers: dict[str, Callable[[Message], None]] = {
             **orders.handlers(),

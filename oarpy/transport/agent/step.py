@@ -21,6 +21,7 @@ from oarpy.transport.agent import processes, record
 from oarpy.transport.agent.account import Accounts, Refusal, check_may_run, run_as
 from oarpy.transport.agent.bell import Bell
 from oarpy.transport.agent.environment import job_environment, write_files
+from oarpy.transport.agent.isolation import Isolation
 from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn
 from oarpy.transport.agent.statedir import StateDir, StateError
 from oarpy.transport.agent.supervisor import become_subreaper
@@ -187,9 +188,13 @@ class StepRun:
             enter_directory(spec["directory"])
             return spawn(shell, arguments, environment, self._streams.actions())
 
+        isolation = Isolation(self._settings["isolation"], self._settings["cgroup_root"], self._settings["state"])
+        entered = isolation.enter(key, job["processors"])
         try:
             self._main = run_as(account, execute)
         finally:
+            if entered:
+                isolation.leave()
             os.chdir("/")
             self._streams.release()
 

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.statedir import StateDir
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -67,7 +68,7 @@ class Supervisor:
         return word, key, values
 
 
-def start_supervisor(state: StateDir) -> Supervisor:
+def start_supervisor(state: StateDir, isolation: Isolation) -> Supervisor:
     """Fork a supervisor that waits for jobs of this agent."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
@@ -75,7 +76,7 @@ def start_supervisor(state: StateDir) -> Supervisor:
         status = 1
         try:
             _detach(theirs.fileno())
-            _Service(state, theirs).serve()
+            _Service(state, isolation, theirs).serve()
             status = 0
         finally:
             os._exit(status)
@@ -102,7 +103,8 @@ def _detach(keep: int) -> None:
 
 
 class _Service:
-    def __init__(self, state: StateDir, connection: socket.socket) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket) -> None:
+        self._isolation = isolation
         self._state = state
         self._connection = connection
         self._accounts = Accounts()
@@ -144,7 +146,7 @@ class _Service:
         try:
             account = self._accounts.get(spec["user"])
             check_may_run(account, spec["allow_root"])
-            return JobRun(self._state, record, spec, account, mark, tell).run()
+            return JobRun(self._state, self._isolation, record, spec, account, mark, tell).run()
         except Refusal as refusal:
             self._withdraw(record)
             tell("refused", {"reason": refusal.reason, "detail": refusal.detail})

@@ -122,6 +122,10 @@ def _checkpoint(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and _seconds(value[0]) and integer(value[1], 1, 64)
 
 
+def _numbers(value: object) -> bool:
+    return isinstance(value, list) and all(map(integer, value))
+
+
 def _flag(value: object) -> bool:
     return isinstance(value, bool)
 
@@ -149,6 +153,7 @@ _FIELDS = {
     "kill_grace": _seconds,
     "start_deadline": _seconds,
     "allow_root": _flag,
+    "processors": _numbers,
 }
 
 

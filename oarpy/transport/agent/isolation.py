@@ -1,0 +1,200 @@
+"""What keeps a job to its processors and together: a control group of its own, or the affinity of its processes.
+
+Version 2 of control groups where it is there (also beside version 1), else cpuset and freezer of version 1. What the
+node does not allow is done without: the least is that jobs are found by their parents and by their mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import time
+import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AUTO, CGROUP, AFFINITY, NONE = "auto", "cgroup", "affinity", "none"
+
+_PAUSE = 0.005
+_REMOVAL_PATIENCE = 2.0
+_CONTROLLERS = ("cpuset", "memory")
+
+
+class Isolation:
+    """The control groups of one node's jobs; ``root`` is where the kernel's file systems of them are mounted."""
+
+    def __init__(self, mode: str, root: str, state: str) -> None:
+        self._processors = sorted(os.sched_getaffinity(0))
+        self._affinity = mode != NONE
+        self._unified = ""
+        self._cpuset = ""
+        self._freezer = ""
+        self._homes: list[str] = []
+        if mode not in (AUTO, CGROUP):
+            return
+        name = os.path.join("oarpy", f"{zlib.crc32(os.fsencode(os.path.abspath(state))):08x}")
+        unified = next((path for path in (root, os.path.join(root, "unified")) if _has(path, "cgroup.controllers")), "")
+        with contextlib.suppress(OSError):
+            self._unified = _make_unified(unified, name) if unified else ""
+        if not _has(self._unified, "cpuset.cpus"):
+            with contextlib.suppress(OSError):
+                self._cpuset = _make_cpuset(os.path.join(root, "cpuset"), name)
+        if not self._unified:
+            with contextlib.suppress(OSError):
+                self._freezer = _make(os.path.join(root, "freezer"), name)
+        self._homes = _homes({"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer}, name)
+
+    def enter(self, key: str, processors: Sequence[int]) -> bool:
+        """Put this process into the group of a job, made when it is not there; children then are in it.
+
+        ``processors`` are confined to only when this machine has all of them. What fails is done without. Returns
+        whether :meth:`leave` has something to undo.
+        """
+        joined = [base for base in (self._unified, self._freezer) if base and _join(os.path.join(base, key))]
+        confined = self._confinement(processors)
+        if confined and not self._confine(key, confined):
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, confined)
+        return bool(joined or confined)
+
+    def _confinement(self, processors: Sequence[int]) -> list[int]:
+        here = [number for number in processors if number in self._processors]
+        return here if self._affinity and len(here) == len(processors) else []
+
+    def _confine(self, key: str, processors: list[int]) -> bool:
+        """Confine the group of a job by a cpuset; False where there is none."""
+        base = self._cpuset or (self._unified if _has(self._unified, "cpuset.cpus") else "")
+        if not base:
+            return False
+        group = os.path.join(base, key)
+        try:
+            os.makedirs(group, exist_ok=True)
+            if base == self._cpuset:
+                _copy(os.path.join(base, "cpuset.mems"), os.path.join(group, "cpuset.mems"))
+            _write(os.path.join(group, "cpuset.cpus"), ",".join(map(str, processors)))
+        except OSError:
+            return False
+        return _join(group)
+
+    def leave(self) -> None:
+        """Take this process back to where it was before it entered a group."""
+        for home in self._homes:
+            with contextlib.suppress(OSError):
+                _write(os.path.join(home, "cgroup.procs"), "0")
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, self._processors)
+
+    def end(self, key: str, patience: float) -> int:
+        """Kill all that is in the group of a job and remove it; return how many processes resist."""
+        left = 0
+        for base in (self._unified, self._freezer, self._cpuset):
+            group = os.path.join(base, key)
+            if base and os.path.isdir(group):
+                left = max(left, _kill(group, patience))
+                if not left:
+                    _remove(group)
+        return left
+
+
+def _homes(bases: dict[str, str], name: str) -> list[str]:
+    """The groups that this process is in now, of each hierarchy that is used."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        present = {line.split(":", 2)[1]: line.rstrip("\n").split(":", 2)[2] for line in file}
+    found = []
+    for controller, base in bases.items():
+        if base:
+            root = base[: -len(name) - 1]
+            home = root + present.get(controller, "/").rstrip("/")
+            found.append(home if _has(home, "cgroup.procs") else root)
+    return found
+
+
+def _has(directory: str, name: str) -> bool:
+    return bool(directory) and os.path.exists(os.path.join(directory, name))
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, encoding="ascii") as file:
+        _write(target, file.read().strip())
+
+
+def _make(root: str, name: str) -> str:
+    """Make the folder of a node's groups; raise ``OSError`` where the node does not allow it."""
+    if not _has(root, "cgroup.procs"):
+        raise FileNotFoundError(root)
+    path = os.path.join(root, name)
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def _make_unified(root: str, name: str) -> str:
+    path = _make(root, name)
+    for directory in (root, os.path.dirname(path), path):
+        for controller in _CONTROLLERS:
+            with contextlib.suppress(OSError):  # not there, or not delegated
+                _write(os.path.join(directory, "cgroup.subtree_control"), f"+{controller}")
+    return path
+
+
+def _make_cpuset(root: str, name: str) -> str:
+    """The same for cpusets of version 1, in which each level has to be told its processors and memory nodes."""
+    path = _make(root, name)
+    above = root
+    for directory in (os.path.dirname(path), path):
+        for file in ("cpuset.cpus", "cpuset.mems"):
+            _copy(os.path.join(above, file), os.path.join(directory, file))
+        above = directory
+    return path
+
+
+def _join(group: str) -> bool:
+    try:
+        os.makedirs(group, exist_ok=True)
+        _write(os.path.join(group, "cgroup.procs"), "0")
+    except OSError:
+        return False
+    return True
+
+
+def _remove(group: str) -> None:
+    """Remove an empty group; what was killed keeps it busy until it is reaped, for which there is some patience."""
+    deadline = time.monotonic() + _REMOVAL_PATIENCE
+    while True:
+        try:
+            os.rmdir(group)
+        except OSError as error:
+            if error.errno == errno.EBUSY and time.monotonic() < deadline:
+                time.sleep(_PAUSE)
+                continue
+        return
+
+
+def _kill(group: str, patience: float) -> int:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            with open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
+                pids = [int(line) for line in file]
+        except OSError:
+            return 0
+        if not pids or time.monotonic() > deadline:
+            return len(pids)
+        try:
+            _write(os.path.join(group, "cgroup.kill"), "1")
+        except OSError:  # before version 2, or a kernel before 5.14
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE)

@@ -1,0 +1,119 @@
+"""Jobs in control groups and on their processors: on this machine's kernel, and on plain files where it has none."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oarpy.transport.agent.isolation import Isolation
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.jobspec import JobKey
+from oarpy.transport.local import LocalTransport, PipeStream
+from oarpy.transport.messages import Ended, Kill, Started
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.steps import Steps, StepSpec
+from tests.transport_driver import Driver, alive, end_all, marked, wait_until
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path("/sys/fs/cgroup")
+
+
+def _groups(driver: Driver, key: str) -> list[Path]:
+    """The control groups of a job on the test's own node, of any hierarchy."""
+    node = f"{zlib.crc32(driver.node.state_directory.encode()):08x}"
+    return [path for base in (ROOT, *ROOT.glob("*")) for path in base.glob(f"oarpy/{node}/{key}") if path.is_dir()]
+
+
+def _allowed() -> bool:
+    isolation = Isolation("auto", str(ROOT), "/test-of-isolation")
+    try:
+        return isolation.enter("0.0", ())
+    finally:
+        isolation.leave()
+        isolation.end("0.0", 1.0)
+
+
+@pytest.fixture(params=["auto", "affinity", "none"])
+def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
+    inbox = Inbox()
+    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}", isolation=request.param)
+    transport = LocalTransport(inbox, config)
+    made = Driver(
+        transport, NodeAddress("node1", str(tmp_path / "state")), tmp_path, config.instance, getpass.getuser()
+    )
+    made.connect()
+    yield made
+    transport.close()
+    inbox.close()
+    end_all(config.instance)
+
+
+def _mode(request: pytest.FixtureRequest) -> str:
+    return str(request.node.callspec.params["driver"])
+
+
+def test_a_job_keeps_to_its_processors(request: pytest.FixtureRequest, driver: Driver) -> None:
+    ours = sorted(os.sched_getaffinity(0))
+    shown = "grep Cpus_allowed_list /proc/self/status"
+    driver.start(driver.spec(1, shown, processors=(ours[-1],)))
+    driver.expect(Ended)
+    driver.start(driver.spec(2, shown, processors=(ours[-1], 4000)))
+    driver.expect(Ended)
+    driver.start(driver.spec(3, shown))
+    driver.expect(Ended)
+    said = [(driver.directory / f"out.{job}").read_text().split()[1] for job in (1, 2, 3)]
+    whole = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if "allowed_list" in line and "Cpus" in line
+    )
+    everything = whole.split()[1]
+    assert said == [everything if _mode(request) == "none" else str(ours[-1]), everything, everything]
+
+
+def test_processes_that_hide_die_with_the_job(request: pytest.FixtureRequest, driver: Driver) -> None:
+    if _mode(request) != "auto" or not _allowed():
+        pytest.skip("this kernel, or this user, has no control groups to make")
+    # no mark in its environment, and its parent is not the supervisor: only the group knows it
+    command = "sleep 700 & echo $! > pid; exec sleep 600"
+    driver.start(driver.spec(1, command))
+    driver.expect(Started)
+    wait_until(lambda: bool(_groups(driver, "1.1")), "the job has a group")
+    steps = Steps(lambda node: PipeStream, ChannelConfig(instance=driver.instance))
+    job = driver.spec(1, command)
+    steps.start(driver.node, StepSpec(job, "env -i sh -c 'echo $$ > hidden; exec sleep 700'", job.directory))
+    hidden = driver.directory / "hidden"
+    wait_until(lambda: hidden.exists() and hidden.read_text().endswith("\n"), "the step runs")
+    pid = int(hidden.read_text())
+    groups = _groups(driver, "1.1")
+    assert any(str(pid) in (group / "cgroup.procs").read_text().split() for group in groups)
+    driver.send(Kill((JobKey(1, 1),), 0))
+    assert driver.expect(Ended).left == 0
+    assert not alive(pid)
+    assert marked(JobKey(1, 1), driver.instance) == []
+    assert _groups(driver, "1.1") == []
+    steps.close()
+
+
+def test_version_2_on_plain_files(tmp_path: Path) -> None:
+    """What is written where; a plain file stands for each one that the kernel would make."""
+    (tmp_path / "cgroup.controllers").write_text("cpuset memory")
+    (tmp_path / "cgroup.procs").write_text("")
+    Isolation("cgroup", str(tmp_path), "/state")
+    (base,) = (tmp_path / "oarpy").iterdir()
+    (base / "cpuset.cpus").write_text("")
+    group = base / "7.1"
+    group.mkdir()
+    for name in ("cgroup.procs", "cpuset.cpus"):
+        (group / name).write_text("")
+    isolation = Isolation("cgroup", str(tmp_path), "/state")
+    first = min(os.sched_getaffinity(0))
+    assert isolation.enter("7.1", (first,))
+    assert (group / "cpuset.cpus").read_text() == str(first)
+    assert (group / "cgroup.procs").read_text() == "0"
+    isolation.leave()
+    assert (tmp_path / "cgroup.procs").read_text() == "0"
