@@ -63,7 +63,13 @@ def oarsub(
     hold: Annotated[bool, typer.Option("--hold", help="submit in state Hold")] = False,
     anterior: Annotated[
         list[str] | None,
-        typer.Option("-a", "--anterior", "--after", metavar="ID", help="wait for the end of ID, ok:ID or notok:ID"),
+        typer.Option(
+            "-a",
+            "--anterior",
+            "--after",
+            metavar="ID",
+            help="wait for the end of ID, ok:ID or notok:ID; ID,[+T: for its start and T more, ID,]+T: for its end",
+        ),
     ] = None,
     reservation: Annotated[
         str | None,

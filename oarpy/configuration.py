@@ -57,6 +57,8 @@ class Scheduler:
     besteffort_minimum_life: int = 0
     besteffort_kill_before_reservation: int = 0
     reservation_wait: int = 300
+    jobs_per_pass: int = 0
+    jobs_per_user: int = 0
 
 
 @dataclass(frozen=True, slots=True)

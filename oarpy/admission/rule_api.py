@@ -33,6 +33,7 @@ from oarpy.admission.site import Site
 from oarpy.admission.submission import FIELDS, Submission, checked
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import read_instant
 from oarpy.model.request import Group
 
 MAXIMUM_NOTES = 100
@@ -50,8 +51,6 @@ _BUILTINS = """
     Exception ArithmeticError AttributeError IndexError KeyError LookupError RuntimeError StopIteration TypeError
     ValueError ZeroDivisionError
 """
-
-_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2})(?::(\d{2}))?(?::(\d{2}))?)?", re.ASCII)
 
 
 class Refusal(Exception):
@@ -190,13 +189,11 @@ def names_property(sql: str, name: str) -> bool:
 
 
 def read_date(text: str) -> datetime:
-    """Read ``YYYY-MM-DD [hh[:mm[:ss]]]`` in the server's time zone; raise ValueError when it is no date."""
-    found = _DATE.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"'{text}' is not a date, write YYYY-MM-DD hh:mm:ss")
-    day, *clock = found.groups()
-    hour, minute, second = (int(part or 0) for part in clock)
-    return datetime.fromisoformat(f"{day} {hour:02}:{minute:02}:{second:02}").astimezone()
+    """Read ``YYYY-MM-DD [hh[:mm[:ss]]] [+hh:mm]`` or epoch seconds; without an offset the server's zone is meant.
+
+    Raises ValueError when it is no date.
+    """
+    return read_instant(text)
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from oarpy.admission.rules import RefusedByRule
 from oarpy.client.session import Session
 from oarpy.client.submission import Admitted, admit
 from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused
+from oarpy.model.job_dates import NO_DATES, read_dates
 from oarpy.modules.policies import Policies
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.plan import Placement, plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.probe import Probe
-from oarpy.scheduler.snapshot import Alternative, Dependency, Outcome, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 MOST_PREDICTED = 10_000
@@ -133,7 +133,7 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
 def _new_id(admitted: Admitted, present: Snapshot) -> int:
     """Return an id that no job has which the pass hears of, above all of them as a new one would be."""
     live = [job.id for job in present.waiting] + [job.id for job in present.holding]
-    return 1 + max([*live, *present.outcomes, *(job for job, _ in admitted.dependencies)], default=0)
+    return 1 + max([*live, *present.outcomes, *(one.job for one in admitted.dependencies)], default=0)
 
 
 def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
@@ -149,9 +149,10 @@ def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
         submitted=now,
         alternatives=tuple(Alternative(request.groups, request.walltime or 0) for request in asked.alternatives),
         filter=asked.properties,
-        depends_on=tuple(Dependency(job, cast(Outcome, outcome)) for job, outcome in admitted.dependencies),
+        depends_on=admitted.dependencies,
         reservation=None if asked.reservation is None else asked.reservation.timestamp(),
         held=asked.hold,
+        dates=NO_DATES if asked.reservation is not None else read_dates(asked.types),
     )
 
 

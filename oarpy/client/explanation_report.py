@@ -23,6 +23,7 @@ _VERDICTS: Mapping[Verdict, str] = {
     Verdict.RESOURCES_BUSY: "waits for resources that are held",
     Verdict.BEHIND_HIGHER_PRIORITY: "waits behind jobs ahead of it",
     Verdict.DEPENDENCY: "waits for another job",
+    Verdict.DATE: "waits for a date, or for a place that its dates allow",
     Verdict.QUOTA: "waits for its quota",
     Verdict.RESERVATION: "is a reservation that cannot be had",
     Verdict.RESOURCES_DOWN: "waits for resources that are not Alive",

@@ -44,7 +44,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "project": row.project,
         "cpuset_name": f"{row.user}_{row.job_id}",
         "types": row.types,
-        "dependencies": [required for required, _ in job.dependencies],
+        "dependencies": [dependency.job for dependency in job.dependencies],
         "exit_code": row.exit_status,
         "stdout_file": file_name(row, row.stdout),
         "stderr_file": file_name(row, row.stderr),
@@ -85,7 +85,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "reason": row.reason,
         "events": ", ".join(event_line(event).rstrip() for event in job.events),
         "state": row.state,
-        "dependencies": " ".join(_dependency(*dependency) for dependency in job.dependencies),
+        "dependencies": " ".join(map(str, job.dependencies)),
         "assigned_resources": "+".join(map(str, job.resource_ids)),
         "assigned_hostnames": "+".join(job.hosts),
         "reserved_resources": "+".join(map(str, job.reserved_ids)),
@@ -147,10 +147,6 @@ def file_name(row: JobRow, path: str) -> str:
 def _exit_code(status: int | None) -> str:
     """Return ``raw (code,signal,core)``, as ``wait`` encodes them."""
     return "" if status is None else f"{status} ({status >> 8},{status & 127},{1 if status & 128 else 0})"
-
-
-def _dependency(required: int, outcome: str) -> str:
-    return str(required) if outcome == "any" else f"{outcome}:{required}"
 
 
 def _duration(seconds: int | None) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import cast
 
 from oarpy.client.session import Session
+from oarpy.model.dependency import Dependency
 from oarpy.model.request import Group, Level
 from oarpy.modules.priority_history import factor_rules, karma_rules
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import Priorities
-from oarpy.scheduler.snapshot import Alternative, Dependency, HoldingJob, Outcome, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
 from oarpy.simulation.past import Occupation, PastJob
 from oarpy.store import history, scheduling
 from oarpy.store.database import Connection
@@ -56,6 +56,7 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         waiting=(),
         platform=platform,
         outcomes={job: outcome for job, outcome in base.outcomes.items() if job not in known},
+        spans={job: span for job, span in base.spans.items() if job not in known},
         priorities=Priorities(
             karma=karma_rules(settings), factors=factor_rules(settings), resources=platform.default_type.bit_count()
         ),
@@ -73,7 +74,8 @@ def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float
     ways = _alternatives(scheduling.requests(connection, {row.submission for row in rows}))
     depends_on: dict[int, tuple[Dependency, ...]] = {}
     for need in scheduling.dependencies(connection, [row.id for row in rows]):
-        dependency = Dependency(need.required, cast("Outcome", need.outcome))
+        # The job did start: under another policy it must not be lost to a window that was met.
+        dependency = replace(need.dependency, latest=None)
         depends_on[need.job] = (*depends_on.get(need.job, ()), dependency)
     return tuple(_past_job(row, ways[row.submission], depends_on.get(row.id, ()), begin) for row in rows)
 

@@ -15,7 +15,8 @@ from oarpy.client.submission_draft import Caller, draft
 from oarpy.client.submission_feasibility import Need, check_names, needed_resources
 from oarpy.client.submission_options import Options
 from oarpy.client.submission_site import DatabaseSite
-from oarpy.client.submission_values import check_values, read_dependency
+from oarpy.client.submission_values import check_values
+from oarpy.model.dependency import Dependency, parse_dependency
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
 from oarpy.model.request import ResourceRequest, parse_request
@@ -42,13 +43,13 @@ class Submitted:
 class Admitted:
     """A submission that may be stored, and what was found out about it on the way.
 
-    ``first_seen`` is its record before the rules ran, ``need`` what it takes, ``dependencies`` are (job id, outcome).
+    ``first_seen`` is its record before the rules ran, ``need`` what it takes.
     """
 
     submission: Submission
     first_seen: Mapping[str, object]
     need: Need
-    dependencies: tuple[tuple[int, str], ...]
+    dependencies: tuple[Dependency, ...]
     warnings: tuple[str, ...]
     trace: Trace
 
@@ -92,12 +93,12 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     return Admitted(asked, first_seen, need, dependencies, (*warnings, *need.warnings), trace)
 
 
-def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> tuple[tuple[int, str], ...]:
-    """Raise for names that this cluster does not know; return the dependencies as (job id, outcome)."""
+def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> tuple[Dependency, ...]:
+    """Raise for names that this cluster does not know; return the dependencies, one for each job."""
     check_names(asked.alternatives, asked.properties, site.properties())
     if asked.queue is not None:
         _check_queue(asked.queue, site)
-    dependencies = dict(read_dependency(text) for text in asked.dependencies)
+    dependencies = {one.job: one for one in map(parse_dependency, asked.dependencies)}
     if missing := sorted(set(dependencies) - submissions.existing_jobs(session.connection, dependencies)):
         raise NotFound(f"dependency on job {missing[0]}, which does not exist", hint="check the id given to -a")
     for request in asked.alternatives:
@@ -106,7 +107,7 @@ def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Sessi
                 f"--checkpoint {asked.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
                 hint="seconds before the end of the walltime",
             )
-    return tuple(dependencies.items())
+    return tuple(dependencies.values())
 
 
 def _check_queue(name: str, site: DatabaseSite) -> None:
@@ -134,7 +135,7 @@ def fill_in(asked: Submission, limits: settings.Submission) -> None:
 
 
 def to_store(
-    asked: Submission, first_seen: Mapping[str, object], need: Need, dependencies: tuple[tuple[int, str], ...]
+    asked: Submission, first_seen: Mapping[str, object], need: Need, dependencies: tuple[Dependency, ...]
 ) -> submissions.NewSubmission:
     """Return what is stored: ``first_seen`` is the record before the rules, ``need`` what it takes."""
     queue = asked.queue or ""

@@ -15,6 +15,7 @@ from oarpy.client.submission_options import Options, as_typed, merge, read_array
 from oarpy.client.submission_site import unix_groups
 from oarpy.client.submission_values import check_text, check_values, read_number, read_reservation
 from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import with_offsets
 from oarpy.model.job_types import runs_nothing
 from oarpy.model.request import ResourceRequest, parse_request
 
@@ -54,7 +55,7 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
         queue=options.queue,
         project=_given(options.project, "default"),
         name=_given(options.name, ""),
-        types=tuple(dict.fromkeys(word.strip() for word in options.types)),
+        types=with_offsets(dict.fromkeys(word.strip() for word in options.types)),
         properties=_given(options.properties, "").strip(),
         command=_command(options),
         directory=_directory(options),

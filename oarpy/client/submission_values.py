@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 from oarpy.admission.submission import Submission
 from oarpy.client.caller import current
+from oarpy.client.submission_dates import check_dates
+from oarpy.model.dependency import parse_dependency
 from oarpy.model.errors import UsageError
 from oarpy.model.notice import parse_notice
 
@@ -24,7 +26,6 @@ _MOST_DEPENDENCIES = 1000
 _PRINTABLE = re.compile(r"[ -~]*", re.ASCII)
 _OUTPUT = re.compile(r"[a-zA-Z0-9_./\-%\ ]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
-_DEPENDENCY = re.compile(r"(?:(ok|notok|any):)?([0-9]{1,18})", re.ASCII)
 _DATE = re.compile(r"(?:(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T]+|$))?(?:(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2}))?)?", re.ASCII)
 
 
@@ -40,6 +41,7 @@ def check_values(submission: Submission) -> None:
         _printable("-t", word, _LONGEST_NAME)
         if not word.strip():
             raise UsageError("empty job type", hint="for example -t besteffort")
+    check_dates(submission)
     check_text("command", submission.command, LONGEST_COMMAND)
     check_directory(submission.directory)
     for option, path in (("-O", submission.stdout), ("-E", submission.stderr)):
@@ -49,7 +51,9 @@ def check_values(submission: Submission) -> None:
     if len(submission.dependencies) > _MOST_DEPENDENCIES:
         raise UsageError(f"{len(submission.dependencies)} dependencies", hint=f"at most {_MOST_DEPENDENCIES}")
     for dependency in submission.dependencies:
-        read_dependency(dependency)
+        required = parse_dependency(dependency)
+        if submission.reservation is not None and (required.earliest or required.latest):
+            raise UsageError(f"dependency '{_short(dependency)}' with a reservation", hint="-r gives the start")
     longest = max(map(_size, submission.array_parameters), default=0)
     if _size(submission.command) + longest + 1 > LONGEST_COMMAND:
         raise UsageError(
@@ -85,14 +89,6 @@ def check_output(option: str, path: str) -> None:
         raise UsageError(
             f"output file '{_short(path)}' of {option} is not allowed", hint="use letters, digits and _ . / - % space"
         )
-
-
-def read_dependency(text: str) -> tuple[int, str]:
-    """Return the job id and the outcome asked for (``any``, ``ok`` or ``notok``) of ``7``, ``ok:7`` or ``notok:7``."""
-    found = _DEPENDENCY.fullmatch(text.strip())
-    if found is None or not int(found[2]):
-        raise UsageError(f"dependency '{_short(text)}' is not a job id", hint="write -a ID, -a ok:ID or -a notok:ID")
-    return int(found[2]), found[1] or "any"
 
 
 def read_number(option: str, text: str, lowest: int, highest: int) -> int:

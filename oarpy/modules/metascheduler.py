@@ -10,6 +10,7 @@ import psycopg
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.modules.lapses import lapsed, next_lapse
 from oarpy.modules.module import Outcome
 from oarpy.modules.policies import Policies
 from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
@@ -83,7 +84,7 @@ class Metascheduler:
         word = f"started {started}" if started else "nothing"
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
-        return Outcome(word, wake_at=_next_instant(result, due, now))
+        return Outcome(word, wake_at=_next_instant(result, due, next_lapse(reading, now), now))
 
     def _save_energy(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> None:
         filters, platform = reading.snapshot.filters, reading.snapshot.platform
@@ -104,6 +105,8 @@ class Metascheduler:
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
         decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED")
         decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
+        for lapse, jobs in lapsed(reading, result).items():
+            decisions.refuse(connection, jobs, lapse)
         decisions.kill(connection, sorted({*result.kill, *due.kill}))
         predictions = _predictions(reading, result, due, gone)
         changed = [one for one in predictions.values() if _differs(one, self._written.get(one.job))]
@@ -219,8 +222,8 @@ def _differs(new: decisions.Prediction, old: decisions.Prediction | None) -> boo
     return abs(new.start - old.start) >= _PREDICTION_TOLERANCE
 
 
-def _next_instant(result: Plan, due: Due, now: int) -> float | None:
-    """When something starts that no event announces: a reservation's date, a prediction."""
+def _next_instant(result: Plan, due: Due, lapse: float | None, now: int) -> float | None:
+    """When something happens that no event announces: a reservation's date, a predicted start, a job that lapses."""
     starts = [one.start for one in result.placements if one.start is not None and one.start > now]
-    instants = [*starts, *due.wake_at]
+    instants = [*starts, *due.wake_at, *([] if lapse is None else [lapse])]
     return max(min(instants), now + 1) if instants else None

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from oarpy.configuration import Scheduler
+from oarpy.model.dependency import Dependency
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.roles import Roles, roles_of
 from oarpy.scheduler.shifting import moved, shifted
-from oarpy.scheduler.snapshot import Alternative, Dependency, HoldingJob, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, WaitingJob
 from oarpy.store.decisions import Move, Start
 from oarpy.store.scheduling import ReservedRow
 

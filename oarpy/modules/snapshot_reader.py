@@ -8,7 +8,7 @@ resources that a condition admits (per platform). A job that has not changed is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, cast
 
@@ -16,7 +16,9 @@ import psycopg
 
 from oarpy.admission.filters import compile_filter
 from oarpy.configuration import Configuration
+from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
+from oarpy.model.job_dates import NO_DATES, JobDates, read_dates
 from oarpy.model.request import Group, Level
 from oarpy.modules.priority_history import PriorityHistory
 from oarpy.modules.waiting_rows import WaitingRows
@@ -24,12 +26,11 @@ from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import (
     Alternative,
-    Dependency,
     HoldingJob,
-    Outcome,
     Policy,
     Queue,
     QuotaRule,
+    Ration,
     Snapshot,
     WaitingJob,
     conditions,
@@ -115,13 +116,15 @@ class SnapshotReader:
         accepted = {row.id: row for row in reserved}
         waiting = [row for row in rows if row.id not in accepted]
         self._fetch_requests(connection, {row.submission for row in rows})
-        depends_on, outcomes = self._dependencies(connection, [row.id for row in rows])
+        anteriors = _anteriors(connection, [row.id for row in rows])
         queues = scheduling.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
-        jobs = self._waiting_jobs(waiting, depends_on, stopped)
+        jobs = self._waiting_jobs(waiting, anteriors.of, stopped)
         names = {row.id: row for row in rows}
         due = tuple(row for row in reserved if row.id in names)
-        reserved_jobs = {row.id: self._reserved_as_asked(row, names[row.id], depends_on.get(row.id, ())) for row in due}
+        reserved_jobs = {
+            row.id: self._reserved_as_asked(row, names[row.id], anteriors.of.get(row.id, ())) for row in due
+        }
         self._resolve_all(connection, conditions((*jobs, *reserved_jobs.values())) | self._also)
         held = scheduling.holding(connection)
         holding = self._holding_jobs(held, now)
@@ -142,9 +145,11 @@ class SnapshotReader:
             policy=cast(Policy, self._configuration.scheduler.policy),
             filters=self._filters,
             filter_errors=self._errors,
-            outcomes=outcomes,
+            outcomes=anteriors.outcomes,
+            spans=anteriors.spans,
             priorities=self._history.read(connection, now, queues, holding, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
+            ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
             show_instant=_local_date,
         )
         requests = {row.id: self._requests[row.submission] for row in rows}
@@ -203,18 +208,6 @@ class SnapshotReader:
             ways = tuple(Alternative(tuple(groups), int(walltime)) for walltime, groups in moldables.values())
             self._requests[submission] = Request(ways, tuple(moldables))
 
-    def _dependencies(
-        self, connection: Connection, jobs: Sequence[int]
-    ) -> tuple[dict[int, tuple[Dependency, ...]], dict[int, Literal["ok", "notok"]]]:
-        depends_on: dict[int, tuple[Dependency, ...]] = {}
-        outcomes: dict[int, Literal["ok", "notok"]] = {}
-        for row in scheduling.dependencies(connection, jobs):
-            dependency = Dependency(row.required, cast(Outcome, row.outcome))
-            depends_on[row.job] = (*depends_on.get(row.job, ()), dependency)
-            if row.ended is not None:
-                outcomes[row.required] = cast(Literal["ok", "notok"], row.ended)
-        return depends_on, outcomes
-
     def _waiting_jobs(
         self,
         rows: Sequence[scheduling.WaitingRow],
@@ -230,6 +223,7 @@ class SnapshotReader:
         return tuple(one.job for one in made.values())
 
     def _job(self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...], held: bool) -> WaitingJob:
+        dates, fault = _dates(row)
         return WaitingJob(
             id=row.id,
             user=row.user,
@@ -243,6 +237,8 @@ class SnapshotReader:
             depends_on=depends_on,
             reservation=row.reservation,
             held=held,
+            dates=dates,
+            fault=fault,
         )
 
     def _reserved_as_asked(
@@ -283,6 +279,35 @@ class SnapshotReader:
                 self._errors[text] = str(error).splitlines()[0]
                 continue
             self._filters[text] = found if "type" in condition.columns else found & self._platform.default_type
+
+
+@dataclass(slots=True)
+class _Anteriors:
+    """What waiting jobs depend on, by job; how those ended that are over, and when they began and ended."""
+
+    of: dict[int, tuple[Dependency, ...]] = field(default_factory=dict)
+    outcomes: dict[int, Literal["ok", "notok"]] = field(default_factory=dict)
+    spans: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+def _anteriors(connection: Connection, jobs: Sequence[int]) -> _Anteriors:
+    found = _Anteriors()
+    for row in scheduling.dependencies(connection, jobs):
+        found.of[row.job] = (*found.of.get(row.job, ()), row.dependency)
+        if row.ended is not None:
+            found.outcomes[row.dependency.job] = cast(Literal["ok", "notok"], row.ended)
+            found.spans[row.dependency.job] = row.span
+    return found
+
+
+def _dates(row: scheduling.WaitingRow) -> tuple[JobDates, str]:
+    """Return the dates of a job, or what is wrong with them; a reservation has its own."""
+    if not row.types or row.reservation is not None:
+        return NO_DATES, ""
+    try:
+        return read_dates(row.types), ""
+    except OarpyError as error:
+        return NO_DATES, str(error)
 
 
 def _local_date(instant: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, cast
 
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions
@@ -25,5 +24,9 @@ def with_jobs(
     """Return ``snapshot`` with ``jobs`` waiting too, their conditions and what they depend on looked up."""
     reader.resolve(connection, conditions(jobs))
     ended = outcomes(connection, {dependency.job for job in jobs for dependency in job.depends_on})
-    known = {**snapshot.outcomes, **{job: cast("Literal['ok', 'notok']", word) for job, word in ended.items()}}
-    return replace(snapshot, waiting=(*snapshot.waiting, *jobs), outcomes=known)
+    return replace(
+        snapshot,
+        waiting=(*snapshot.waiting, *jobs),
+        outcomes={**snapshot.outcomes, **{job: one.outcome for job, one in ended.items()}},
+        spans={**snapshot.spans, **{job: one.span for job, one in ended.items()}},
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, nextafter
 
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Capacities
@@ -30,12 +31,27 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A job to place: its alternatives among the resources it may have, its roles and its quota."""
+    """A job to place: its alternatives among the resources it may have, its roles and its quota.
+
+    It starts by ``start_by`` and ends (start + walltime) by ``end_by``.
+    """
 
     job: WaitingJob
     roles: Roles
     options: tuple[Option, ...]
     limit: Limit | None = None
+    start_by: float = inf
+    end_by: float = inf
+
+    @property
+    def bounded(self) -> bool:
+        """True for a job that cannot start as late as one likes."""
+        return self.start_by < inf or self.end_by < inf
+
+    def before(self, option: Option) -> float | None:
+        """Return the instant before which an alternative has to start, None when there is none."""
+        latest = min(self.start_by, self.end_by - option.walltime)
+        return nextafter(latest, inf) if latest < inf else None
 
 
 Known = dict[tuple[str, tuple[Group, ...], tuple[Consumption, ...]], RequestMatcher]

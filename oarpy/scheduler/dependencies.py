@@ -1,21 +1,33 @@
-"""When a job may start at the earliest, given the jobs it depends on."""
+"""When a job may start at the earliest and at the latest, given the jobs it depends on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
-from oarpy.scheduler.snapshot import Dependency, HoldingJob, WaitingJob
+from oarpy.model.dependency import Dependency, Shift
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Lapse
+
+Span = tuple[float, float]
+"""Begin and end of a job, as far as they are known or predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """``refusal`` says why the job cannot be placed at all; ``waits_for`` are anteriors not yet looked at."""
+    """A job may start during [``ready``, ``latest``].
+
+    ``refusal`` says why the job cannot be placed at all, and ``lapse`` that this cannot change any more; ``waits_for``
+    are anteriors not yet looked at.
+    """
 
     ready: float
     refusal: str = ""
     waits_for: frozenset[int] = frozenset()
+    latest: float = inf
+    lapse: Lapse | None = None
 
 
 class Dependencies:
@@ -25,41 +37,60 @@ class Dependencies:
     then placed right after it.
     """
 
-    def __init__(
-        self,
-        now: float,
-        holding: tuple[HoldingJob, ...],
-        waiting: tuple[WaitingJob, ...],
-        outcomes: Mapping[int, Literal["ok", "notok"]],
-    ) -> None:
-        self._now = now
-        self._held_until = {job.id: job.end for job in holding}
-        self._waiting = frozenset(job.id for job in waiting)
-        self._outcomes = outcomes
-        self._ends: dict[int, float | None] = {}
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._now = snapshot.now
+        self._holding: Mapping[int, HoldingJob] = {job.id: job for job in snapshot.holding}
+        self._waiting = frozenset(job.id for job in snapshot.waiting)
+        self._outcomes: Mapping[int, Literal["ok", "notok"]] = snapshot.outcomes
+        self._over = snapshot.spans
+        self._placed: dict[int, Span | None] = {}
 
-    def settle(self, job: int, end: float | None) -> None:
-        """Note the predicted end of a waiting job, None when it has no place."""
-        self._ends[job] = end
+    def settle(self, job: int, span: Span | None) -> None:
+        """Note when a waiting job is predicted to begin and end, None when it has no place."""
+        self._placed[job] = span
 
     def readiness(self, job: WaitingJob) -> Readiness:
         """Return when ``job`` may start, security time of its anteriors not added."""
-        ready = self._now
+        ready, latest = self._now, inf
         waits_for = set()
         for dependency in job.depends_on:
             anterior = dependency.job
-            if anterior in self._held_until:
-                ready = max(ready, self._held_until[anterior])
-            elif anterior in self._ends:
-                end = self._ends[anterior]
-                if end is None:
-                    return Readiness(ready, f"job {anterior}, which it depends on, has no predicted end")
-                ready = max(ready, end)
-            elif anterior in self._waiting:
+            span = self._span(anterior)
+            if span is None and anterior in self._placed:
+                return Readiness(ready, f"job {anterior}, which it depends on, has no predicted end")
+            if span is None and anterior in self._waiting:
                 waits_for.add(anterior)
-            elif refusal := self._ended(dependency):
+            elif not self._lives(anterior) and (refusal := self._ended(dependency)):
                 return Readiness(ready, refusal)
-        return Readiness(ready, waits_for=frozenset(waits_for))
+            elif span is not None:
+                ready = max(ready, self._earliest(dependency, span))
+                if dependency.latest is not None:
+                    latest = min(latest, _instant(dependency.latest, span))
+                    if latest < self._now and self._is_settled(dependency, dependency.latest):
+                        return Readiness(ready, _missed(dependency), lapse=Lapse.WINDOW_MISSED)
+        return Readiness(ready, waits_for=frozenset(waits_for), latest=latest)
+
+    def _span(self, job: int) -> Span | None:
+        if job in self._holding:
+            return self._holding[job].start, self._holding[job].end
+        return self._placed.get(job) or self._over.get(job)
+
+    def _lives(self, job: int) -> bool:
+        return job in self._holding or job in self._waiting
+
+    def _earliest(self, dependency: Dependency, span: Span) -> float:
+        """Return the earliest start; an outcome that is asked for is not known before the end."""
+        if dependency.earliest is None:
+            return span[1] if self._lives(dependency.job) else self._now
+        earliest = _instant(dependency.earliest, span)
+        return earliest if dependency.outcome == "any" else max(earliest, span[1])
+
+    def _is_settled(self, dependency: Dependency, shift: Shift) -> bool:
+        """Tell whether the instant that ``shift`` names can no longer move."""
+        holding = self._holding.get(dependency.job)
+        if holding is not None:
+            return shift.edge == "start" and holding.start <= self._now
+        return dependency.job not in self._waiting
 
     def _ended(self, dependency: Dependency) -> str:
         outcome = self._outcomes.get(dependency.job, "ok")
@@ -67,3 +98,11 @@ class Dependencies:
             return ""
         ended = "well" if outcome == "ok" else "in error"
         return f"job {dependency.job} ended {ended}, which can no longer meet '{dependency.outcome}:{dependency.job}'"
+
+
+def _instant(shift: Shift, span: Span) -> float:
+    return span[0 if shift.edge == "start" else 1] + shift.seconds
+
+
+def _missed(dependency: Dependency) -> str:
+    return f"it should have started within the time that '{dependency}' leaves it, which is over"

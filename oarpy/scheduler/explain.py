@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 
 from oarpy.scheduler.demands import Demand, Option, Options
 from oarpy.scheduler.gantt import Gantt
@@ -30,7 +31,9 @@ class Explainer:
         """Explain a job that does not start now; ``gantt`` is the current one."""
         until = f" until {self._show(answer.found.claim.start)}" if answer.found else ""
         if ready > self._now:
-            return Verdict.DEPENDENCY, f"the job it depends on is expected to end at {self._show(ready)}"
+            return self._not_ready(demand, ready, answer)
+        if demand.bounded and answer.found is None and (late := self._too_late(demand, ready, gantt)):
+            return late
         if answer.fitted is None and answer.found is None:
             impossible = self.impossible(demand, gantt)
             if impossible is not None:
@@ -78,6 +81,37 @@ class Explainer:
             if self._beside[key]:
                 return True
         return False
+
+    def _not_ready(self, demand: Demand, ready: float, answer: Answer) -> Explanation:
+        """Explain a job that may not start yet, whatever is free."""
+        dates = demand.job.dates
+        if dates.not_before >= ready:
+            verdict, reason = Verdict.DATE, f"it is postponed until {self._show(dates.not_before)}"
+        elif any(dependency.earliest for dependency in demand.job.depends_on):
+            verdict, reason = Verdict.DEPENDENCY, f"the jobs it depends on let it start at {self._show(ready)}"
+        else:
+            verdict, reason = Verdict.DEPENDENCY, f"the job it depends on is expected to end at {self._show(ready)}"
+        if demand.bounded and answer.found is None:
+            return verdict, f"{reason}, and {self._latest(demand)}"
+        return verdict, reason
+
+    def _too_late(self, demand: Demand, ready: float, gantt: Gantt) -> Explanation | None:
+        """Explain a job that could be placed, but not in time; None when time is not what it lacks."""
+        free = replace(demand, start_by=inf, end_by=inf)
+        found = self._search.earliest(gantt, free, ready).found
+        if found is None or (found.claim.start <= demand.start_by and found.claim.end <= demand.end_by):
+            return None
+        verdict = Verdict.DATE if demand.start_by >= demand.job.dates.start_by else Verdict.DEPENDENCY
+        span = f"run from {self._show(found.claim.start)} to {self._show(found.claim.end)}"
+        return verdict, f"{self._latest(demand)}; the earliest it could {span}"
+
+    def _latest(self, demand: Demand) -> str:
+        bounds = [
+            f"{word} {self._show(date)}"
+            for word, date in (("start by", demand.start_by), ("end by", demand.end_by))
+            if date < inf
+        ]
+        return f"it has to {' and '.join(bounds)}"
 
     def refused(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
         """Explain a reservation that is refused."""

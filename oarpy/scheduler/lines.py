@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from oarpy.scheduler.demands import Demand
@@ -149,9 +149,7 @@ class Easy:
             return answer
         trial = self._board.lifted.copy()
         trial.enter(demand.job, answer.found.claim)
-        again = self._search.at(
-            trial, Demand(owner.job, owner.roles, (promised.option,), owner.limit), promised.claim.start
-        )
+        again = self._search.at(trial, replace(owner, options=(promised.option,)), promised.claim.start)
         if again.found is None:
             return Answer(None, None)
         self._head = owner, again.found

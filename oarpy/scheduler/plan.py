@@ -11,7 +11,7 @@ from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.planner import Decision, Planner
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot
-from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.verdicts import Lapse, Verdict
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Placement:
     """What the pass decided about one waiting job.
 
     ``alternative`` (an index), ``start`` and ``end`` are None, and ``bits`` is 0, when there is no prediction. ``end``
-    is start + walltime; the job keeps its resources for the security time after that.
+    is start + walltime; the job keeps its resources for the security time after that. ``lapse`` is what the job can no
+    longer meet: it will never start.
     """
 
     job: int
@@ -30,6 +31,7 @@ class Placement:
     start: float | None = None
     end: float | None = None
     bits: int = 0
+    lapse: Lapse | None = None
 
     @cached_property
     def resources(self) -> list[int]:
@@ -72,7 +74,7 @@ def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Mat
 def _placement(job: int, decision: Decision, platform: Platform) -> Placement:
     found = decision.found
     if found is None:
-        return Placement(job, decision.verdict, decision.reason, platform)
+        return Placement(job, decision.verdict, decision.reason, platform, lapse=decision.lapse)
     claim = found.claim
     return Placement(
         job, decision.verdict, decision.reason, platform, found.option.index, claim.start, claim.end, claim.bits

@@ -6,27 +6,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from oarpy.scheduler.dates import lapse_of, lapse_text
 from oarpy.scheduler.demands import Demand, Options
-from oarpy.scheduler.dependencies import Dependencies
+from oarpy.scheduler.dependencies import Dependencies, Readiness
 from oarpy.scheduler.explain import Explainer
 from oarpy.scheduler.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.lines import LINES, Board, Line
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
 from oarpy.scheduler.ranking import BrokenPolicy, Ranking, by_priority
+from oarpy.scheduler.rations import Rations
 from oarpy.scheduler.roles import roles_of
 from oarpy.scheduler.search import Answer, Found, Search
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
-from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.verdicts import Lapse, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a job got in this pass."""
+    """What a job got in this pass; ``lapse`` says that it will never get more."""
 
     verdict: Verdict
     reason: str
     found: Found | None = None
+    lapse: Lapse | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,7 +54,8 @@ class Planner:
         self._options = Options(snapshot, matchers)
         self._search = Search(snapshot.security_time)
         self._ranking = Ranking(orders, self._options.size, snapshot.now, snapshot.priorities)
-        self._dependencies = Dependencies(snapshot.now, snapshot.holding, snapshot.waiting, snapshot.outcomes)
+        self._dependencies = Dependencies(snapshot)
+        self._rations = Rations(snapshot.ration)
         self._board = Board(Gantt(snapshot))
         self._explainer = Explainer(
             self._board.gantt, self._search, self._options, self._now, self._snapshot.show_instant
@@ -104,7 +108,10 @@ class Planner:
         for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
             self._look_at(job, line)
         for job in self._ordered([job for job in jobs if job.reservation is None], list(queues)):
-            self._look_at(job, line)
+            if not job.held and (refusal := self._rations.refusal(job)):
+                self._settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, refusal))
+            else:
+                self._look_at(job, line)
         for number, found in line.revised.items():
             self.decisions[number] = replace(self.decisions[number], found=found)
 
@@ -136,15 +143,15 @@ class Planner:
 
     def _consider(self, turn: Turn) -> None:
         job = turn.job
-        if job.held:
-            return self._settle(job, Decision(Verdict.HELD, "held"))
-        readiness = self._dependencies.readiness(job)
+        if decision := self._at_once(job):
+            return self._settle(job, decision)
+        readiness = self._readiness(job)
         if readiness.refusal:
-            return self._settle(job, Decision(Verdict.DEPENDENCY, readiness.refusal))
+            return self._settle(job, Decision(Verdict.DEPENDENCY, readiness.refusal, lapse=readiness.lapse))
         if readiness.waits_for:
             return self._park(min(readiness.waits_for), turn)
         if job.reservation is None:
-            demand = self._demand(job)
+            demand = self._demand(job, readiness.latest)
             answer = turn.line.place(demand, readiness.ready)
         else:
             demand = self._reservation(job, job.reservation)
@@ -156,9 +163,32 @@ class Planner:
             return self._settle(job, self._decide(demand, readiness.ready, answer))
         return self._settle(job, self._decide_reservation(demand, readiness.ready, answer))
 
-    def _demand(self, job: WaitingJob) -> Demand:
+    def _at_once(self, job: WaitingJob) -> Decision | None:
+        """Decide about a job that need not be placed."""
+        if job.fault:
+            return Decision(Verdict.NEVER, job.fault)
+        lapse = lapse_of(job, self._now)
+        if lapse is not None:
+            return Decision(Verdict.DATE, lapse_text(job, lapse, self._snapshot.show_instant), lapse=lapse)
+        return Decision(Verdict.HELD, "held") if job.held else None
+
+    def _readiness(self, job: WaitingJob) -> Readiness:
+        """Return when the job may start, its own dates included."""
+        readiness = self._dependencies.readiness(job)
+        if job.dates.not_before <= readiness.ready:
+            return readiness
+        return replace(readiness, ready=job.dates.not_before)
+
+    def _demand(self, job: WaitingJob, latest: float) -> Demand:
         roles = roles_of(job)
-        return Demand(job, roles, self._options.alive(job), self._board.gantt.limit(job, roles))
+        return Demand(
+            job,
+            roles,
+            self._options.alive(job),
+            self._board.gantt.limit(job, roles),
+            min(job.dates.start_by, latest),
+            job.dates.end_by,
+        )
 
     def _reservation(self, job: WaitingJob, date: float) -> Demand:
         """A reservation asks for its first alternative alone; in the future, resources may be back by then."""
@@ -229,7 +259,8 @@ class Planner:
 
     def _settle(self, job: WaitingJob, decision: Decision) -> None:
         self.decisions[job.id] = decision
-        self._dependencies.settle(job.id, decision.found.claim.end if decision.found else None)
+        claim = decision.found.claim if decision.found else None
+        self._dependencies.settle(job.id, (claim.start, claim.end) if claim else None)
         self._wake(job.id)
         for name in roles_of(job).containers:
             self._opening[name] -= 1

@@ -44,6 +44,7 @@ class Occasion:
 
     line: Line
     ready: float
+    latest: float
 
 
 class Probe(Planner):
@@ -94,15 +95,15 @@ class Probe(Planner):
 
     def trial(self, job: WaitingJob) -> Found | None:
         """Return where ``job``, which differs from the probed one in its request alone, would go."""
-        demand = self._demand(job)
         for occasion in self._occasions:
+            demand = self._demand(job, occasion.latest)
             if found := occasion.line.trial(demand, occasion.ready).found:
                 return found
         return None
 
     def next_date(self, job: WaitingJob, date: float) -> float | None:
         """Return the first date, ``date`` or later, at which the reservation ``job`` could be had."""
-        ready = max(date, self._now, self._dependencies.readiness(job).ready)
+        ready = max(date, self._now, self._readiness(job).ready)
         found = self._search.earliest(self._board.gantt, self._reservation(job, ready), ready).found
         return found.claim.start if found else None
 
@@ -132,17 +133,17 @@ class Probe(Planner):
             return self._enter(turn, self._foreseen[turn.job.id])
         if turn.job.id != self.job.id or turn.job.reservation is not None:
             return super()._consider(turn)
-        readiness = self._dependencies.readiness(turn.job)
-        if readiness.refusal or readiness.waits_for:
+        readiness = self._readiness(turn.job)
+        if readiness.refusal or readiness.waits_for or self._at_once(turn.job):
             return super()._consider(turn)
         return self._stand(turn, readiness)
 
     def _enter(self, turn: Turn, claim: Claim) -> None:
         """Give a job the place that is foreseen for it."""
         job = turn.job
-        if job.held or job.reservation is not None:
+        if job.reservation is not None or self._at_once(job):
             return super()._consider(turn)
-        readiness = self._dependencies.readiness(job)
+        readiness = self._readiness(job)
         if readiness.refusal or readiness.waits_for:
             return super()._consider(turn)
         views = self._board.gantt.views(roles_of(job), claim.consumes)
@@ -151,7 +152,7 @@ class Probe(Planner):
         for delay in range(DRIFT + 1):
             moved = replace(claim, start=claim.start + delay) if delay else claim
             end = moved.end + self.snapshot.security_time
-            if moved.start >= readiness.ready and all(
+            if readiness.ready <= moved.start <= readiness.latest and all(
                 moved.bits & ~view.common(moved.start, end) == 0 for view in views
             ):
                 self._board.gantt.enter(job, moved)
@@ -161,13 +162,13 @@ class Probe(Planner):
 
     def _stand(self, turn: Turn, readiness: Readiness) -> None:
         """Settle the job without entering it, or park it as a full pass would, remembering this occasion."""
-        demand = self._demand(turn.job)
+        demand = self._demand(turn.job, readiness.latest)
         answer = turn.line.trial(demand, readiness.ready)
         inside = demand.roles.inside
         if answer.found is None and inside is not None and self._opening.get(inside, 0):
-            self._occasions.append(Occasion(turn.line.twin(), readiness.ready))
+            self._occasions.append(Occasion(turn.line.twin(), readiness.ready, readiness.latest))
             return self._park(inside, turn)
-        self._occasions.append(Occasion(turn.line, readiness.ready))
+        self._occasions.append(Occasion(turn.line, readiness.ready, readiness.latest))
         return self._settle(turn.job, self._decide(demand, readiness.ready, answer))
 
     def _excess(self, job: WaitingJob, claim: Claim) -> dict[tuple[str, str], int]:

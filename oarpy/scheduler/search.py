@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from oarpy.scheduler.demands import Demand, Option
 from oarpy.scheduler.gantt import Claim, Gantt
@@ -41,7 +42,9 @@ class Search:
         best: Found | None = None
         fitted: float | None = None
         for option in demand.options:
-            latest = None if best is None else best.claim.end - option.walltime
+            latest = demand.before(option)
+            if best is not None:
+                latest = min(best.claim.end - option.walltime, inf if latest is None else latest)
             claim, first = self._first(gantt, demand, option, ready, latest)
             if claim is not None and (best is None or claim.end < best.claim.end):
                 best, fitted = Found(option, claim), first
@@ -54,6 +57,9 @@ class Search:
         best: Found | None = None
         fitted: float | None = None
         for option in demand.options:
+            latest = demand.before(option)
+            if latest is not None and start >= latest:
+                continue
             claim = self._claim(gantt.views(demand.roles, option.consumes), option, start)
             if claim is None:
                 continue

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from oarpy.model.dependency import Dependency
+from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
 
-Outcome = Literal["any", "ok", "notok"]
 Policy = Literal["conservative", "easy", "fcfs"]
 
 BESTEFFORT = "besteffort"
@@ -32,16 +33,11 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependency:
-    """Not before job ``job`` has ended, with the outcome that is asked for."""
-
-    job: int
-    outcome: Outcome = "any"
-
-
-@dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties."""
+    """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties.
+
+    ``fault`` says what in the job's description makes it impossible to place.
+    """
 
     id: int
     user: str
@@ -55,6 +51,8 @@ class WaitingJob:
     depends_on: tuple[Dependency, ...] = ()
     reservation: float | None = None
     held: bool = False
+    dates: JobDates = NO_DATES
+    fault: str = ""
 
     @property
     def besteffort(self) -> bool:
@@ -101,6 +99,14 @@ class Queue:
     policy: str = "fifo"
 
 
+@dataclass(frozen=True, slots=True)
+class Ration:
+    """Most jobs that a pass looks at, in all and of one user; 0 means no limit."""
+
+    jobs: int = 0
+    jobs_per_user: int = 0
+
+
 DEFAULT_QUEUES = (Queue("default", 3), Queue(BESTEFFORT, 0))
 
 
@@ -135,8 +141,9 @@ class Snapshot:
     in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``,
     with the text of ``filter_errors`` when there is one.
 
-    ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``priorities``
-    is what fair-share and multifactor orders know of the past. ``show_instant`` writes instants in reasons.
+    ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
+    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past.
+    ``show_instant`` writes instants in reasons.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
     """
@@ -152,9 +159,11 @@ class Snapshot:
     filters: Mapping[str, int] = field(default_factory=dict)
     filter_errors: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
+    spans: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     priorities: Priorities = NO_HISTORY
     besteffort_minimum_life: float = 0
     consumables: tuple[Consumable, ...] = ()
+    ration: Ration = Ration()
     show_instant: Callable[[float], str] = plain_instant
 
     @property

@@ -18,6 +18,8 @@ class Verdict(StrEnum):
     """It would fit beside what runs, but jobs ahead of it take the resources."""
     DEPENDENCY = "dependency"
     """It waits for another job, which may itself not be placed."""
+    DATE = "date"
+    """It is postponed, or its dates leave it no place."""
     QUOTA = "quota"
     """Resources are there, a quota keeps it waiting."""
     RESERVATION = "reservation"
@@ -28,3 +30,14 @@ class Verdict(StrEnum):
     """Held by its user or an administrator."""
     NEVER = "never"
     """No resources of this platform can ever serve it."""
+
+
+class Lapse(StrEnum):
+    """What a job can no longer meet, whatever happens; the words are types of events."""
+
+    EXPIRED = "JOB_EXPIRED"
+    """It has not started by its date of expiry."""
+    DEADLINE_MISSED = "DEADLINE_MISSED"
+    """Started now it would end after its deadline."""
+    WINDOW_MISSED = "DEPENDENCY_WINDOW_MISSED"
+    """It has not started within the time that a job it depends on left it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NoReturn, cast, get_args
 
 from oarpy.model.amounts import parse_amount
+from oarpy.model.dependency import Dependency, Outcome
 from oarpy.model.errors import UsageError
 from oarpy.model.request import Consumption, parse_request
 from oarpy.scheduler.consumables import Consumable
@@ -15,9 +16,7 @@ from oarpy.scheduler.platform import RESOURCE_ID, Platform, Resource
 from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
-    Dependency,
     HoldingJob,
-    Outcome,
     Policy,
     Queue,
     QuotaRule,

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from psycopg.sql import SQL
 
+from oarpy.model.dependency import Dependency
 from oarpy.model.request import Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.job_scope import JobScope
+from oarpy.store.scheduling import stored_dependency
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,14 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """A job with what hangs on it. ``dependencies`` are ``(required job, outcome)``."""
+    """A job with what hangs on it."""
 
     row: JobRow
     requests: tuple[ResourceRequest, ...]
     resource_ids: tuple[int, ...]
     hosts: tuple[str, ...]
     reserved_ids: tuple[int, ...]
-    dependencies: tuple[tuple[int, str], ...]
+    dependencies: tuple[Dependency, ...]
     events: tuple[Event, ...]
 
 
@@ -91,7 +93,9 @@ _RESERVED = """
 """
 
 _DEPENDENCIES = """
-    SELECT job_id, required_job_id, outcome FROM job_dependencies WHERE job_id = ANY(%s) ORDER BY 1, 2
+    SELECT job_id, required_job_id, outcome, earliest_edge, extract(epoch FROM earliest_shift)::bigint,
+           latest_edge, extract(epoch FROM latest_shift)::bigint
+    FROM job_dependencies WHERE job_id = ANY(%s) ORDER BY 1, 2
 """
 
 # One row a group, its levels as two arrays, outermost first.
@@ -120,9 +124,9 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     ids = [row.job_id for row in rows]
     assigned = {job: (tuple(some), tuple(hosts or ())) for job, some, hosts in connection.execute(_ASSIGNED, [ids])}
     reserved = {job: tuple(some) for job, some in connection.execute(_RESERVED, [ids])}
-    required: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for job, other, outcome in connection.execute(_DEPENDENCIES, [ids]):
-        required[job].append((other, outcome))
+    required: dict[int, list[Dependency]] = defaultdict(list)
+    for job, *dependency in connection.execute(_DEPENDENCIES, [ids]):
+        required[job].append(stored_dependency(*dependency))
     requests = _requests(connection, {row.submission_id for row in rows})
     events = job_events(connection, ids)
     return tuple(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from psycopg import sql
 
+from oarpy.model.dependency import Dependency, Edge, Outcome, Shift
 from oarpy.store.database import Connection
 
 PlatformRow = tuple[int, str, str, dict[str, object]]
@@ -71,7 +73,11 @@ _DEPENDENCIES = """
                 WHEN r.state IN ('Terminated', 'Error', 'toError') THEN 'notok'
                 WHEN r.state IN ('Waiting', 'Hold')
                     AND EXISTS (SELECT FROM kill_requests k WHERE k.job_id = r.job_id AND k.state <> 'done')
-                    THEN 'notok' END
+                    THEN 'notok' END,
+           d.earliest_edge, extract(epoch FROM d.earliest_shift)::bigint,
+           d.latest_edge, extract(epoch FROM d.latest_shift)::bigint,
+           extract(epoch FROM coalesce(r.started_at, r.ended_at, now()))::bigint,
+           extract(epoch FROM coalesce(r.ended_at, now()))::bigint
     FROM job_dependencies d JOIN jobs r ON r.job_id = d.required_job_id
     WHERE d.job_id = ANY(%s)
     ORDER BY d.job_id, d.required_job_id
@@ -150,12 +156,15 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class DependencyRow:
-    """``job`` waits for ``required``; ``ended`` is how that one ended (``ok``, ``notok``), None while it is live."""
+    """``job`` waits for ``dependency``; ``ended`` is how that one ended (``ok``, ``notok``), None while it is live.
+
+    Once it has ended, ``span`` is its start and end in epoch seconds.
+    """
 
     job: int
-    required: int
-    outcome: str
+    dependency: Dependency
     ended: str | None
+    span: tuple[int, int]
 
 
 def platform_version(connection: Connection) -> int:
@@ -250,4 +259,25 @@ def requests(connection: Connection, submissions: Iterable[int]) -> list[GroupRo
 
 def dependencies(connection: Connection, jobs: Iterable[int]) -> list[DependencyRow]:
     """Return what these jobs wait for."""
-    return [DependencyRow(*row) for row in connection.execute(_DEPENDENCIES, [list(jobs)])]
+    return [
+        DependencyRow(job, stored_dependency(required, outcome, *shifts), ended, (began, over))
+        for job, required, outcome, ended, *shifts, began, over in connection.execute(_DEPENDENCIES, [list(jobs)])
+    ]
+
+
+def stored_dependency(
+    required: int,
+    outcome: str,
+    earliest_edge: str | None,
+    earliest_shift: int | None,
+    latest_edge: str | None,
+    latest_shift: int | None,
+) -> Dependency:
+    """Return a dependency as its row tells it; shifts in seconds."""
+    return Dependency(
+        required, cast(Outcome, outcome), _shift(earliest_edge, earliest_shift), _shift(latest_edge, latest_shift)
+    )
+
+
+def _shift(edge: str | None, seconds: int | None) -> Shift | None:
+    return None if edge is None or seconds is None else Shift(cast(Edge, edge), seconds)

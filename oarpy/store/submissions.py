@@ -10,6 +10,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from oarpy.model.dependency import Dependency
 from oarpy.store.database import Connection
 
 _QUEUES = "SELECT queue_name, priority, active FROM queues"
@@ -100,10 +101,14 @@ _INSERT_JOBS = """
 """
 
 _INSERT_DEPENDENCIES = """
-    INSERT INTO job_dependencies (job_id, required_job_id, outcome)
-    SELECT member, d.required, d.outcome
+    INSERT INTO job_dependencies (job_id, required_job_id, outcome, earliest_edge, earliest_shift, latest_edge,
+        latest_shift)
+    SELECT member, d.required, d.outcome, d.earliest_edge, d.earliest_shift * interval '1 second', d.latest_edge,
+        d.latest_shift * interval '1 second'
     FROM unnest(%(jobs)s::bigint[]) AS member,
-         unnest(%(required)s::bigint[], %(outcomes)s::text[]) AS d (required, outcome)
+         unnest(%(required)s::bigint[], %(outcomes)s::text[], %(earliest_edges)s::text[], %(earliest_shifts)s::bigint[],
+                %(latest_edges)s::text[], %(latest_shifts)s::bigint[])
+             AS d (required, outcome, earliest_edge, earliest_shift, latest_edge, latest_shift)
 """
 
 _FINISHED_JOB = """
@@ -216,7 +221,7 @@ class NewSubmission:
     notify: str = ""
     hold: bool = False
     reservation: datetime | None = None
-    dependencies: tuple[tuple[int, str], ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
     initial_request: str = ""
     submitted_from: str = ""
     environment: Mapping[str, str] | None = None
@@ -342,15 +347,21 @@ def store(connection: Connection, new: NewSubmission) -> list[int]:
     inserted = connection.execute(_INSERT_JOBS, _job_parameters(submission, new)).fetchall()
     jobs = sorted(job_id for (job_id,) in inserted)
     if new.dependencies:
-        connection.execute(
-            _INSERT_DEPENDENCIES,
-            {
-                "jobs": jobs,
-                "required": [required for required, _ in new.dependencies],
-                "outcomes": [outcome for _, outcome in new.dependencies],
-            },
-        )
+        connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(new.dependencies)})
     return jobs
+
+
+def _dependency_parameters(dependencies: Sequence[Dependency]) -> dict[str, object]:
+    earliest = [one.earliest for one in dependencies]
+    latest = [one.latest for one in dependencies]
+    return {
+        "required": [one.job for one in dependencies],
+        "outcomes": [one.outcome for one in dependencies],
+        "earliest_edges": [shift and shift.edge for shift in earliest],
+        "earliest_shifts": [shift and shift.seconds for shift in earliest],
+        "latest_edges": [shift and shift.edge for shift in latest],
+        "latest_shifts": [shift and shift.seconds for shift in latest],
+    }
 
 
 def _request_parameters(submission: int, alternatives: Sequence[AlternativeEntry]) -> dict[str, object]:

@@ -182,7 +182,15 @@ job_dependencies = Table(
     Column("job_id", BigInteger, ForeignKey("jobs.job_id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("required_job_id", BigInteger, ForeignKey("jobs.job_id"), primary_key=True, autoincrement=False),
     Column("outcome", Text, nullable=False, server_default="any"),
+    Column("earliest_edge", Text),
+    Column("earliest_shift", INTERVAL),
+    Column("latest_edge", Text),
+    Column("latest_shift", INTERVAL),
+    CheckConstraint("(earliest_edge IS NULL) = (earliest_shift IS NULL)", name="earliest_whole"),
     CheckConstraint("job_id <> required_job_id", name="job_dependencies_check"),
+    CheckConstraint("earliest_edge IN ('start', 'end')", name="job_dependencies_earliest_edge_check"),
+    CheckConstraint("latest_edge IN ('start', 'end')", name="job_dependencies_latest_edge_check"),
+    CheckConstraint("(latest_edge IS NULL) = (latest_shift IS NULL)", name="latest_whole"),
     CheckConstraint("outcome IN ('any', 'ok', 'notok')", name="job_dependencies_outcome_check"),
     Index("job_dependencies_required", "required_job_id"),
 )
@@ -242,7 +250,7 @@ gantt_predictions = Table(
     CheckConstraint("(start_time IS NULL) = (end_time IS NULL)", name="gantt_predictions_check"),
     CheckConstraint("(start_time IS NULL) = (moldable_id IS NULL)", name="gantt_predictions_check1"),
     CheckConstraint(
-        "verdict IN ('starts', 'reserved', 'held', 'dependency', 'reservation', 'quota', "
+        "verdict IN ('starts', 'reserved', 'held', 'dependency', 'date', 'reservation', 'quota', "
         "'resources_busy', 'behind_higher_priority', 'resources_down', 'never')",
         name="gantt_predictions_verdict_check",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from oarpy.model.dependency import Dependency, Outcome
 from oarpy.store import decisions
 from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
@@ -25,7 +26,7 @@ def test_every_waiting_job_has_a_verdict_after_a_pass(cluster: SmallCluster) -> 
     held = cluster.submit(hold=True)
     never = cluster.submit("{mem > 3}/core=1")
     impossible = cluster.submit("/nodes=3")
-    dependent = cluster.submit(dependencies=((waiting, "any"),))
+    dependent = cluster.submit(dependencies=(Dependency(waiting),))
     cluster.plan()
     assert cluster.sql("SELECT job_id FROM gantt_predictions ORDER BY 1") == [
         (job,) for job in (waiting, held, never, impossible, dependent)
@@ -263,7 +264,7 @@ def test_best_effort_jobs_do_not_delay_others_but_wait_for_them(cluster: SmallCl
 
 def test_an_idempotent_best_effort_job_is_submitted_again_once(cluster: SmallCluster) -> None:
     cheap = cluster.submit("/nodes=2", queue="besteffort", types=("besteffort", "idempotent"))
-    follower = cluster.submit(dependencies=((cheap, "any"),))
+    follower = cluster.submit(dependencies=(Dependency(cheap),))
     cluster.settle()
     job = cluster.submit("/nodes=2,walltime=0:10:0")
     cluster.settle()
@@ -306,9 +307,9 @@ def test_a_deleted_idempotent_job_does_not_come_back(cluster: SmallCluster) -> N
         ("notok", 256, "Running"),
     ],
 )
-def test_a_dependency_asks_for_an_outcome(cluster: SmallCluster, outcome: str, status: int, state: str) -> None:
+def test_a_dependency_asks_for_an_outcome(cluster: SmallCluster, outcome: Outcome, status: int, state: str) -> None:
     first = cluster.submit("/nodes=1,walltime=0:10:0")
-    second = cluster.submit(dependencies=((first, outcome),))
+    second = cluster.submit(dependencies=(Dependency(first, outcome),))
     cluster.settle()
     assert cluster.states([first, second]) == ["Running", "Waiting"]
     assert cluster.predicted(second) == pytest.approx(601, abs=5)
@@ -321,8 +322,8 @@ def test_a_dependency_asks_for_an_outcome(cluster: SmallCluster, outcome: str, s
 
 def test_a_job_that_is_being_deleted_does_not_satisfy_ok(cluster: SmallCluster) -> None:
     first = cluster.submit("/nodes=3")
-    ok = cluster.submit(dependencies=((first, "ok"),))
-    notok = cluster.submit(dependencies=((first, "notok"),))
+    ok = cluster.submit(dependencies=(Dependency(first, "ok"),))
+    notok = cluster.submit(dependencies=(Dependency(first, "notok"),))
     cluster.delete(first)
     # the canceller has not run yet
     cluster.plan()
@@ -332,7 +333,7 @@ def test_a_job_that_is_being_deleted_does_not_satisfy_ok(cluster: SmallCluster) 
 
 def test_a_dependant_of_a_job_that_cannot_be_placed_is_not_placed(cluster: SmallCluster) -> None:
     first = cluster.submit("/nodes=3")
-    second = cluster.submit(dependencies=((first, "any"),))
+    second = cluster.submit(dependencies=(Dependency(first),))
     cluster.plan()
     assert cluster.verdict(second)[0] == "dependency"
     assert cluster.predicted(second) is None

@@ -88,7 +88,9 @@ def test_every_option_is_stored(connection: Connection, oarsub: Submitter, tmp_p
             f"R=3,W=0:30:0,J=B,N=my name,{'Q=admin,' if ME == 'root' else ''}P=p1,T=idempotent",
         )
     ]
-    assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(job, earlier, "ok")]
+    assert connection.execute("SELECT job_id, required_job_id, outcome FROM job_dependencies").fetchall() == [
+        (job, earlier, "ok")
+    ]
     assert connection.execute(
         "SELECT m.position, m.walltime, g.position, g.filter, d.position, d.level, d.count"
         " FROM jobs JOIN moldable_descriptions m USING (submission_id)"
@@ -110,9 +112,9 @@ def test_array(connection: Connection, oarsub: Submitter) -> None:
     assert connection.execute(
         "SELECT job_id, array_id, array_index, command, stdout_path FROM jobs WHERE job_id > 1 ORDER BY 1"
     ).fetchall() == [(2 + i, 2, 1 + i, "date", "OAR.many.%jobid%.stdout") for i in range(3)]
-    assert connection.execute("SELECT * FROM job_dependencies ORDER BY 1").fetchall() == [
-        (job, earlier, "any") for job in (2, 3, 4)
-    ]
+    assert connection.execute(
+        "SELECT job_id, required_job_id, outcome FROM job_dependencies ORDER BY 1"
+    ).fetchall() == [(job, earlier, "any") for job in (2, 3, 4)]
     assert connection.execute("SELECT count(*) FROM submissions").fetchone() == (2,)
 
 
@@ -282,7 +284,9 @@ def test_name_with_odd_characters_does_not_reach_the_file_names(connection: Conn
 def test_dependency_on_the_job_of_another(connection: Connection, oarsub: Submitter) -> None:
     other = add_job(connection, "Terminated", user="somebody", resources=add_nodes(connection, "n9"))
     job = oarsub.job_id("-a", f"notok:{other}", "date")
-    assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(job, other, "notok")]
+    assert connection.execute("SELECT job_id, required_job_id, outcome FROM job_dependencies").fetchall() == [
+        (job, other, "notok")
+    ]
 
 
 @pytest.mark.parametrize("kind", ["noop", "noop=standby"])
@@ -318,7 +322,9 @@ def test_resubmit(connection: Connection, oarsub: Submitter) -> None:
         " submission_id = (SELECT submission_id FROM jobs WHERE job_id = %s) FROM jobs WHERE job_id = %s",
         (job, copy),
     ).fetchall() == [("again", "date", "Waiting", job, copy, 1, None, None, "R=8,W=2:0:0,J=B,N=again", True)]
-    assert connection.execute("SELECT * FROM job_dependencies").fetchall() == [(dependant, copy, "ok")]
+    assert connection.execute("SELECT job_id, required_job_id, outcome FROM job_dependencies").fetchall() == [
+        (dependant, copy, "ok")
+    ]
 
 
 def test_version(oarsub: Submitter) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from oarpy.model.dependency import Dependency, Outcome
 from oarpy.transport.messages import Signal
 from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
@@ -224,12 +225,12 @@ def test_an_inner_reservation_whose_container_is_gone_does_not_start(cluster: Sm
 
 @pytest.mark.parametrize(("outcome", "state"), [("ok", "Error"), ("any", "Running"), ("notok", "Running")])
 def test_a_reservation_looks_at_its_dependencies_again_on_its_date(
-    cluster: SmallCluster, outcome: str, state: str
+    cluster: SmallCluster, outcome: Outcome, state: str
 ) -> None:
     first = cluster.submit("/nodes=1,walltime=0:5:0")
     cluster.settle()
     job = cluster.submit(
-        "/nodes=1,walltime=1:0:0", reservation=in_seconds(cluster, 600), dependencies=((first, outcome),)
+        "/nodes=1,walltime=1:0:0", reservation=in_seconds(cluster, 600), dependencies=(Dependency(first, outcome),)
     )
     cluster.settle()
     assert cluster.verdict(job) == ("reserved", "accepted reservation")

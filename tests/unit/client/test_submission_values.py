@@ -13,10 +13,10 @@ from oarpy.client.submission_values import (
     check_directory,
     check_output,
     check_values,
-    read_dependency,
     read_number,
     read_reservation,
 )
+from oarpy.model.dependency import Dependency, Shift, parse_dependency
 from oarpy.model.errors import UsageError
 from oarpy.model.notice import parse_notice
 
@@ -73,15 +73,30 @@ def test_reservation_now_does_not_move() -> None:
     assert start == NOW + timedelta(microseconds=5)
 
 
-@pytest.mark.parametrize(("text", "read"), [("7", (7, "any")), ("ok:7", (7, "ok")), ("notok:12", (12, "notok"))])
-def test_dependency(text: str, read: tuple[int, str]) -> None:
-    assert read_dependency(text) == read
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("7", Dependency(7)),
+        ("ok:7", Dependency(7, "ok")),
+        ("notok:12", Dependency(12, "notok")),
+        ("7,[+60", Dependency(7, earliest=Shift("start", 60))),
+        ("7,]-0:10:0", Dependency(7, earliest=Shift("end", -600))),
+        ("7,,[+1:0:0", Dependency(7, latest=Shift("start", 3600))),
+        ("ok:7,]0,]+5", Dependency(7, "ok", Shift("end", 0), Shift("end", 5))),
+    ],
+)
+def test_dependency(text: str, read: Dependency) -> None:
+    assert parse_dependency(text) == read
+    assert parse_dependency(str(read)) == read
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "x", "ok:", "ok:x", "bad:7", "7,8", "7,[+60", "1" * 30, "\u0667"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "-1", "x", "ok:", "ok:x", "bad:7", "7,8", "7,+60", "7,[x", "7,[+9,[+3", "7,[1,[2,[3", "1" * 30, "\u0667"],
+)
 def test_dependency_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        read_dependency(text)
+        parse_dependency(text)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
 from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.snapshot import Alternative, Dependency, HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
 
 
 def cluster(hosts: str, states: dict[int, str] | None = None, **properties: dict[int, object]) -> Platform:

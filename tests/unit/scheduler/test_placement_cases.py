@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.scheduler.snapshot import Dependency, Queue
+from oarpy.model.dependency import Dependency
+from oarpy.scheduler.snapshot import Queue
 from tests.unit.scheduler.cases import cluster, gantt, job, placed, planned, running, starts
 
 FOUR = cluster("n1:2 n2:2")

@@ -1,0 +1,79 @@
+"""Dependencies as ``oarsub -a`` takes them: ``7``, ``ok:7``, ``7,[+60``, ``7,]+0:10:0,]+1:0:0``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from oarpy.model.durations import format_duration, parse_duration
+from oarpy.model.errors import UsageError
+
+Outcome = Literal["any", "ok", "notok"]
+Edge = Literal["start", "end"]
+
+_DEPENDENCY = re.compile(r"(?:(ok|notok|any):)?([0-9]{1,18})(?:,([^,]*))?(?:,([^,]*))?", re.ASCII)
+_SHIFT = re.compile(r"([][])\s*([+-]?)\s*(\S+)", re.ASCII)
+_SECONDS = re.compile(r"\d{1,9}", re.ASCII)
+_MARKS: dict[str, Edge] = {"[": "start", "]": "end"}
+_HINT = "write -a ID, -a ok:ID, -a notok:ID, -a ID,[+SECONDS (after its start) or -a ID,]+SECONDS (after its end)"
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """An instant told by another job: ``seconds`` after it starts or ends, before it when below 0."""
+
+    edge: Edge
+    seconds: int
+
+    def __str__(self) -> str:
+        mark = "[" if self.edge == "start" else "]"
+        length = format_duration(abs(self.seconds)) if self.seconds else "0"
+        return f"{mark}{'-' if self.seconds < 0 else '+'}{length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Not before job ``job`` has ended with the outcome asked for, or within a window told by it.
+
+    ``earliest`` replaces its end; ``latest`` is the last instant at which the dependant may start.
+    """
+
+    job: int
+    outcome: Outcome = "any"
+    earliest: Shift | None = None
+    latest: Shift | None = None
+
+    def __str__(self) -> str:
+        text = str(self.job) if self.outcome == "any" else f"{self.outcome}:{self.job}"
+        if self.earliest is not None or self.latest is not None:
+            text += f",{self.earliest or ''}"
+        return text if self.latest is None else f"{text},{self.latest}"
+
+
+def parse_dependency(text: str) -> Dependency:
+    """Read a dependency. Raises :class:`UsageError`.
+
+    >>> str(parse_dependency("ok:7,[+90,]+1:0:0"))
+    'ok:7,[+0:1:30,]+1:0:0'
+    """
+    found = _DEPENDENCY.fullmatch(text.strip())
+    if found is None or not int(found[2]):
+        raise UsageError(f"dependency '{text[:80]}' is not a job id", hint=_HINT)
+    earliest, latest = _shift(found[3], text), _shift(found[4], text)
+    dependency = Dependency(int(found[2]), cast(Outcome, found[1] or "any"), earliest, latest)
+    if earliest and latest and earliest.edge == latest.edge and earliest.seconds > latest.seconds:
+        raise UsageError(f"dependency '{text[:80]}' leaves no time", hint="the second shift is the later one")
+    return dependency
+
+
+def _shift(text: str | None, whole: str) -> Shift | None:
+    """Read ``[+T`` or ``]-T``; T is seconds or h:m:s."""
+    if text is None or not text.strip():
+        return None
+    found = _SHIFT.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"dependency '{whole[:80]}' has a shift that is not understood", hint=_HINT)
+    mark, sign, amount = found.groups()
+    seconds = int(amount) if _SECONDS.fullmatch(amount) else parse_duration(amount)
+    return Shift(_MARKS[mark], -seconds if sign == "-" else seconds)
