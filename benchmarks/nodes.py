@@ -76,9 +76,14 @@ class ManyNodes:
         self._seconds_until(lambda: not self._value(live, job), f"the job on {nodes} nodes has ended")
         return seconds
 
+    def processes(self) -> dict[str, list[int]]:
+        """The processes of the cluster by kind."""
+        server = self.sandbox.server
+        return server_processes(server.pid) if server else {}
+
     def agent_of(self, node: str) -> int:
         """The process of a node's agent."""
-        return next(pid for pid in server_processes(self.sandbox)[AGENT] if node_of(pid) == node)
+        return next(pid for pid in self.processes()[AGENT] if node_of(pid) == node)
 
     def pause(self, node: str) -> int:
         """Stop the agent of a node (SIGSTOP), as a machine that hangs; return its process."""
@@ -129,7 +134,7 @@ class ManyNodes:
 def measure(cluster: ManyNodes) -> dict[str, float]:
     """Run every measurement once."""
     report: dict[str, float] = {"nodes": cluster.count, "channels_open_seconds": cluster.start()}
-    found = holdings(server_processes(cluster.sandbox))
+    found = holdings(cluster.processes())
     agents, launcher = found[AGENT], found[LAUNCHER]
     report["agent_resident_mib"] = agents.resident / agents.processes / _MIB
     report["agent_shared_out_mib"] = agents.shared_out / agents.processes / _MIB

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from oarpy.client.sandbox import Sandbox
+from .process_table import arguments_of, children_of
 
 SUPERVISOR = "supervisor"
 LAUNCHER = "launcher"
@@ -34,19 +34,16 @@ class Holding:
         )
 
 
-def server_processes(sandbox: Sandbox) -> dict[str, list[int]]:
+def server_processes(supervisor: int) -> dict[str, list[int]]:
     """Return the processes by kind: the supervisor, each module, the gateway, the agents of local nodes."""
-    if sandbox.server is None:
-        return {}
-    children = _children()
-    found: dict[str, list[int]] = {SUPERVISOR: [sandbox.server.pid]}
-    for pid in children.get(sandbox.server.pid, []):
-        words = _arguments(pid)
+    found: dict[str, list[int]] = {SUPERVISOR: [supervisor]}
+    for pid in children_of(supervisor):
+        words = arguments_of(pid)
         if "oarpy.modules" in words:
             found.setdefault(words[-1], []).append(pid)
         elif "oarpy.gateway" in words:
             found.setdefault("gateway", []).append(pid)
-    found[AGENT] = [agent for pid in found.get(LAUNCHER, []) for agent in children.get(pid, [])]
+    found[AGENT] = children_of(*found.get(LAUNCHER, []))
     return found
 
 
@@ -83,24 +80,3 @@ def _numbers(text: str) -> dict[str, int]:
         if words and words[0].isdigit():
             found[name] = int(words[0])
     return found
-
-
-def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[0] != "Z":
-            found.setdefault(int(fields[1]), []).append(int(name))
-    return found
-
-
-def _arguments(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
-    except OSError:
-        return []

@@ -74,7 +74,8 @@ class Soak:
 
     def held(self) -> dict[str, Holding]:
         """What every kind of process holds now."""
-        return holdings(server_processes(self.sandbox))
+        server = self.sandbox.server
+        return holdings(server_processes(server.pid)) if server else {}
 
     def marks(self, jobs: int, note: Callable[[Mark], None]) -> list[Mark]:
         """Run ``jobs`` jobs, noting at each mark and at the end."""

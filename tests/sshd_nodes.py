@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import children_of
 
 from oarpy.transport.node import NodeAddress, NodeMode, SshConfig
 
@@ -150,7 +151,7 @@ def _wait_for(node: SshdNode, process: subprocess.Popen[bytes], log: Path) -> No
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     # Connections are processes of their own, children of the daemon: they must not outlive the test.
-    children = _children(process.pid)
+    children = children_of(process.pid)
     process.terminate()
     for pid in children:
         try:
@@ -162,18 +163,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _children(parent: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(status.parent.name))
-    return found
 
 
 def _write_client_files(nodes: list[SshdNode], key_file: Path, known_hosts: Path) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from oarpy.benchmarks.process_table import pids_with
+
 from oarpy.transport.base import Transport
 from oarpy.transport.jobspec import JobKey, JobSpec
 from oarpy.transport.messages import ChannelLost, Command, Ended, Kill, Ready, Refused, Report, Start, Started
@@ -34,34 +36,15 @@ def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADL
 def marked(key: JobKey, instance: str) -> list[int]:
     """The processes of this machine that carry the mark of a job."""
     wanted = f"OARPY_JOB={instance}/{key.job}/{key.attempt}".encode()
-    return _processes(lambda entry: entry == wanted)
+    return pids_with(lambda entry: entry == wanted)
 
 
 def end_all(instance: str) -> None:
     """End what a failed test left of the jobs of an instance."""
     prefix = f"OARPY_JOB={instance}/".encode()
-    for pid in _processes(lambda entry: entry.startswith(prefix)):
+    for pid in pids_with(lambda entry: entry.startswith(prefix)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _processes(carries: Callable[[bytes], bool]) -> list[int]:
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(map(carries, (directory / "environ").read_bytes().split(b"\0"))):
-                found.append(int(directory.name))
-        except OSError:
-            continue
-    return found
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from oarpy.benchmarks.process_table import is_running
 
 from oarpy.frontend.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
 from tests.db.oarsub_cluster import build, process, settings
@@ -272,21 +273,13 @@ def test_a_worker_that_dies_is_forked_again(running: GatewayProcess) -> None:
     wait_until(lambda: len(running.workers()) == 2, "two workers again")
 
 
-def alive(pid: int) -> bool:
-    """Say whether the process runs (one that nobody has waited for does not)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_workers_end_with_their_gateway(environment: dict[str, str]) -> None:
     with gateway(environment, workers=3) as running:
         assert running.answers()
         workers = running.workers()
         running.process.kill()
         running.process.wait()
-        wait_until(lambda: not any(map(alive, workers)), "no worker is left")
+        wait_until(lambda: not any(map(is_running, workers)), "no worker is left")
 
 
 def test_a_stop_lets_commands_end_and_takes_the_socket_away(running: GatewayProcess, connection: Connection) -> None:

@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
+from oarpy.benchmarks.process_table import all_pids, arguments_of, children_of, environment_of
 
 from oarpy.client.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 from tests.e2e.books import wrong_books
-from tests.e2e.server_processes import SERVER_KINDS, all_pids, arguments_of, children, environment_of, server_pids
+from tests.e2e.server_processes import SERVER_KINDS, server_pids
 
 TARGETS = (*SERVER_KINDS, "agent", "database")
 NODES, CORES = 6, 2
@@ -147,7 +148,7 @@ class Campaign:
         if server is None or server.poll() is not None:
             return []
         if target == "agent":
-            return [pid for launcher in server_pids("launcher", server.pid, database) for pid in children(launcher)]
+            return children_of(*server_pids("launcher", server.pid, database))
         return server_pids(target, server.pid, database)
 
     def _wait_for_ends(self) -> None:

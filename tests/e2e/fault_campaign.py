@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
+from oarpy.benchmarks.process_table import environment_of
 
 from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 from tests.e2e.books import QUESTIONS, wrong_books
 from tests.e2e.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
-from tests.e2e.server_processes import SERVER_KINDS, agents, environment_of, job_supervisors, server_pids
+from tests.e2e.server_processes import SERVER_KINDS, agents, job_supervisors, server_pids
 
 NODES, CORES = 6, 4
 LOST_TIMEOUT = 15.0

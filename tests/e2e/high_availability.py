@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from oarpy.benchmarks.process_table import children_of, parent_of
 
 from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
@@ -52,12 +53,12 @@ class Pair:
         rows = self.sql("SELECT pid FROM module_runs WHERE at > now() - interval '2 minutes'")
         owners = {"first": self.first.server, "second": self.second.server}
         parents = {server.pid: name for name, server in owners.items() if server is not None}
-        return {parents[parent] for (pid,) in rows if (parent := _parent(pid)) in parents}
+        return {parents[parent] for (pid,) in rows if (parent := parent_of(pid)) in parents}
 
     def kill_server(self, sandbox: Sandbox) -> None:
         """Kill a server with all its processes at once, as when its machine dies."""
         assert sandbox.server is not None
-        for pid in (*_children(sandbox.server.pid), sandbox.server.pid):
+        for pid in (*children_of(sandbox.server.pid), sandbox.server.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         sandbox.stop_server(signal.SIGKILL)
@@ -174,17 +175,6 @@ def _wrong_refusal(status: int, message: str) -> list[str]:
     if status == UNREACHABLE and message.count("\n") == 1:
         return []
     return [f"oarstat without a database ended with {status}: {message}"]
-
-
-def _children(parent: int) -> list[int]:
-    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _parent(int(path.name)) == parent]
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from oarpy.benchmarks.process_table import is_running, name_of, parent_of, pids_with
 
 from oarpy.client.sandbox import Sandbox
 from oarpy.store import embedded
@@ -40,22 +41,7 @@ def until(condition: Callable[[], Any], what: Callable[[], str] | str, deadline:
 def marked(mark: str) -> list[int]:
     """The processes of this machine whose ``OARPY_JOB`` begins with ``mark``."""
     wanted = f"OARPY_JOB={mark}".encode()
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(entry.startswith(wanted) for entry in (directory / "environ").read_bytes().split(b"\0")):
-                found.append(int(directory.name))
-        except OSError:
-            continue
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return pids_with(lambda entry: entry.startswith(wanted))
 
 
 def descendants(root: int) -> list[int]:
@@ -138,11 +124,11 @@ class SshCluster:
         """Kill sshd of a node, its connections and the agent behind them with SIGKILL; jobs run on there."""
         daemon = self.revived[name].pid if name in self.revived else self.node(name).pid
         below = descendants(daemon)
-        connections = [pid for pid in below if _name(pid).startswith("sshd")]
-        agents = [pid for pid in below if _is_agent(pid) and not _is_agent(_parent(pid))]
+        connections = [pid for pid in below if name_of(pid).startswith("sshd")]
+        agents = [pid for pid in below if _is_agent(pid) and not _is_agent(parent_of(pid))]
         for pid in (daemon, *connections, *agents):
             os.kill(pid, signal.SIGKILL)
-        until(lambda: not any(map(is_alive, (daemon, *connections, *agents))), f"node {name} is dead")
+        until(lambda: not any(map(is_running, (daemon, *connections, *agents))), f"node {name} is dead")
 
     def revive_node(self, name: str) -> None:
         """Start sshd of a node again."""
@@ -163,7 +149,7 @@ class SshCluster:
             process.kill()
             process.wait()
             for pid in below:
-                if is_alive(pid):
+                if is_running(pid):
                     os.kill(pid, signal.SIGKILL)
 
 
@@ -233,19 +219,5 @@ def _falsify_host_key(sshd: SshdCluster) -> None:
     sshd.known_hosts.write_text("\n".join(lines) + "\n")
 
 
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
 def _is_agent(pid: int) -> bool:
-    return _name(pid).startswith("python")
+    return name_of(pid).startswith("python")

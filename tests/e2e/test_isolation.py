@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.agent.isolation import Isolation
 from oarpy.transport.inbox import Inbox
@@ -17,7 +18,7 @@ from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.messages import Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import Steps, StepSpec
-from tests.transport_driver import Driver, alive, end_all, marked, wait_until
+from tests.transport_driver import Driver, end_all, marked, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -93,7 +94,7 @@ def test_processes_that_hide_die_with_the_job(request: pytest.FixtureRequest, dr
     assert any(str(pid) in (group / "cgroup.procs").read_text().split() for group in groups)
     driver.send(Kill((JobKey(1, 1),), 0))
     assert driver.expect(Ended).left == 0
-    assert not alive(pid)
+    assert not is_running(pid)
     assert marked(JobKey(1, 1), driver.instance) == []
     assert _groups(driver, "1.1") == []
     steps.close()

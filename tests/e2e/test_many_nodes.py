@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from oarpy.benchmarks.nodes import ManyNodes, with_one_stopped
-from oarpy.benchmarks.server_processes import AGENT, server_processes
+from oarpy.benchmarks.server_processes import AGENT
 
 pytestmark = pytest.mark.e2e
 
@@ -25,9 +25,9 @@ def cluster(tmp_path: Path) -> Iterator[ManyNodes]:
 
 
 def test_a_stopped_node_delays_no_other_and_is_the_only_one_suspected(cluster: ManyNodes) -> None:
-    assert len(server_processes(cluster.sandbox)[AGENT]) == COUNT
+    assert len(cluster.processes()[AGENT]) == COUNT
     cluster.start_of_job(COUNT)
     # Raises when a job of the others does not start, or when another node is suspected.
     with_one_stopped(cluster, "n7")
-    assert len(server_processes(cluster.sandbox)[AGENT]) == COUNT
+    assert len(cluster.processes()[AGENT]) == COUNT
     cluster.start_of_job(COUNT)

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import is_running
 
 from oarpy.client.session import Session
 from oarpy.client.submission import submit
 from oarpy.client.submission_options import Options
 from oarpy.configuration import load
-from tests.e2e.ssh_cluster import CORES, IMPOSTOR, SshCluster, is_alive, marked, run_cluster, until
+from tests.e2e.ssh_cluster import CORES, IMPOSTOR, SshCluster, marked, run_cluster, until
 
 pytestmark = pytest.mark.e2e
 
@@ -67,7 +68,7 @@ def wait_for_company(cluster: SshCluster, job: int, nodes: int) -> list[int]:
     """Wait until all processes of a stubborn job are there: the script, its two daemons, one on each node."""
     until(lambda: len(pids_of(cluster, job)) == nodes + 3, lambda: f"only {pids_of(cluster, job)} run")
     pids = pids_of(cluster, job)
-    assert all(map(is_alive, pids))
+    assert all(map(is_running, pids))
     # all but the one that forgot its environment carry the job's mark, also on the other nodes
     assert len(set(pids) & set(marked(cluster.mark(job)))) == nodes + 2
     return pids
@@ -137,7 +138,7 @@ def test_the_walltime_ends_a_stubborn_job_on_all_nodes(cluster: SshCluster) -> N
     pids = wait_for_company(cluster, job, 4)
     cluster.wait_for(job, "Error")
     assert cluster.job(job, "message") == "killed: its walltime was over"
-    assert not [pid for pid in pids if is_alive(pid)]
+    assert not [pid for pid in pids if is_running(pid)]
     assert marked(cluster.mark(job)) == []
     (ran,) = cluster.sql("SELECT extract(epoch FROM ended_at - started_at)::float8 FROM jobs WHERE job_id = %s", job)[0]
     assert ran >= 6
@@ -150,7 +151,7 @@ def test_oardel_ends_a_stubborn_job_on_all_nodes(cluster: SshCluster) -> None:
     cluster.sandbox.run("oardel", str(job))
     cluster.wait_for(job, "Error")
     assert cluster.job(job, "message") == "killed: oardel"
-    assert not [pid for pid in pids if is_alive(pid)]
+    assert not [pid for pid in pids if is_running(pid)]
     assert marked(cluster.mark(job)) == []
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import JobKey, JobSpec
@@ -19,7 +20,7 @@ from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.messages import Clean, Cleaned, Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepSpec, StepStarted, Terminal
-from tests.transport_driver import DEADLINE, Driver, alive, end_all, marked, wait_until
+from tests.transport_driver import DEADLINE, Driver, end_all, marked, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -155,7 +156,7 @@ def test_the_end_of_the_channel_ends_the_step(bench: Bench) -> None:
     bench.wait_for_output(step, b"\n")
     pid = int(bench.output(step))
     bench.steps.close()
-    wait_until(lambda: not alive(pid), "the step is gone")
+    wait_until(lambda: not is_running(pid), "the step is gone")
     bench.steps = Steps(lambda node: PipeStream, bench.config)
 
 
@@ -176,10 +177,10 @@ def test_a_killed_step_program_leaves_nothing_beyond_the_job(bench: Bench) -> No
     failed = bench.last(step)
     assert isinstance(failed, StepFailed)
     assert failed.reason == "UNREACHABLE"
-    assert alive(pid), "nobody ended it yet"
+    assert is_running(pid), "nobody ended it yet"
     bench.driver.send(Kill((bench.job.key,), 0))
     bench.driver.expect(Ended)
-    assert not alive(pid)
+    assert not is_running(pid)
 
 
 def test_a_job_that_is_over_or_unknown_takes_no_step(bench: Bench) -> None:

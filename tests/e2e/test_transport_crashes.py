@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import JobKey
@@ -34,7 +35,7 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
-from tests.transport_driver import Driver, alive, end_all, wait_until
+from tests.transport_driver import Driver, end_all, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -205,7 +206,7 @@ def test_an_end_without_an_agent_is_told_by_the_next(bench: Bench) -> None:
     driver.expect(ChannelLost)
     supervisor = bench.supervisor(1)
     (driver.directory / "go").write_text("")
-    wait_until(lambda: not alive(supervisor), "the supervisor ended with its last job")
+    wait_until(lambda: not is_running(supervisor), "the supervisor ended with its last job")
     again = bench.driver()
     assert [report.state for report in again.connect().jobs] == ["ended"]
     assert again.ended(1).status == 5 << 8
@@ -224,7 +225,7 @@ def test_a_killed_supervisor_loses_its_job_and_all_its_processes(bench: Bench) -
     assert (ended.reason, ended.status, ended.left) == ("lost", None, 0)
     assert driver.processes(1) == []
     pid = int(hidden.read_text())
-    wait_until(lambda: not alive(pid), "the hidden process is dead")
+    wait_until(lambda: not is_running(pid), "the hidden process is dead")
 
 
 def test_supervisor_and_agent_killed_together(bench: Bench) -> None:
@@ -343,7 +344,7 @@ def test_a_reboot_loses_what_had_not_ended(bench: Bench) -> None:
     before = driver.connect()
     driver.run(driver.spec(1, "exit 6"))
     driver.transport.disconnect("node1")
-    wait_until(lambda: not alive(before.pid), "the agent ended")
+    wait_until(lambda: not is_running(before.pid), "the agent ended")
     jobs = bench.state / "jobs"
     (jobs / "2.1").write_text('\n{"event": "started", "at": 5.0, "pid": 1, "mark": "x"}\n')
     (jobs / "3.1").write_text("")
@@ -363,7 +364,7 @@ def test_a_lost_state_directory_is_fenced(bench: Bench) -> None:
     driver = bench.driver()
     before = driver.connect()
     driver.transport.disconnect("node1")
-    wait_until(lambda: not alive(before.pid), "the agent ended")
+    wait_until(lambda: not is_running(before.pid), "the agent ended")
     bench.state.rename(bench.directory / "lost")
     assert driver.connect().incarnation != before.incarnation
     driver.start(driver.spec(1, "exit 0"), incarnation=before.incarnation)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import Checkpoint, JobKey
@@ -38,7 +39,7 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver, alive, end_all, wait_until
+from tests.transport_driver import Driver, end_all, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -460,7 +461,7 @@ def test_pings_keep_a_channel_and_silence_loses_it(tmp_path: Path) -> None:
         os.kill(ready.pid, signal.SIGSTOP)
         assert driver.expect(ChannelLost).reason == "no answer for 1 s"
         assert not transport.connected("node1")
-        wait_until(lambda: not alive(ready.pid), "the silent agent is ended")
+        wait_until(lambda: not is_running(ready.pid), "the silent agent is ended")
         driver.connect()
         assert driver.run(driver.spec(1, "exit 0")).status == 0
         assert not [report for _, report in driver.log if isinstance(report, Pong)]
@@ -474,7 +475,7 @@ def test_closing_ends_the_agents_and_not_the_jobs(driver: Driver) -> None:
     driver.start(driver.spec(1, "sleep 600"))
     driver.started(1)
     driver.transport.disconnect("node1")
-    wait_until(lambda: not alive(ready.pid), "the agent ended")
+    wait_until(lambda: not is_running(ready.pid), "the agent ended")
     assert driver.processes(1)
     driver.connect()
     driver.kill(1)

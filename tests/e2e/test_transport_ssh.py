@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.process_table import is_running, parent_of
 
 from oarpy.transport.combined import CombinedTransport
 from oarpy.transport.inbox import Inbox
@@ -21,7 +22,7 @@ from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 from oarpy.transport.ssh import SshTransport
 from tests.sshd_nodes import SshdCluster, make_key, start_nodes
 from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver, alive, end_all, wait_until
+from tests.transport_driver import Driver, end_all, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -175,7 +176,7 @@ def test_a_half_open_connection_is_noticed(cluster: SshdCluster, tmp_path: Path,
     ready = driver.connect()
     driver.start(driver.spec(1, "while [ ! -e go ]; do sleep 0.02; done; exit 5"))
     driver.started(1)
-    connection = _parent(ready.pid)
+    connection = parent_of(ready.pid)
     os.kill(connection, signal.SIGSTOP)
     try:
         assert driver.expect(ChannelLost).reason == "no answer for 2 s"
@@ -186,17 +187,13 @@ def test_a_half_open_connection_is_noticed(cluster: SshdCluster, tmp_path: Path,
         os.kill(connection, signal.SIGCONT)
 
 
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
 def test_a_cut_connection_is_told_at_once_and_jobs_go_on(driver: Driver) -> None:
     ready = driver.connect()
     driver.start(driver.spec(1, "while [ ! -e go ]; do sleep 0.02; done; exit 5"))
     driver.started(1)
-    os.kill(_parent(ready.pid), signal.SIGKILL)
+    os.kill(parent_of(ready.pid), signal.SIGKILL)
     assert driver.expect(ChannelLost).reason
-    wait_until(lambda: not alive(ready.pid), "the agent ended with its channel")
+    wait_until(lambda: not is_running(ready.pid), "the agent ended with its channel")
     (driver.directory / "go").write_text("")
     driver.connect()
     assert driver.ended(1).status == 5 << 8
@@ -228,7 +225,7 @@ def test_closing_leaves_no_thread_and_no_connection(cluster: SshdCluster, tmp_pa
     ready = driver.connect()
     driver.send(Ping("x"))
     driver.expect(Pong)
-    connection = _parent(ready.pid)
+    connection = parent_of(ready.pid)
     driver.transport.close()
-    wait_until(lambda: not alive(ready.pid) and not alive(connection), "agent and connection ended")
+    wait_until(lambda: not is_running(ready.pid) and not is_running(connection), "agent and connection ended")
     wait_until(lambda: set(threading.enumerate()) <= before, "threads ended")
