@@ -1,7 +1,8 @@
 """The main job, measured on a real cluster on this machine: ``python -m benchmarks.main_job``.
 
-Throughput of an array, latency of one job on an idle system, ``oarstat`` with a thousand jobs; then the same with
-200,000 finished jobs in the tables, as a ratio.
+Throughput of an array with the SQL statements and the processor time it takes, a thousand ``oarsub`` in a shell loop,
+latency of one job on an idle system, ``oarstat`` with a thousand jobs; then the same with 200,000 finished jobs in the
+tables, as a ratio.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ from oarpy.client.sandbox import Sandbox, command
 from oarpy.store import embedded
 
 from .history import add_finished_jobs
+from .processor_time import account
 from .results import save
 
 CORES = 34
 HISTORY = 200_000
+_OWN = "/* of the benchmark */"
+"""Marks a statement that is not counted."""
+_LIVE_JOBS = "SELECT count(*) /* of the benchmark */ FROM jobs WHERE state NOT IN ('Terminated', 'Error')"
+_COUNTING = {"shared_preload_libraries": "pg_stat_statements"}
+"""Settings of the database that count statements; they cost it some of its speed."""
 
 
 def _live_jobs(connection: psycopg.Connection[tuple[int]]) -> int:
-    row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
+    row = connection.execute(_LIVE_JOBS).fetchone()
     return row[0] if row else 0
 
 
@@ -54,6 +61,49 @@ def array_rate(sandbox: Sandbox, jobs: int) -> float:
     if row[1] != jobs:
         raise SystemExit(f"{row[1]} of {jobs} jobs ended well")
     return float(jobs / (row[0] - began))
+
+
+def array_costs(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
+    """SQL statements (BEGIN and COMMIT too, not those of triggers) and processor milliseconds a job of an array."""
+    with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        connection.execute("SELECT pg_stat_statements_reset()")
+        before = sum(account(sandbox).values())
+        array_rate(sandbox, jobs)
+        spent = sum(account(sandbox).values()) - before
+        row = connection.execute(
+            "SELECT sum(calls)::float8 FROM pg_stat_statements WHERE toplevel AND position(%s IN query) = 0", [_OWN]
+        ).fetchone()
+    assert row is not None
+    return row[0] / jobs, spent * 1000 / jobs
+
+
+def shell_loop(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
+    """One ``oarsub date`` after another: submissions a second, and mean seconds from submission to recorded end."""
+    with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
+        last = connection.execute("SELECT coalesce(max(job_id), 0) FROM jobs").fetchone()
+        assert last is not None
+        words = f"for i in $(seq {jobs}); do '{command('oarsub')}' -l /core=1,walltime=0:10:0 date || exit; done"
+        began = time.perf_counter()
+        subprocess.run(
+            ["sh", "-c", words],
+            env=sandbox.environment(),
+            cwd=sandbox.directory / "work",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        spent = time.perf_counter() - began
+        _settle(sandbox)
+        row = connection.execute(
+            "SELECT avg(extract(epoch FROM ended_at - submitted_at))::float8, count(*) FILTER (WHERE exit_status = 0)"
+            " FROM jobs WHERE job_id > %s",
+            last,
+        ).fetchone()
+    assert row is not None
+    if row[1] != jobs:
+        raise SystemExit(f"{row[1]} of {jobs} jobs ended well")
+    return jobs / spent, row[0]
 
 
 def idle_latency(sandbox: Sandbox, times: int) -> tuple[float, float]:
@@ -114,8 +164,15 @@ def measure(sandbox: Sandbox, jobs: int, times: int) -> dict[str, float]:
     """Run every measurement once."""
     array_rate(sandbox, 100)
     idle, inside = idle_latency(sandbox, times)
+    rate = array_rate(sandbox, jobs)
+    statements, processor = array_costs(sandbox, jobs)
+    submissions, response = shell_loop(sandbox, jobs)
     return {
-        "array_jobs_per_second": array_rate(sandbox, jobs),
+        "array_jobs_per_second": rate,
+        "array_statements_per_job": statements,
+        "array_processor_milliseconds_per_job": processor,
+        "loop_submissions_per_second": submissions,
+        "loop_mean_response_seconds": response,
         "oarsub_to_end_seconds": idle,
         "commit_to_end_seconds": inside,
         "client_start_seconds": client_start(sandbox, times),
@@ -134,6 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
         sandbox = Sandbox(options.folder or Path(folder), {"log": {"level": "warning"}})
         try:
+            embedded.start(sandbox.directory / "postgresql", settings=_COUNTING)
             sandbox.create()
             sandbox.start()
             pattern = f"/host=n[1-{CORES // 2}]/cpu={{1}}/core={{2}}"
@@ -153,6 +211,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 _MEANINGS = {
     "array_jobs_per_second": "oarsub --array {jobs} -l /core=1 date: jobs/s to the last end",
+    "array_statements_per_job": "the same again: SQL statements a job",
+    "array_processor_milliseconds_per_job": "the same: processor time a job, of everything, ms",
+    "loop_submissions_per_second": "{jobs} oarsub date in a shell loop: submissions/s",
+    "loop_mean_response_seconds": "the same: mean from submission to recorded end, s",
     "oarsub_to_end_seconds": "oarsub -l /core=1 true: start of oarsub to the end of the job, s",
     "commit_to_end_seconds": "the same from commit to recorded end, s",
     "client_start_seconds": "oarsub --version: the client's own start, s",

@@ -13,9 +13,11 @@ from oarpy.configuration import Configuration
 from oarpy.modules.lapses import lapsed, next_lapse
 from oarpy.modules.module import Outcome
 from oarpy.modules.policies import Policies
+from oarpy.modules.range_texts import RangeTexts, multirange
 from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
 from oarpy.modules.sleeping import keep_rules, once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
+from oarpy.modules.told_predictions import ToldPredictions, Writing
 from oarpy.scheduler.energy import Keep
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.verdicts import Verdict
@@ -29,8 +31,6 @@ log = structlog.get_logger()
 Predictions = dict[int, decisions.Prediction]
 """By job."""
 
-_PREDICTION_TOLERANCE = 2
-"""Seconds by which a predicted start may move before it is written again."""
 _REWRITE_PERIOD = 60
 """Seconds after which all predictions are written again, whatever was done to the table by hand."""
 
@@ -47,7 +47,8 @@ class Metascheduler:
         self._keep = keep_rules(configuration.energy)
         self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
         self._policies = Policies()
-        self._written: Predictions = {}
+        self._told = ToldPredictions()
+        self._texts = RangeTexts()
         self._connection: Connection | None = None
         self._rewritten = 0.0
 
@@ -58,7 +59,8 @@ class Metascheduler:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Run one pass."""
         if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
-            self._connection, self._written, self._rewritten = connection, {}, time.monotonic()
+            self._connection, self._rewritten = connection, time.monotonic()
+            self._told.forget()
         try:
             return self._pass(connection, int(now.timestamp()))
         except psycopg.errors.ExclusionViolation as error:
@@ -74,17 +76,21 @@ class Metascheduler:
             foreseen = plan(reading.snapshot, self._policies, self._reader.matchers)
             result = once_awake(foreseen, reading, self._energy.wakeup_time)
             due = due_reservations(reading, now, self._settings)
-            started, written = self._write(connection, reading, result, due)
+            started, writing = self._write(connection, reading, result, due)
             if self._energy.active:
                 self._save_energy(connection, reading, result, due)
             _report_policies(connection, reading, result)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
-        self._written = written
+        owed = self._told.committed(writing, began)
         word = f"started {started}" if started else "nothing"
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
-        return Outcome(word, wake_at=_next_instant(result, due, next_lapse(reading, now), now))
+        instants = [
+            _next_instant(result, due, next_lapse(reading, now), now),
+            None if owed is None else time.time() + owed,
+        ]
+        return Outcome(word, wake_at=min((one for one in instants if one is not None), default=None))
 
     def _save_energy(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> None:
         filters, platform = reading.snapshot.filters, reading.snapshot.platform
@@ -97,7 +103,7 @@ class Metascheduler:
         if orders.next_wake is not None:
             due.wake_at.append(orders.next_wake)
 
-    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[int, Predictions]:
+    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[int, Writing]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         started = decisions.start(connection, starts + due.starts)
         gone = set(started)
@@ -108,11 +114,10 @@ class Metascheduler:
         for lapse, jobs in lapsed(reading, result).items():
             decisions.refuse(connection, jobs, lapse)
         decisions.kill(connection, sorted({*result.kill, *due.kill}))
-        predictions = _predictions(reading, result, due, gone)
-        changed = [one for one in predictions.values() if _differs(one, self._written.get(one.job))]
-        decisions.predict(connection, changed)
-        kept = {job: self._written[job] for job in predictions if job in self._written}
-        return len(started), kept | {one.job: one for one in changed}
+        self._texts.begin(reading.snapshot.platform)
+        writing = self._told.compare(_predictions(reading, result, due, gone, self._texts), time.monotonic())
+        decisions.predict(connection, writing.changed)
+        return len(started), writing
 
 
 def _report_policies(connection: Connection, reading: Reading, result: Plan) -> None:
@@ -123,9 +128,9 @@ def _report_policies(connection: Connection, reading: Reading, result: Plan) -> 
             log.error("queue policy failed", queue=queue, reason=reason)
 
 
-def _predictions(reading: Reading, result: Plan, due: Due, gone: set[int]) -> Predictions:
+def _predictions(reading: Reading, result: Plan, due: Due, gone: set[int], texts: RangeTexts) -> Predictions:
     predictions = {
-        placement.job: _prediction(placement, reading)
+        placement.job: _prediction(placement, reading, texts)
         for placement in result.placements
         if placement.job not in gone and placement.verdict is not Verdict.STARTS
     }
@@ -176,50 +181,24 @@ def _refused(reading: Reading, result: Plan) -> list[tuple[int, str]]:
     ]
 
 
-def _prediction(placement: Placement, reading: Reading) -> decisions.Prediction:
+def _prediction(placement: Placement, reading: Reading, texts: RangeTexts) -> decisions.Prediction:
     if placement.start is None or placement.end is None or placement.alternative is None:
         reason, row = placement.reason, reading.waiting[placement.job]
         if placement.verdict is Verdict.HELD and not row.held:
             reason = f"queue '{row.queue}' is not active"
         return decisions.Prediction(placement.job, placement.verdict, reason, None, None, None, "{}")
     moldable = reading.requests[placement.job].moldables[placement.alternative]
-    ranges = _ranges(placement.resources)
+    resources = texts.of(placement.bits)
     return decisions.Prediction(
-        placement.job, placement.verdict, placement.reason, moldable, placement.start, placement.end, ranges
+        placement.job, placement.verdict, placement.reason, moldable, placement.start, placement.end, resources
     )
 
 
 def _reserved(row: ReservedRow, reason: str) -> decisions.Prediction:
     end = row.start + row.walltime
-    return decisions.Prediction(row.id, Verdict.RESERVED, reason, row.moldable, row.start, end, _ranges(row.resources))
-
-
-def _ranges(ids: Sequence[int]) -> str:
-    """Write ids as an ``int4multirange``.
-
-    >>> _ranges([1, 2, 3, 7])
-    '{[1,3],[7,7]}'
-    """
-    runs: list[list[int]] = []
-    for number in sorted(ids):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return "{" + ",".join(f"[{first},{last}]" for first, last in runs) + "}"
-
-
-def _differs(new: decisions.Prediction, old: decisions.Prediction | None) -> bool:
-    if old is None or (new.verdict, new.reason, new.moldable, new.resources) != (
-        old.verdict,
-        old.reason,
-        old.moldable,
-        old.resources,
-    ):
-        return True
-    if new.start is None or old.start is None:
-        return new.start is not old.start
-    return abs(new.start - old.start) >= _PREDICTION_TOLERANCE
+    return decisions.Prediction(
+        row.id, Verdict.RESERVED, reason, row.moldable, row.start, end, multirange(row.resources)
+    )
 
 
 def _next_instant(result: Plan, due: Due, lapse: float | None, now: int) -> float | None:

@@ -212,7 +212,8 @@ _GIVE_UP = """
 _SIGNALS = """
     SELECT s.request_id, s.job_id, j.attempt, s.signal
     FROM signal_requests s JOIN jobs j USING (job_id)
-    WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming')
+    WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
+      AND EXISTS (SELECT FROM signal_requests WHERE NOT done)  -- mostly there are none: nothing else is read then
     ORDER BY s.request_id
 """
 _SIGNALS_DONE = """

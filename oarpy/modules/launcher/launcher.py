@@ -7,7 +7,7 @@ before its node forgets it. So whatever is killed, the next round finds in the d
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -32,6 +32,7 @@ log = structlog.get_logger()
 
 _NODE_SYNC_PERIOD = 1.0
 _KILL_REPEAT = 10.0
+IDEMPOTENT = "idempotent"
 
 
 class Launcher:
@@ -56,6 +57,7 @@ class Launcher:
         self._killed: dict[JobKey, tuple[str, float]] = {}
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning()
+        self._environments: dict[int, dict[str, str]] = {}
 
     def files(self) -> Sequence[int]:
         """Where reports of the nodes arrive."""
@@ -133,7 +135,7 @@ class Launcher:
             whole = [end for end in ends if end.job in moved and end.final_state == JobState.TERMINATED]
             alone = [(end.job, end.ended) for end in whole if len(current[end.job].nodes) == 1]
             closed = execution.close(connection, alone)
-            resubmission.resubmit(connection, closed, self._jobs.resubmission_limit)
+            self._resubmit(connection, closed, current.values())
         self._after_record(channels, arrivals, left_behind, current)
         return len(moved)
 
@@ -204,8 +206,12 @@ class Launcher:
             with connection.transaction():
                 over += execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
                 closed = execution.close(connection, [(job, now) for job in over])
-                resubmission.resubmit(connection, closed, self._jobs.resubmission_limit)
+                self._resubmit(connection, closed, attention)
         self._cleaning.forget({row.id for row in attention})
+
+    def _resubmit(self, connection: Connection, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
+        repeatable = {row.id for row in rows if IDEMPOTENT in row.types}.intersection(closed)
+        resubmission.resubmit(connection, sorted(repeatable), self._jobs.resubmission_limit)
 
     def _noop_is_over(self, row: LiveRow, now: float) -> bool:
         return row.state != "Finishing" and (
@@ -249,7 +255,7 @@ class Launcher:
         self, connection: Connection, channels: Channels, jobs: Sequence[int], heads: dict[int, str]
     ) -> None:
         rows = execution.launch_rows(connection, jobs)
-        environments = execution.environments(connection, {row.submission for row in rows})
+        environments = self._environments_of(connection, {row.submission for row in rows})
         batches: dict[tuple[str, str], list[execution.LaunchRow]] = {}
         for row in rows:
             batches.setdefault((heads[row.id], row.incarnation), []).append(row)
@@ -260,6 +266,14 @@ class Launcher:
             )
             if channels.send(node, Start(specs, incarnation)):
                 self._sent |= {spec.key: node for spec in specs}
+
+    def _environments_of(self, connection: Connection, submissions: set[int]) -> Mapping[int, dict[str, str]]:
+        """The environments of these submissions, which never change; those of the last starts are remembered."""
+        missing = submissions - self._environments.keys()
+        if missing:
+            kept = {one: self._environments[one] for one in submissions - missing}
+            self._environments = kept | execution.environments(connection, missing)
+        return self._environments
 
     # Kills and signals ----------------------------------------------------------------------------------------------
 
