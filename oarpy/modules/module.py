@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import time
@@ -17,6 +16,7 @@ import psycopg
 import structlog
 
 from oarpy.model.errors import OarpyError, Unreachable
+from oarpy.modules.waiting import readable
 from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, notice_loss
 
@@ -87,7 +87,7 @@ class Loop:
                 raise OarpyError(f"the {self._module.name} runs already", hint="it was told to work now")
             outcome = self._run(connection)
             while outcome.again or outcome.pending:
-                select.select(self._module.files(), [], [], 0 if outcome.again else _PENDING_CHECK)
+                readable(self._module.files(), 0 if outcome.again else _PENDING_CHECK)
                 outcome = self._run(connection)
             if isinstance(self._module, Closing):
                 self._module.close()
@@ -111,7 +111,7 @@ class Loop:
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
-            select.select([], [], [], min(left, 0.2))
+            readable([], min(left, 0.2))
 
     def _connected(self, connection: Connection) -> None:
         notice_loss(connection)
@@ -145,7 +145,7 @@ class Loop:
             until = min(until, outcome.wake_at)
         while not self._stopping and not ear.heard and (left := until - time.time()) > 0:
             with suppress(InterruptedError):
-                ready, _, _ = select.select([ear.fileno(), *self._module.files()], [], [], min(left, 0.5))
+                ready = readable([ear.fileno(), *self._module.files()], min(left, 0.5))
                 if ear.fileno() in ready:
                     ear.listen()
                     ready.remove(ear.fileno())

@@ -9,6 +9,7 @@ import tempfile
 from oarpy.model.errors import Unreachable
 from oarpy.transport.agent.processes import MARK
 from oarpy.transport.bundle import agent_arguments
+from oarpy.transport.descriptors import restore_in
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
@@ -37,6 +38,7 @@ class PipeStream:
         except OSError as error:
             self._errors.close()
             raise Unreachable(f"cannot start the agent of node {node.name}: {node.python}: {error.strerror}") from error
+        restore_in(self._process.pid)  # before the program arrives, so before anything is started
 
     def read(self) -> bytes:
         """Wait for output of the agent."""

@@ -25,6 +25,7 @@ from oarpy.modules.module import Outcome
 from oarpy.store import execution, nodes, resubmission, site
 from oarpy.store.database import Connection
 from oarpy.store.execution import End, LiveRow
+from oarpy.transport.descriptors import allow_many
 from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import Clean, Forget, Kill, Report, Signal, Start
 
@@ -91,6 +92,7 @@ class Launcher:
 
     def _open_channels(self, connection: Connection) -> Channels:
         if self._channels is None:
+            allow_many()
             with connection.transaction():
                 nodes.forget_lost_channels(connection)
             self._channels = Channels(self._nodes, site.instance(connection), self._make_transport)

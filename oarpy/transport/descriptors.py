@@ -1,0 +1,22 @@
+"""How many descriptors the process that holds the channels may have: a channel takes up to three."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+
+_GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def allow_many() -> int:
+    """Raise this process' limit to the most that is allowed (often 1,024 was given), and return it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def restore_in(pid: int) -> None:
+    """Give a child the limit that this process was started with: jobs must not inherit the raised one."""
+    with suppress(OSError):
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, _GIVEN)

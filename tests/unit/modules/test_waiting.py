@@ -1,0 +1,50 @@
+"""Waiting for descriptors, and the limit on their number."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from oarpy.modules.waiting import readable
+from oarpy.transport.descriptors import allow_many, restore_in
+
+BEYOND_SELECT = 1100
+
+
+@pytest.fixture
+def limit() -> Iterator[tuple[int, int]]:
+    """The limit this process has; it has that again afterwards."""
+    given = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield given
+    resource.setrlimit(resource.RLIMIT_NOFILE, given)
+
+
+def test_a_descriptor_may_have_any_number(limit: tuple[int, int]) -> None:
+    if allow_many() <= BEYOND_SELECT:
+        pytest.skip(f"this machine allows {limit[1]} descriptors at most")
+    reader, writer = os.pipe()
+    os.dup2(reader, BEYOND_SELECT)
+    try:
+        assert readable([BEYOND_SELECT, reader], 0) == []
+        os.write(writer, b"x")
+        assert set(readable([BEYOND_SELECT, reader], 30)) == {BEYOND_SELECT, reader}
+    finally:
+        for file in (reader, writer, BEYOND_SELECT):
+            os.close(file)
+
+
+def test_the_limit_is_raised_here_and_not_in_children(limit: tuple[int, int]) -> None:
+    soft, hard = limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+    assert allow_many() == hard
+    program = "import sys, resource; sys.stdin.read(); print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        restore_in(child.pid)
+        assert int(child.communicate("")[0]) == soft
