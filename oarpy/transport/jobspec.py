@@ -31,7 +31,8 @@ class JobSpec:
     relative to ``directory`` and opened in append mode as the user, empty means discarded. ``walltime`` 0 is
     none. ``kill_grace`` is the time between TERM and KILL. ``start_deadline`` is in seconds since the epoch, by the
     node's clock; 0 is none. ``variables`` are set last and win over the submission's ``environment``.
-    ``processors`` are those of the node that the job is confined to; none: it is not confined.
+    ``processors`` are those of the node that the job is confined to; none: it is not confined. ``memory`` is what the
+    job may use on the node, in bytes; 0 means no limit.
     """
 
     job: int
@@ -57,6 +58,7 @@ class JobSpec:
     start_deadline: float = 0.0
     allow_root: bool = False
     processors: tuple[int, ...] = ()
+    memory: int = 0
 
     @property
     def key(self) -> JobKey:

@@ -154,6 +154,7 @@ _FIELDS = {
     "start_deadline": _seconds,
     "allow_root": _flag,
     "processors": _numbers,
+    "memory": integer,
 }
 
 
