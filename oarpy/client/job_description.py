@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.model.durations import format_duration
+from oarpy.model.file_names import file_name
 from oarpy.store.events import Event
 from oarpy.store.job_details import JobDetails, JobRow
 
@@ -46,8 +47,8 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "types": row.types,
         "dependencies": [dependency.job for dependency in job.dependencies],
         "exit_code": row.exit_status,
-        "stdout_file": file_name(row, row.stdout),
-        "stderr_file": file_name(row, row.stderr),
+        "stdout_file": _file_name(row, row.stdout),
+        "stderr_file": _file_name(row, row.stderr),
         "initial_request": row.initial_request if private else None,
         "reserved_resources": job.reserved_ids,
         "verdict": row.verdict or None,
@@ -76,8 +77,8 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "types": ", ".join(row.types),
         "command": row.command,
         "launchingDirectory": row.directory,
-        "stdout_file": file_name(row, row.stdout),
-        "stderr_file": file_name(row, row.stderr),
+        "stdout_file": _file_name(row, row.stdout),
+        "stderr_file": _file_name(row, row.stderr),
         "properties": row.properties,
         "wanted_resources": wanted_resources(job),
         **({"initial_request": row.initial_request} if private else {}),
@@ -139,9 +140,8 @@ def scheduled_start(row: JobRow) -> float | None:
     return row.predicted if row.predicted is not None else row.reservation_start
 
 
-def file_name(row: JobRow, path: str) -> str:
-    """Return an output file's name with ``%jobid%`` and ``%jobname%`` filled in."""
-    return path.replace("%jobid%", str(row.job_id)).replace("%jobname%", row.name)
+def _file_name(row: JobRow, path: str) -> str:
+    return file_name(path, job=row.job_id, name=row.name, array=row.array_id, index=row.array_index)
 
 
 def _exit_code(status: int | None) -> str:

@@ -29,7 +29,7 @@ def parse_queue(text: str) -> Queue:
 
     known = Policies()
     if policy not in known:
-        raise UsageError(f"'{policy[:40]}' is no policy", hint="one of " + ", ".join(known))
+        raise UsageError(f"'{policy[:40]}' is no policy", hint="one of " + ", ".join(known) + ", or NAME/SECONDS")
     return Queue(name, int(priority), policy, active=True)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from oarpy.scheduler.orders import ORDERS, Candidate, Order
+from oarpy.scheduler.orders import ORDERS, Candidate, Order, windowed
 
 GROUP = "oarpy.queue_policies"
 
 
 class Policies(Mapping[str, Order]):
-    """Orders by name. Installed packages are looked through when a name is not one of the scheduler's own."""
+    """Orders by name, ``NAME/SECONDS`` too. Installed packages are looked through for names that are not our own."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Order] = dict(ORDERS)
@@ -23,7 +23,7 @@ class Policies(Mapping[str, Order]):
 
     def __getitem__(self, name: str) -> Order:
         if name not in self._loaded:
-            self._loaded[name] = _load(self._plug_ins()[name])
+            self._loaded[name] = windowed(name, self) if "/" in name else _load(self._plug_ins()[name])
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -1,13 +1,19 @@
-"""The order of the jobs of a queue. A policy is a sort key; plug-ins add their own to the mapping."""
+"""The order of the jobs of a queue. A policy is a sort key; plug-ins add their own to the mapping.
+
+``NAME/SECONDS`` serves windows of submission time one after the other, and NAME orders the jobs of a window.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oarpy.scheduler.priorities import karma, multifactor_priority
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
 from oarpy.scheduler.snapshot import WaitingJob
+
+_WINDOW = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,11 @@ class Candidate:
     def size(self) -> int:
         """Number of resources that the job's first alternative takes on an empty platform."""
         return self.measure(self.job)
+
+    @property
+    def walltime(self) -> float:
+        """Seconds that the job's first alternative asks for."""
+        return self.job.alternatives[0].walltime
 
 
 Order = Callable[[Candidate], tuple[float, ...]]
@@ -43,6 +54,21 @@ def largest(candidate: Candidate) -> tuple[float, ...]:
     return -candidate.size, *fifo(candidate)
 
 
+def shortest(candidate: Candidate) -> tuple[float, ...]:
+    """The shortest walltime (first alternative) first, then as :func:`fifo`."""
+    return candidate.walltime, *fifo(candidate)
+
+
+def longest(candidate: Candidate) -> tuple[float, ...]:
+    """The longest walltime (first alternative) first, then as :func:`fifo`."""
+    return -candidate.walltime, *fifo(candidate)
+
+
+def widest(candidate: Candidate) -> tuple[float, ...]:
+    """Most resources first, among equals the longest walltime, then as :func:`fifo`."""
+    return -candidate.size, -candidate.walltime, *fifo(candidate)
+
+
 def fairshare(candidate: Candidate) -> tuple[float, ...]:
     """Those whose user and project had least beyond their targets first, then as :func:`fifo`."""
     return karma(candidate.job, candidate.priorities), *fifo(candidate)
@@ -58,6 +84,21 @@ ORDERS: Mapping[str, Order] = {
     "fifo": fifo,
     "smallest": smallest,
     "largest": largest,
+    "shortest": shortest,
+    "longest": longest,
+    "widest": widest,
     "fairshare": fairshare,
     "multifactor": multifactor,
 }
+
+
+def windowed(name: str, orders: Mapping[str, Order]) -> Order:
+    """Return the order that ``NAME/SECONDS`` names; raise :class:`KeyError` when it names none.
+
+    Who is ahead of a job is settled when its window of submission time ends, so nobody starves under any NAME.
+    """
+    inner, _, seconds = name.partition("/")
+    if not _WINDOW.fullmatch(seconds) or int(seconds) == 0:
+        raise KeyError(name)
+    order, window = orders[inner], int(seconds)
+    return lambda candidate: (candidate.job.submitted // window, *order(candidate))

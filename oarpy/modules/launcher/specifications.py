@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from oarpy.configuration import Jobs
+from oarpy.model.file_names import file_name
 from oarpy.store.execution import LaunchRow
 from oarpy.transport.jobspec import Checkpoint, JobSpec
 
@@ -76,12 +77,4 @@ def _text(value: object) -> str:
 
 
 def _named(pattern: str, row: LaunchRow) -> str:
-    """Replace OAR's ``%jobid%``, ``%jobname%``, and the array's ``%arrayid%``, ``%arrayindex%``."""
-    for name, value in (
-        ("%jobid%", row.id),
-        ("%jobname%", row.name),
-        ("%arrayid%", row.array_id),
-        ("%arrayindex%", row.array_index),
-    ):
-        pattern = pattern.replace(name, str(value))
-    return pattern
+    return file_name(pattern, job=row.id, name=row.name, array=row.array_id, index=row.array_index)
