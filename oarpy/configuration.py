@@ -100,6 +100,7 @@ class Nodes:
     ping_interval: float = 5.0
     lost_timeout: float = 60.0
     isolation: str = "auto"
+    kill_patience: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,41 @@ from oarpy.store.database import Connection
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """What a node did wrong: the type of event that tells of it, the job it was noticed with, and a text.
+
+    One that ``heals`` is over when the node says that it can do again what it could not.
+    """
+
+    node: str
+    event: str
+    job: int
+    text: str
+    heals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node: its name, ``local`` or ``ssh``, the host (None: its name) and port (None: as configured)."""
+    """A node: its name, ``local`` or ``ssh``, the host (None: its name) and port (None: as configured).
+
+    ``unfit``: it has a fault that it can tell the end of.
+    """
 
     name: str
     transport: str
     host: str | None
     port: int | None
     channel: str
+    unfit: bool = False
 
 
 # Only nodes that have resources which are not Dead, or jobs all the same, are worth a channel; those that were sent to
 # sleep have none.
 _NODES = """
-    SELECT network_address, transport, host, port, channel FROM nodes n
+    SELECT network_address, transport, host, port, channel,
+           EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
+                   AND r.state = 'Suspected' AND r.state_by = 'node')
+    FROM nodes n
     WHERE EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
         OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id AND upper_inf(a.during))))
       AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address AND p.asked = 'sleep')
@@ -80,6 +101,38 @@ _SUSPECT = """
     )
     SELECT DISTINCT network_address FROM suspected
 """
+# A node with a fault answers, so that the monitor must not take it back. One event for each time it becomes so.
+_BLAME = """
+    WITH faults AS (
+        SELECT DISTINCT ON (node) node, event, job_id, text, bool_and(heals) OVER (PARTITION BY node) AS heals
+        FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::boolean[])
+            AS f(node, event, job_id, text, heals)
+        ORDER BY node, heals, job_id
+    ), suspected AS (
+        UPDATE resources r SET state = 'Suspected', state_by = CASE WHEN f.heals THEN 'node' ELSE 'launcher' END
+        FROM faults f
+        WHERE r.network_address = f.node
+          AND (r.state = 'Alive' OR (r.state = 'Suspected' AND r.state_by IN ('monitor', 'node')
+               AND NOT (f.heals AND r.state_by = 'node')))
+        RETURNING r.network_address
+    ), logged AS (
+        INSERT INTO event_logs (type, job_id, hosts, description)
+        SELECT event, (SELECT j.job_id FROM jobs j WHERE j.job_id = f.job_id), ARRAY[node], text
+        FROM faults f WHERE node IN (SELECT network_address FROM suspected)
+    )
+    SELECT DISTINCT network_address FROM suspected
+"""
+_HEALED = """
+    WITH back AS (
+        UPDATE resources r SET state = 'Alive', state_by = 'node'
+        WHERE r.network_address = ANY(%s) AND r.state = 'Suspected' AND r.state_by = 'node'
+        RETURNING r.network_address
+    ), logged AS (
+        INSERT INTO event_logs (type, hosts, description)
+        SELECT DISTINCT 'FINAUD_RECOVER', ARRAY[network_address], 'the node says that its fault is over' FROM back
+    )
+    SELECT DISTINCT network_address FROM back
+"""
 _RECOVER = """
     WITH back AS (
         UPDATE resources r SET state = 'Alive', state_by = 'monitor' FROM nodes n
@@ -109,7 +162,8 @@ _STRANDED = """
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
 """
 
-# What was to be launched on such a node, or on what is Absent or Dead by now, waits again: nothing was sent there yet.
+# What was to be launched on such a node, or on what is Absent, Dead or at fault by now, waits again: nothing was sent
+# there yet.
 # A reservation keeps its resources: it goes on without the lost ones, or when they are back.
 _UNPLACE = """
     WITH unplaced AS (
@@ -124,7 +178,8 @@ _UNPLACE = """
                 LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
                     AND n.channel_since < now() - %(timeout)s * interval '1 second'
             WHERE a.job_id = j.job_id AND upper_inf(a.during)
-              AND (r.state IN ('Absent', 'Dead') OR (%(led)s AND n.network_address IS NOT NULL)))
+              AND (r.state IN ('Absent', 'Dead') OR (r.state = 'Suspected' AND r.state_by IN ('launcher', 'node'))
+                   OR (%(led)s AND n.network_address IS NOT NULL)))
         RETURNING j.job_id, j.reservation_start, j.walltime
     ), reserved AS (
         INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
@@ -200,6 +255,19 @@ def suspect(connection: Connection, timeout: float) -> list[str]:
     return [row[0] for row in connection.execute(_SUSPECT, {"timeout": timeout})]
 
 
+def blame(connection: Connection, faults: Sequence[Fault]) -> list[str]:
+    """Suspect the nodes that did something wrong, until it is over or an admin takes them back; return those."""
+    if not faults:
+        return []
+    columns = [[getattr(fault, name) for fault in faults] for name in ("node", "event", "job", "text", "heals")]
+    return [row[0] for row in connection.execute(_BLAME, columns)]
+
+
+def healed(connection: Connection, names: Sequence[str]) -> list[str]:
+    """Take back nodes that say they are well, if nothing but what they can judge was against them; return them."""
+    return [row[0] for row in connection.execute(_HEALED, [list(names)])] if names else []
+
+
 def recover(connection: Connection) -> list[str]:
     """Take back the monitor's own suspicion of nodes that answer; return the nodes."""
     return [row[0] for row in connection.execute(_RECOVER)]
@@ -211,7 +279,7 @@ def stranded(connection: Connection, timeout: float) -> list[tuple[int, str, boo
 
 
 def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:
-    """Let jobs wait again which were about to be launched on resources that are Absent or Dead.
+    """Let jobs wait again which were about to be launched on resources that are Absent, Dead or at fault.
 
     While a launcher listens (``led``), also on nodes silent for ``timeout`` seconds.
     """

@@ -154,7 +154,7 @@ resources = Table(
     Column("cpu", Integer),
     Column("core", Integer),
     CheckConstraint("(type <> 'default') OR (network_address IS NOT NULL)", name="resources_check"),
-    CheckConstraint("state_by IN ('admin', 'monitor')", name="resources_state_by_check"),
+    CheckConstraint("state_by IN ('admin', 'monitor', 'launcher', 'node')", name="resources_state_by_check"),
     CheckConstraint("type ~ '^[A-Za-z0-9_.-]{1,63}$'", name="resources_type_check"),
     Index("resources_network_address", "network_address"),
 )

@@ -68,6 +68,7 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "state": node.state_directory,
         "instance": config.instance,
         "keep_days": config.keep_days,
+        "kill_patience": config.kill_patience,
         "isolation": config.isolation,
         "cgroup_root": config.cgroup_root,
     }

@@ -12,6 +12,8 @@ from oarpy.transport.jobspec import JobKey, JobSpec
 from oarpy.transport.messages import (
     ChangeWalltime,
     ChannelLost,
+    Check,
+    Checked,
     Clean,
     Cleaned,
     Command,
@@ -79,6 +81,7 @@ class FakeNode:
     forgotten: set[JobKey] = field(default_factory=set)
     starts: list[JobSpec] = field(default_factory=list)
     refusal: str = ""
+    problem: str = ""
     unreachable: str = ""
     deaf: bool = False
     connected: bool = False
@@ -181,6 +184,8 @@ class FakeTransport:
             return [report for spec in command.jobs for report in self._start(node, spec, command.incarnation)]
         if isinstance(command, Ping):
             return [Pong(command.token, self._clock())]
+        if isinstance(command, Check):
+            return [Checked(node.problem)]
         return [report for key in command.jobs for report in self._act_on(node, command, key)]
 
     def _act_on(self, node: FakeNode, command: Command, key: JobKey) -> list[Report]:

@@ -98,7 +98,12 @@ class Ping:
     token: str
 
 
-Command = Start | Kill | Signal | Suspend | Resume | ChangeWalltime | Clean | Forget | Query | Ping
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Ask a node whether it can start jobs; answered by :class:`Checked`."""
+
+
+Command = Start | Kill | Signal | Suspend | Resume | ChangeWalltime | Clean | Forget | Query | Ping | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +217,13 @@ class Pong:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """Answer to :class:`Check`: what the node cannot do, empty when it can start jobs."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class AgentError:
     """The agent could not act on a message, or could not begin."""
 
@@ -236,6 +248,7 @@ Report = (
     | Signalled
     | Cleaned
     | Pong
+    | Checked
     | AgentError
     | ChannelLost
 )
@@ -259,6 +272,8 @@ def encode_command(command: Command) -> bytes:
         body = _encode_start(command)
     elif isinstance(command, Ping):
         body = {"type": "ping", "token": command.token}
+    elif isinstance(command, Check):
+        body = {"type": "check"}
     else:
         body = {"type": _WORDS[type(command)], "jobs": command.jobs}
         if isinstance(command, Kill) and command.grace is not None:
@@ -371,5 +386,6 @@ _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "signalled": lambda entry: Signalled(_key(entry), _get(entry, "signal", int), _get(entry, "taken", bool)),
     "cleaned": lambda entry: Cleaned(_key(entry), _get(entry, "killed", int), _get(entry, "left", int)),
     "pong": lambda entry: Pong(_get(entry, "token", str), _get(entry, "clock", float)),
+    "checked": lambda entry: Checked(_get(entry, "problem", str)),
     "error": lambda entry: AgentError(_get(entry, "detail", str)),
 }

@@ -23,6 +23,8 @@ from oarpy.transport.messages import (
     AgentError,
     ChangeWalltime,
     ChannelLost,
+    Check,
+    Checked,
     Clean,
     Cleaned,
     Ended,
@@ -489,3 +491,21 @@ def test_records_are_json_lines(driver: Driver) -> None:
     events = [json.loads(line)["event"] for line in path.read_text().splitlines() if line]
     assert events == ["started", "ended"]
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_node_that_cannot_write_its_directory_refuses_and_says_when_it_can(driver: Driver) -> None:
+    driver.connect()
+    jobs, away = Path(driver.node.state_directory) / "jobs", driver.directory / "away"
+    jobs.rename(away)
+    driver.start(driver.spec(1, "echo ran"))
+    refused = driver.refused(1)
+    assert refused.reason == "STATE_DIRECTORY"
+    assert "No such file or directory" in refused.detail
+    driver.send(Check())
+    assert "jobs: No such file or directory" in driver.expect(Checked).problem
+    away.rename(jobs)
+    driver.send(Check())
+    assert driver.expect(Checked).problem == ""
+    assert list(jobs.iterdir()) == []
+    assert driver.run(driver.spec(1, "echo ran")).status == 0
+    assert driver.output(1) == "ran\n"

@@ -159,3 +159,33 @@ def test_an_agent_without_privileges_runs_its_own_user_only(directory: Path, dri
     driver.started(4)
     assert driver.kill(4, grace=0).left == 0
     assert driver.processes(4) == []
+
+
+def test_processes_that_cannot_be_killed_are_counted(directory: Path, driver: Driver) -> None:
+    """A program of the job becomes root, so the agent, which is not, may not kill it."""
+    become = directory / "become"
+    shutil.copy("/usr/bin/setpriv", become)
+    become.chmod(0o4755)
+    transport = LocalTransport(driver.transport.inbox, ChannelConfig(instance=driver.instance, kill_patience=0.2))
+    python = directory / "python"
+    python.write_text('#!/bin/sh\nexec setpriv --reuid games --regid games --clear-groups /usr/bin/python3 "$@"\n')
+    python.chmod(0o755)
+    state = directory / "own-state"
+    state.mkdir()
+    os.chown(state, GAMES.pw_uid, GAMES.pw_gid)
+    driver.transport, driver.node = transport, NodeAddress("node1", str(state), python=str(python))
+    try:
+        driver.connect()
+        command = f"{become} --reuid 0 --regid 0 --clear-groups sh -c 'echo > ready; exec sleep 600' &"
+        command += " until test -e ready; do sleep 0.05; done; exit 5"
+        ended = driver.run(driver.spec(1, command, allow_root=False))
+        assert (ended.reason, ended.status) == ("exited", 5 << 8)
+        # without set-user-id programs (a file system or a container may forbid them) it stayed the user's and died
+        assert ended.left == len(driver.processes(1))
+        if not ended.left:
+            pytest.skip("set-user-id programs are not allowed here")
+        driver.send(Clean((JobKey(1, 1),)))
+        # its environment cannot be read any more than it can be killed: the mark does not find it
+        assert driver.expect(Cleaned).killed == 0
+    finally:
+        transport.close()

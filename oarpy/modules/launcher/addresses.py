@@ -38,6 +38,7 @@ def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfi
         ping_period=settings.ping_interval,
         silence_timeout=settings.ping_interval * 3,
         isolation=settings.isolation,
+        kill_patience=settings.kill_patience,
     )
 
 

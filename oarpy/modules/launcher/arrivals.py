@@ -9,6 +9,7 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import (
     AgentError,
     ChannelLost,
+    Checked,
     Cleaned,
     Ended,
     Ready,
@@ -34,10 +35,13 @@ class Arrivals:
     refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
     unknown: set[JobKey] = field(default_factory=set)
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
+    checked: dict[str, str] = field(default_factory=dict)
+    """Node to what it cannot do."""
     complaints: list[tuple[str, str]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return any((self.channels, self.started, self.ended, self.refused, self.unknown, self.cleaned, self.complaints))
+        said = (self.channels, self.started, self.ended, self.refused, self.unknown, self.cleaned, self.checked)
+        return any(said) or bool(self.complaints)
 
 
 def sort(reports: Iterable[tuple[str, Report]]) -> Arrivals:
@@ -61,6 +65,8 @@ def sort(reports: Iterable[tuple[str, Report]]) -> Arrivals:
                 arrivals.unknown.add(report.key)
             case Cleaned():
                 arrivals.cleaned.append((node, report))
+            case Checked():
+                arrivals.checked[node] = report.problem
             case AgentError():
                 arrivals.complaints.append((node, report.detail[:500]))
             case _:

@@ -40,9 +40,9 @@ class Cleaning:
         return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE
 
     def answered(self, node: str, report: Cleaned) -> None:
-        """Take in the answer of a node; processes that resist SIGKILL make it wait for the patience to run out."""
+        """Take in the answer of a node; one with processes that resist SIGKILL is suspected, and not waited for."""
         sweep = self.sweeps.get(report.key)
-        if sweep is not None and report.left == 0:
+        if sweep is not None:
             sweep.asked.discard(node)
 
     def forget(self, live: set[int]) -> None:

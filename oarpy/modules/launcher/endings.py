@@ -4,11 +4,34 @@ from __future__ import annotations
 
 from oarpy.model.states import JobState
 from oarpy.store.execution import End
-from oarpy.transport.messages import Ended, Refused
+from oarpy.store.nodes import Fault
+from oarpy.transport.messages import Cleaned, Ended, Refused
 
 KILLED = "killed"
 _NODES_FAULT = frozenset({"INCARNATION", "FORGOTTEN", "STATE_DIRECTORY", "SUPERVISOR"})
 """Refusals that are the node's fault: elsewhere the job might run."""
+
+
+_REFUSAL_FAULTS = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
+_END_FAULTS = frozenset({"CANNOT_WRITE_NODE_FILE"})
+"""Faults of a node that it can tell the end of: it cannot write its directory, or start a process."""
+
+LEFT = "CPUSET_CLEAN_ERROR"
+"""Type of the event of processes that resist SIGKILL."""
+
+
+def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
+    """Return what ``report`` says against the node it came from: not what the job, its user or the server did wrong.
+
+    A program that cannot be executed, or a directory that is not there, may be the user's own doing.
+    """
+    job, faults = report.key.job, []
+    judged = _REFUSAL_FAULTS if isinstance(report, Refused) else _END_FAULTS
+    if not isinstance(report, Cleaned) and report.reason in judged:
+        faults.append(Fault(node, report.reason, job, (report.detail or report.reason)[:500], heals=True))
+    if not isinstance(report, Refused) and report.left > 0:
+        faults.append(Fault(node, LEFT, job, f"{report.left} processes of job {job} resist SIGKILL"))
+    return faults
 
 
 def end_of(report: Ended, kill_reason: str | None) -> End:

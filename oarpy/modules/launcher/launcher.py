@@ -19,7 +19,7 @@ from oarpy.modules.launcher import arrivals as sorting
 from oarpy.modules.launcher.arrivals import Arrivals
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
-from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, lost
+from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost
 from oarpy.modules.launcher.specifications import specification
 from oarpy.modules.module import Outcome
 from oarpy.store import execution, nodes, resubmission, site
@@ -27,7 +27,18 @@ from oarpy.store.database import Connection
 from oarpy.store.execution import End, LiveRow
 from oarpy.transport.descriptors import allow_many
 from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Clean, Forget, Kill, Report, Signal, Start
+from oarpy.transport.messages import (
+    Check,
+    Clean,
+    Cleaned,
+    Ended,
+    Forget,
+    Kill,
+    Refused,
+    Report,
+    Signal,
+    Start,
+)
 
 log = structlog.get_logger()
 
@@ -103,7 +114,11 @@ class Launcher:
         age = time.monotonic() - self._synced
         if age < self._sync_period:
             return self._sync_period - age
-        closed = channels.sync(nodes.nodes(connection))
+        rows = nodes.nodes(connection)
+        closed = channels.sync(rows)
+        for row in rows:
+            if row.unfit:
+                channels.send(row.name, Check())
         if closed:
             with connection.transaction():
                 nodes.record_channels(connection, [(node, "unknown", "", "") for node in closed])
@@ -133,6 +148,7 @@ class Launcher:
             execution.started(connection, list(dict(starts).items()))
             ends = self._ends(arrivals, current, now)
             moved = set(execution.finish(connection, ends))
+            self._judge(connection, arrivals)
             # What ended by itself on its only node has left nothing there that its supervisor did not see.
             whole = [end for end in ends if end.job in moved and end.final_state == JobState.TERMINATED]
             alone = [(end.job, end.ended) for end in whole if len(current[end.job].nodes) == 1]
@@ -165,6 +181,18 @@ class Launcher:
                 if runs_there and key not in known and not runs_nothing(row.types):
                     ends.setdefault(row.id, lost(row.id, now))
         return list(ends.values())
+
+    def _judge(self, connection: Connection, arrivals: Arrivals) -> None:
+        """Suspect nodes at fault before anything of theirs is free again; take back those whose fault is over."""
+        nodes.healed(connection, [node for node, problem in arrivals.checked.items() if not problem])
+        said: list[tuple[str, Ended | Refused | Cleaned]] = [
+            *arrivals.ended.values(),
+            *arrivals.refused.values(),
+            *arrivals.cleaned,
+        ]
+        faults = [fault for node, report in said for fault in faults_of(node, report)]
+        for node in nodes.blame(connection, faults):
+            log.warning("node at fault", node=node, detail=next(one.text for one in faults if one.node == node))
 
     def _after_record(
         self,

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     Tell = Callable[[str, dict[str, Any]], None]
 
 WAKE = {signal.SIGCHLD, requests.LOOK}
-CLEANING_PATIENCE = 20.0
 _RETRY_DISK = 1.0
 _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
 """Requests that, left before the command is launched, are carried out right after."""
 
 
 class JobRun:
-    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one."""
+    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one.
+
+    Processes that live on ``patience`` seconds after they were killed are given up, and counted.
+    """
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class JobRun:
         account: Account,
         mark: str,
         tell: Tell,
+        patience: float,
     ) -> None:
         self._state = state
         self._isolation = isolation
@@ -51,6 +54,7 @@ class JobRun:
         self._account = account
         self._mark = mark
         self._tell = tell
+        self._patience = patience
         self._main = 0
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
@@ -82,8 +86,8 @@ class JobRun:
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
         finally:
-            left = processes.kill_descendants(CLEANING_PATIENCE, self._statuses) + self._end_steps()
-            left = max(left, self._isolation.end(self._record.key, CLEANING_PATIENCE))
+            left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
+            left = max(left, self._isolation.end(self._record.key, self._patience))
             self._finish(left)
         return left
 
@@ -91,7 +95,7 @@ class JobRun:
         """End the steps of the job, which are not below this process; return how many resist."""
         if not os.path.exists(self._state.step_note(self._record.key)):
             return 0
-        return processes.kill_marked([self._mark], processes.ancestors(), CLEANING_PATIENCE)[self._mark][1]
+        return processes.kill_marked([self._mark], processes.ancestors(), self._patience)[self._mark][1]
 
     def _set_deadlines(self) -> None:
         walltime = self._spec["walltime"]

@@ -23,11 +23,12 @@ _ORPHAN_PATIENCE = 5.0
 class Pool:
     """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
 
-    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, patience: float) -> None:
         self._isolation = isolation
         self._state = state
         self._poll = poll
         self._readable = readable
+        self._patience = patience
         self._by_fd: dict[int, Supervisor] = {}
         self._idle: list[Supervisor] = []
         self._pids: set[int] = set()
@@ -42,8 +43,17 @@ class Pool:
             except (BrokenPipeError, ConnectionResetError):
                 supervisor.key = None  # its end is noticed by the poll
 
+    def problem(self) -> str:
+        """What keeps a supervisor from being started; empty when there is one."""
+        if not self._idle:
+            try:
+                self.release(self._start())
+            except OSError as error:
+                return f"cannot start a supervisor: {error.strerror}"
+        return ""
+
     def _start(self) -> Supervisor:
-        supervisor = start_supervisor(self._state, self._isolation)
+        supervisor = start_supervisor(self._state, self._isolation, self._patience)
         fd = supervisor.connection.fileno()
         self._by_fd[fd] = supervisor
         self._pids.add(supervisor.pid)

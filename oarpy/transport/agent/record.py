@@ -109,11 +109,16 @@ class Record:
 
 
 def open_record(directory: str, key: str, create: bool) -> Record | None:
-    """Open the record of ``key`` in ``directory``; None when it does not exist and ``create`` is false."""
+    """Open the record of ``key`` in ``directory``; None when it does not exist and ``create`` is false.
+
+    Raises ``OSError`` where a record cannot be made: also when the directory itself is gone.
+    """
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
     try:
         return Record(key, os.open(os.path.join(directory, key), flags, 0o600))
     except FileNotFoundError:
+        if create:
+            raise
         return None
 
 

@@ -51,7 +51,7 @@ class Agent:
         self._poll = select.epoll()
         self._bell = Bell(self._state.bell)
         self._isolation = Isolation(settings["isolation"], settings["cgroup_root"], settings["state"])
-        pool = Pool(self._state, self._isolation, self._poll, select.EPOLLIN)
+        pool = Pool(self._state, self._isolation, self._poll, select.EPOLLIN, settings["kill_patience"])
         self._pool = pool
         self._jobs = Jobs(self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox)
         orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
@@ -59,6 +59,7 @@ class Agent:
             **orders.handlers(),
             "start": self._on_start,
             "ping": self._on_ping,
+            "check": self._on_check,
         }
 
     def serve(self) -> None:
@@ -123,6 +124,9 @@ class Agent:
         if not isinstance(token, str) or len(token) > 256:
             raise wire.BadMessage("ping: 'token' is not a short text")
         self._outbox.say("pong", token=token, clock=time.time())
+
+    def _on_check(self, _message: Message) -> None:
+        self._outbox.say("checked", problem=self._state.problem() or self._pool.problem())
 
     def _on_start(self, message: Message) -> None:
         specs = wire.read_specs(message)

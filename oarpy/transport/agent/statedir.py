@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 
 FORMAT = 1
+_TRIAL = 16384
+"""Bytes to write before a directory is held for writable: those of a few records."""
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
 
@@ -80,6 +83,20 @@ class StateDir:
         finally:
             os.close(descriptor)
 
+    def problem(self) -> str:
+        """What keeps records and files of jobs from being written here; empty when nothing does."""
+        for directory in (self.jobs, self.files, self.requests, self.forgotten):
+            # No record's name, and that of no other agent's trial.
+            path = os.path.join(directory, f"trial-{os.getpid()}")
+            try:
+                _try_to_write(path)
+            except OSError as error:
+                return f"{directory}: {error.strerror}"
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+        return ""
+
     def read_incarnation(self) -> tuple[str, str]:
         """The (boot id, identity) the directory was last used under; two empty texts when it is new."""
         try:
@@ -108,6 +125,16 @@ class StateDir:
             os.close(fd)
         os.rename(path + ".new", path)
         return identity
+
+
+def _try_to_write(path: str) -> None:
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+    try:
+        if os.write(fd, b"-" * _TRIAL) < _TRIAL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def boot_id(path: str = BOOT_ID_FILE) -> str:

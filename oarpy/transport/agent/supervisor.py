@@ -68,15 +68,15 @@ class Supervisor:
         return word, key, values
 
 
-def start_supervisor(state: StateDir, isolation: Isolation) -> Supervisor:
-    """Fork a supervisor that waits for jobs of this agent."""
+def start_supervisor(state: StateDir, isolation: Isolation, patience: float) -> Supervisor:
+    """Fork a supervisor that waits for jobs of this agent; ``patience`` as for :class:`JobRun`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             _detach(theirs.fileno())
-            _Service(state, isolation, theirs).serve()
+            _Service(state, isolation, theirs, patience).serve()
             status = 0
         finally:
             os._exit(status)
@@ -103,10 +103,11 @@ def _detach(keep: int) -> None:
 
 
 class _Service:
-    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket, patience: float) -> None:
         self._isolation = isolation
         self._state = state
         self._connection = connection
+        self._patience = patience
         self._accounts = Accounts()
         self._agent_gone = False
 
@@ -146,7 +147,8 @@ class _Service:
         try:
             account = self._accounts.get(spec["user"])
             check_may_run(account, spec["allow_root"])
-            return JobRun(self._state, self._isolation, record, spec, account, mark, tell).run()
+            run = JobRun(self._state, self._isolation, record, spec, account, mark, tell, self._patience)
+            return run.run()
         except Refusal as refusal:
             self._withdraw(record)
             tell("refused", {"reason": refusal.reason, "detail": refusal.detail})

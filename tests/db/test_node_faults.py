@@ -1,0 +1,109 @@
+"""A node that answers and cannot run jobs: suspected at its first refusal, taken back when it can, or by an admin."""
+
+from __future__ import annotations
+
+import pytest
+
+from oarpy.transport.messages import Check, Cleaned, Ended
+from tests.db.sample_cluster import Connection
+from tests.db.small_cluster import SmallCluster, with_settings
+
+STATE = "SELECT DISTINCT network_address, state, state_by FROM resources WHERE state <> 'Alive'"
+TOLD = "SELECT type, hosts, job_id IS NOT NULL FROM event_logs WHERE hosts <> '{}' ORDER BY event_id"
+
+
+@pytest.fixture
+def cluster(connection: Connection) -> SmallCluster:
+    made = SmallCluster(connection)
+    made.add_nodes("n1", "n2")
+    return made
+
+
+@pytest.mark.parametrize("reason", ["STATE_DIRECTORY", "SUPERVISOR"])
+def test_a_node_that_refuses_for_its_own_fault_is_no_black_hole(cluster: SmallCluster, reason: str) -> None:
+    cluster.node("n1").refusal = reason
+    cluster.node("n1").problem = "state directory: No space left on device"
+    jobs = [cluster.submit("/nodes=1", types=("idempotent",), command="true") for _ in range(6)]
+    cluster.settle()
+    assert cluster.sql(STATE) == [("n1", "Suspected", "node")]
+    assert cluster.sql(TOLD) == [(reason, ["n1"], True)]
+    # one job met the node, and its copy ran elsewhere
+    assert sorted(cluster.states(jobs)) == ["Error"] + ["Terminated"] * 5
+    ((old, new),) = cluster.sql("SELECT resubmit_of, job_id FROM jobs WHERE resubmit_of IS NOT NULL")
+    assert (cluster.state(old), cluster.state(new)) == ("Error", "Terminated")
+
+
+def test_a_node_is_taken_back_when_it_says_that_its_fault_is_over(cluster: SmallCluster) -> None:
+    cluster.node("n1").refusal = "STATE_DIRECTORY"
+    cluster.node("n1").problem = "state directory: No space left on device"
+    cluster.submit("/nodes=1")
+    cluster.settle()
+    cluster.restart_launcher()
+    cluster.settle()
+    assert cluster.sent(Check)
+    assert cluster.sql(STATE) == [("n1", "Suspected", "node")]
+    cluster.node("n1").refusal = cluster.node("n1").problem = ""
+    cluster.settle()
+    assert cluster.sql(STATE) == []
+    assert [kind for kind, _, _ in cluster.sql(TOLD)] == ["STATE_DIRECTORY", "FINAUD_RECOVER"]
+    cluster.nodes.sent.clear()
+    cluster.settle()
+    assert cluster.sent(Check) == []
+
+
+@pytest.mark.parametrize("reason", ["NO_SUCH_USER", "START_DEADLINE", "NOT_PERMITTED", "FORGOTTEN", "INCARNATION"])
+def test_what_is_not_the_nodes_fault_does_not_suspect_it(cluster: SmallCluster, reason: str) -> None:
+    cluster.node("n1").refusal = reason
+    cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.sql(STATE) == []
+
+
+def test_what_was_to_be_launched_there_waits_again(cluster: SmallCluster) -> None:
+    cluster.settle()
+    job = cluster.submit("/nodes=2")
+    cluster.plan()
+    assert cluster.state(job) == "toLaunch"
+    cluster.sql("UPDATE resources SET state = 'Suspected', state_by = 'node' WHERE network_address = 'n2'")
+    cluster.watch()
+    assert cluster.state(job) == "Waiting"
+    assert cluster.held() == {}
+
+
+def test_processes_that_cannot_be_killed_suspect_the_node_until_an_admin_has_seen_to_it(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.nodes.inbox.put("n1", [Ended(cluster.key(job), 0, "exited", 1.0, 2.0, left=3)])
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert cluster.sql(STATE) == [("n1", "Suspected", "launcher")]
+    ((text,),) = cluster.sql("SELECT description FROM event_logs WHERE type = 'CPUSET_CLEAN_ERROR'")
+    assert text == f"3 processes of job {job} resist SIGKILL"
+    cluster.nodes.lose("n1")
+    cluster.launch()
+    cluster.reconnect("n1")
+    cluster.settle()
+    assert cluster.sql(STATE) == [("n1", "Suspected", "launcher")]
+
+
+def test_processes_left_on_another_node_suspect_that_one_and_hold_up_nobody(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.node("n2").deaf = True
+    cluster.end(job)
+    cluster.launch()
+    assert cluster.state(job) == "Finishing"
+    cluster.nodes.inbox.put("n2", [Cleaned(cluster.key(job), 1, 1)])
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert cluster.sql(STATE) == [("n2", "Suspected", "launcher")]
+
+
+def test_a_lost_node_with_a_fault_is_not_taken_back_by_the_monitor(cluster: SmallCluster) -> None:
+    cluster = SmallCluster(cluster.connection, with_settings(nodes={"lost_timeout": 0.0}))
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    cluster.sql("UPDATE resources SET state = 'Suspected', state_by = 'monitor' WHERE network_address = 'n1'")
+    cluster.nodes.inbox.put("n1", [Cleaned(cluster.key(job), 0, 2)])
+    cluster.settle()
+    assert cluster.sql(STATE) == [("n1", "Suspected", "launcher")]
