@@ -119,8 +119,10 @@ _NEXT_END = """
     WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND types && %s::text[]
 """
 
+# The clock of a node may be wrong: what it reports lies between the submission and now.
 _STARTED = """
-    UPDATE jobs j SET state = 'Running', started_at = to_timestamp(s.at)
+    UPDATE jobs j
+    SET state = 'Running', started_at = greatest(least(to_timestamp(s.at), clock_timestamp()), j.submitted_at)
     FROM unnest(%s::bigint[], %s::float8[]) AS s(job_id, at)
     WHERE j.job_id = s.job_id AND j.state = 'Launching'
 """
@@ -130,7 +132,9 @@ _FINISH = """
     UPDATE jobs j
     SET state = 'Finishing', final_state = e.final_state, exit_status = e.exit_status, message = CASE
             WHEN e.message = '' THEN j.message ELSE e.message END,
-        started_at = coalesce(j.started_at, to_timestamp(e.started))
+        started_at = coalesce(j.started_at,
+            CASE WHEN e.started IS NOT NULL
+                THEN greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at) END)
     FROM unnest(%(jobs)s::bigint[], %(finals)s::text[], %(statuses)s::int[], %(started)s::float8[],
                 %(messages)s::text[]) AS e(job_id, final_state, exit_status, started, message)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
@@ -147,7 +151,7 @@ _FINISH_EVENTS = """
 _CLOSE = """
     UPDATE jobs j
     SET state = CASE WHEN j.started_at IS NULL THEN 'Error' ELSE j.final_state END,
-        ended_at = greatest(to_timestamp(e.ended), j.started_at)
+        ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at, j.started_at)
     FROM unnest(%s::bigint[], %s::float8[]) AS e(job_id, ended)
     WHERE j.job_id = e.job_id AND j.state = 'Finishing'
     RETURNING j.job_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -322,22 +323,55 @@ def _decode(entry: object) -> Report:
 _Entry = dict[str, object]
 _Value = TypeVar("_Value")
 
+MAXIMUM_JOB = (1 << 47) - 1
+MAXIMUM_ATTEMPT = (1 << 16) - 1
+_INT_MAXIMUM = (1 << 31) - 1
+_UID_MAXIMUM = (1 << 32) - 1
+_LATEST = 253_402_300_800.0
+_LONGEST_TEXT = 4096
+_ENDS = frozenset({"exited", "killed", "walltime", "lost"})
+_WORD = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+# A node is not trusted further than its own jobs: what it says ends up in the database, which must be able to hold it.
+
 
 def _get(entry: _Entry, name: str, kind: type[_Value]) -> _Value:
     value = entry[name]
-    if kind is float and type(value) is int:
-        value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"'{name}' is {str(value)[:40]!r}")
     return value
 
 
-def _optional(entry: _Entry, name: str, kind: type[_Value]) -> _Value | None:
-    return None if entry[name] is None else _get(entry, name, kind)
+def _number(entry: _Entry, name: str, most: int = _INT_MAXIMUM) -> int:
+    value = _get(entry, name, int)
+    if not 0 <= value <= most:
+        raise ValueError(f"'{name}' is out of range")
+    return value
+
+
+def _time(entry: _Entry, name: str) -> float:
+    """Read an instant in seconds since the epoch, before the year 10000."""
+    value = entry[name]
+    if type(value) not in (int, float) or not 0 <= value < _LATEST:  # type: ignore[operator]
+        raise ValueError(f"'{name}' is not an instant")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _text(entry: _Entry, name: str) -> str:
+    """Read a text, cut and without what the database cannot hold."""
+    return _get(entry, name, str)[:_LONGEST_TEXT].replace("\0", "").encode(errors="replace").decode()
+
+
+def _reason(entry: _Entry) -> str:
+    """Read a reason word: its form is that of an event's type, unless it is the way in which a job ended."""
+    value = _get(entry, "reason", str)
+    if value not in _ENDS and not _WORD.fullmatch(value):
+        raise ValueError(f"'reason' is {value[:40]!r}")
+    return value
 
 
 def _key(entry: _Entry) -> JobKey:
-    return JobKey(_get(entry, "job", int), _get(entry, "attempt", int))
+    return JobKey(_number(entry, "job", MAXIMUM_JOB), _number(entry, "attempt", MAXIMUM_ATTEMPT))
 
 
 def _reports(values: Iterable[object]) -> tuple[JobReport, ...]:
@@ -345,20 +379,20 @@ def _reports(values: Iterable[object]) -> tuple[JobReport, ...]:
     for value in values:
         if not isinstance(value, dict):
             raise TypeError("'jobs' holds what is not an object")
-        result.append(JobReport(_key(value), _get(value, "state", str)))
+        result.append(JobReport(_key(value), _text(value, "state")))
     return tuple(result)
 
 
 def _ready(entry: _Entry) -> Ready:
     return Ready(
-        version=_get(entry, "version", int),
-        pid=_get(entry, "pid", int),
-        uid=_get(entry, "uid", int),
-        host=_get(entry, "host", str),
-        boot_id=_get(entry, "boot_id", str),
-        incarnation=_get(entry, "incarnation", str),
-        python=_get(entry, "python", str),
-        clock=_get(entry, "clock", float),
+        version=_number(entry, "version"),
+        pid=_number(entry, "pid"),
+        uid=_number(entry, "uid", _UID_MAXIMUM),
+        host=_text(entry, "host"),
+        boot_id=_text(entry, "boot_id"),
+        incarnation=_text(entry, "incarnation"),
+        python=_text(entry, "python"),
+        clock=_time(entry, "clock"),
         jobs=_reports(_get(entry, "jobs", list)),
     )
 
@@ -366,26 +400,26 @@ def _ready(entry: _Entry) -> Ready:
 def _ended(entry: _Entry) -> Ended:
     return Ended(
         _key(entry),
-        status=_optional(entry, "status", int),
-        reason=_get(entry, "reason", str),
-        start=_optional(entry, "start", float),
-        end=_get(entry, "end", float),
-        detail=_get(entry, "detail", str),
-        left=_get(entry, "left", int),
+        status=None if entry["status"] is None else _number(entry, "status"),
+        reason=_reason(entry),
+        start=None if entry["start"] is None else _time(entry, "start"),
+        end=_time(entry, "end"),
+        detail=_text(entry, "detail"),
+        left=_number(entry, "left"),
     )
 
 
 _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "ready": _ready,
-    "started": lambda entry: Started(_key(entry), _get(entry, "start", float)),
-    "suspended": lambda entry: Suspended(_key(entry), _get(entry, "at", float)),
-    "resumed": lambda entry: Resumed(_key(entry), _get(entry, "at", float)),
+    "started": lambda entry: Started(_key(entry), _time(entry, "start")),
+    "suspended": lambda entry: Suspended(_key(entry), _time(entry, "at")),
+    "resumed": lambda entry: Resumed(_key(entry), _time(entry, "at")),
     "ended": _ended,
-    "refused": lambda entry: Refused(_key(entry), _get(entry, "reason", str), _get(entry, "detail", str)),
+    "refused": lambda entry: Refused(_key(entry), _reason(entry), _text(entry, "detail")),
     "unknown": lambda entry: Unknown(_key(entry)),
-    "signalled": lambda entry: Signalled(_key(entry), _get(entry, "signal", int), _get(entry, "taken", bool)),
-    "cleaned": lambda entry: Cleaned(_key(entry), _get(entry, "killed", int), _get(entry, "left", int)),
-    "pong": lambda entry: Pong(_get(entry, "token", str), _get(entry, "clock", float)),
-    "checked": lambda entry: Checked(_get(entry, "problem", str)),
-    "error": lambda entry: AgentError(_get(entry, "detail", str)),
+    "signalled": lambda entry: Signalled(_key(entry), _number(entry, "signal"), _get(entry, "taken", bool)),
+    "cleaned": lambda entry: Cleaned(_key(entry), _number(entry, "killed"), _number(entry, "left")),
+    "pong": lambda entry: Pong(_get(entry, "token", str), _time(entry, "clock")),
+    "checked": lambda entry: Checked(_text(entry, "problem")),
+    "error": lambda entry: AgentError(_text(entry, "detail")),
 }

@@ -27,6 +27,7 @@ from oarpy.transport.node import ChannelConfig, NodeAddress
 
 _LIVENESS = "liveness"
 _SETTLE = 5.0
+_LONGEST_LINE = 64 << 20
 
 
 class ByteStream(Protocol):
@@ -172,6 +173,7 @@ class Channel:
 
     def _read(self, stream: ByteStream) -> None:
         unfinished: list[bytes] = []
+        size = 0
         while content := stream.read():
             self._heard = time.monotonic()
             *lines, rest = content.split(b"\n")
@@ -180,6 +182,10 @@ class Channel:
                 unfinished.clear()
                 self._deliver([report for line in lines for report in self._decode(line)])
             unfinished.append(rest)
+            size = len(rest) if lines else size + len(rest)
+            if size > _LONGEST_LINE:
+                self.lose("the agent sent a line without an end")
+                return
 
     def _decode(self, line: bytes) -> list[Report]:
         try:

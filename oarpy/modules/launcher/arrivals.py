@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import (
@@ -30,7 +31,7 @@ class Arrivals:
     channels: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     """Node to (connected or lost, message, boot id): the latest word counts."""
     ready: dict[str, Ready] = field(default_factory=dict)
-    started: dict[JobKey, float] = field(default_factory=dict)
+    started: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
     ended: dict[JobKey, tuple[str, Ended]] = field(default_factory=dict)
     refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
     unknown: set[JobKey] = field(default_factory=set)
@@ -39,15 +40,33 @@ class Arrivals:
     """Node to what it cannot do."""
     complaints: list[tuple[str, str]] = field(default_factory=list)
 
+    def only(self, heard: Callable[[JobKey, str], bool]) -> Arrivals:
+        """Return these without what a node says of jobs that it is not heard about (as if it had not said it)."""
+        return replace(
+            self,
+            started={key: said for key, said in self.started.items() if heard(key, said[0])},
+            ended={key: said for key, said in self.ended.items() if heard(key, said[0])},
+            refused={key: said for key, said in self.refused.items() if heard(key, said[0])},
+            ready={
+                node: replace(ready, jobs=tuple(job for job in ready.jobs if heard(job.key, node)))
+                for node, ready in self.ready.items()
+            },
+        )
+
     def __bool__(self) -> bool:
         said = (self.channels, self.started, self.ended, self.refused, self.unknown, self.cleaned, self.checked)
         return any(said) or bool(self.complaints)
 
 
-def sort(reports: Iterable[tuple[str, Report]]) -> Arrivals:
-    """Return the reports of all nodes, sorted; the order between nodes does not matter."""
+def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = MappingProxyType({})) -> Arrivals:
+    """Return the reports of all nodes, sorted; the order between nodes does not matter.
+
+    Of a job that was sent to a node (``sent``) no other node is heard.
+    """
     arrivals = Arrivals()
     for node, report in reports:
+        if isinstance(report, (Started, Ended, Refused)) and sent.get(report.key, node) != node:
+            continue
         match report:
             case Ready():
                 arrivals.channels[node] = (CONNECTED, "", report.boot_id)
@@ -56,7 +75,7 @@ def sort(reports: Iterable[tuple[str, Report]]) -> Arrivals:
                 arrivals.channels[node] = (LOST, report.reason[:500], "")
                 arrivals.ready.pop(node, None)
             case Started():
-                arrivals.started[report.key] = report.start
+                arrivals.started[report.key] = (node, report.start)
             case Ended():
                 arrivals.ended[report.key] = (node, report)
             case Refused():

@@ -81,7 +81,7 @@ class Launcher:
         next_sync = self._sync_nodes(connection, channels)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
         self._unrecorded += channels.reports()
-        arrivals = sorting.sort(self._unrecorded)
+        arrivals = sorting.sort(self._unrecorded, self._sent)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []
         attention = execution.live(connection, everything=False)
@@ -137,9 +137,8 @@ class Launcher:
             left_behind = {node: nodes.left_behind(connection, node) for node in arrivals.ready}
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
-            starts = [
-                (key.job, at) for key, at in arrivals.started.items() if _is_current(key, current) and at is not None
-            ]
+            arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
+            starts = [(key.job, at) for key, (_, at) in arrivals.started.items() if _is_current(key, current)]
             starts += [
                 (key.job, report.start)
                 for key, (_, report) in arrivals.ended.items()
@@ -331,6 +330,12 @@ class Launcher:
         ]
         with connection.transaction():
             execution.signals_done(connection, sent)
+
+
+def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:
+    """Whether it is for ``node`` to say what becomes of a job: for its first one, or for any when it is over."""
+    row = current.get(key.job)
+    return row is None or row.nodes[:1] == (node,)
 
 
 def _is_current(key: JobKey, current: dict[int, LiveRow]) -> bool:

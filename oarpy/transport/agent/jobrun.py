@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 WAKE = {signal.SIGCHLD, requests.LOOK}
 _RETRY_DISK = 1.0
+_LONGEST_WAIT = 1e6
+"""Seconds: the kernel does not take any number of them; a longer wait is one of several."""
 _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
 """Requests that, left before the command is launched, are carried out right after."""
 
@@ -165,7 +167,7 @@ class JobRun:
             if deadline is None:
                 woken: signal.struct_siginfo | None = signal.sigwaitinfo(WAKE)
             else:
-                woken = signal.sigtimedwait(WAKE, max(0.0, deadline - time.monotonic()))
+                woken = signal.sigtimedwait(WAKE, min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT))
             if woken is not None and woken.si_signo == requests.LOOK:
                 self._take_requests()
 

@@ -142,6 +142,6 @@ def key_of(job: int, attempt: int) -> str:
 def parse_key(key: str) -> tuple[int, int] | None:
     """(job, attempt) of a record's name; None when it is not one."""
     job, _, attempt = key.partition(".")
-    if job.isdigit() and attempt.isdigit():
+    if job.isdecimal() and attempt.isdecimal():
         return int(job), int(attempt)
     return None

@@ -8,6 +8,8 @@ import fcntl
 import json
 import os
 
+from oarpy.transport.agent.record import parse_key
+
 FORMAT = 1
 _TRIAL = 16384
 """Bytes to write before a directory is held for writable: those of a few records."""
@@ -73,7 +75,7 @@ class StateDir:
 
     def job_keys(self) -> list[str]:
         """The names ``<job>.<attempt>`` of all records."""
-        return os.listdir(self.jobs)
+        return [name for name in os.listdir(self.jobs) if parse_key(name)]
 
     def sync_jobs(self) -> None:
         """Make the existence of all records durable: one flush for many starts."""
@@ -86,8 +88,7 @@ class StateDir:
     def problem(self) -> str:
         """What keeps records and files of jobs from being written here; empty when nothing does."""
         for directory in (self.jobs, self.files, self.requests, self.forgotten):
-            # No record's name, and that of no other agent's trial.
-            path = os.path.join(directory, f"trial-{os.getpid()}")
+            path = os.path.join(directory, "trial")  # no record's name
             try:
                 _try_to_write(path)
             except OSError as error:

@@ -1,0 +1,28 @@
+"""A small number of the agent's fuzz, and of a hostile agent's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agent_fuzz import Agent, fuzz, fuzz_reader
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_crash_no_hang_no_effect(tmp_path: Path, seed: int) -> None:
+    agent = Agent(tmp_path, f"fuzz-{tmp_path.name}-{os.getpid()}")
+    try:
+        assert fuzz(agent, 2000, seed) == []
+    finally:
+        agent.close()
+    assert {"error", "refused", "ended", "pong", "unknown", "checked"} <= set(agent.outcomes)
+
+
+def test_what_a_hostile_agent_says_is_refused_or_can_be_stored() -> None:
+    outcomes, wrong = fuzz_reader(5000, 1)
+    assert wrong == []
+    assert {"read", "refused"} == set(outcomes)
