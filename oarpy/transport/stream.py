@@ -164,12 +164,26 @@ class Channel:
     def _write(self, stream: ByteStream, program: bytes) -> None:
         try:
             stream.write(program)
-            while (content := self._outgoing.get()) is not None:
+            while (content := self._next_to_write()) is not None:
                 stream.write(content)
         except OSError:
             return  # the reading thread sees the end and says why
         finally:
             stream.end_writing()
+
+    def _next_to_write(self) -> bytes | None:
+        """Wait for something to write; what waits together is written together. None: that was all."""
+        content = self._outgoing.get()
+        if content is None or self._outgoing.empty():
+            return content
+        parts = [content]
+        while not self._outgoing.empty():
+            content = self._outgoing.get()
+            if content is None:
+                self._outgoing.put(None)  # for the next turn: this thread alone takes out
+                break
+            parts.append(content)
+        return b"".join(parts)
 
     def _read(self, stream: ByteStream) -> None:
         unfinished: list[bytes] = []

@@ -37,6 +37,7 @@ def test_a_job_goes_through_every_state(cluster: SmallCluster) -> None:
     assert cluster.path(job) == WHOLE
     assert cluster.job(job, "exit_status") == 3 << 8
     assert cluster.held() == {}
+    cluster.launcher.close()  # what it had in no hurry to say is said then
     assert nodes_told(cluster, Forget, job) == {"n1"}
 
 
@@ -242,6 +243,7 @@ def test_what_runs_on_of_a_job_that_is_over_is_killed(cluster: SmallCluster) -> 
     cluster.restart_launcher()
     cluster.settle()
     assert nodes_told(cluster, Kill, job) == {"n1"}
+    cluster.launcher.close()  # what it had in no hurry to say is said then
     assert nodes_told(cluster, Forget, job) == {"n1"}
 
 

@@ -165,6 +165,20 @@ def test_a_login_shell_only_when_asked(driver: Driver) -> None:
     assert (driver.output(1), driver.output(2)) == ("bash\n", "-bash\nlogin\n")
 
 
+def test_a_program_without_anything_for_a_shell_runs_as_in_one(driver: Driver) -> None:
+    driver.connect()
+    script = driver.directory / "script"
+    script.write_text("echo $0 $1\n")  # no first line that names an interpreter: the shell itself runs it
+    script.chmod(0o755)
+    assert driver.run(driver.spec(1, "./script one")).status == 0
+    assert driver.output(1) == "./script one\n"
+    assert driver.run(driver.spec(2, "printenv OAR_JOB_ID PWD _")).status == 0
+    assert driver.output(2).splitlines()[:2] == ["2", str(driver.directory)]
+    assert os.path.basename(driver.output(2).splitlines()[2]) == "printenv"
+    assert driver.run(driver.spec(3, "no-such-program")).status == 127 << 8
+    assert driver.run(driver.spec(4, str(driver.directory))).status == 126 << 8
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from oarpy import configuration
 from oarpy.modules.launcher.addresses import channel_config, confines, node_address, ssh_config
 from oarpy.store.nodes import NodeRow
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
+from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import ChannelLost, Command, Ready, Report
+from oarpy.transport.messages import ChannelLost, Command, Forget, Ready, Report
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 
 _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
 _IDLE = 3600.0
+_LEISURE = 0.25
+"""Seconds for which a node may go on remembering what it could forget."""
 
 TransportMaker = Callable[[NodeMode, configuration.Nodes, Inbox, ChannelConfig], Transport]
 """Makes the transport for the nodes of one mode; tests put in one without nodes."""
@@ -30,6 +33,7 @@ class _Node:
     answered: bool = False
     delay: float = 0.0
     retry_at: float | None = None
+    forgettable: list[JobKey] = field(default_factory=list)
 
 
 class Channels:
@@ -42,6 +46,7 @@ class Channels:
         self._config = channel_config(settings, instance)
         self._transports: dict[NodeMode, Transport] = {}
         self._nodes: dict[str, _Node] = {}
+        self._forget_at: float | None = None
 
     def fileno(self) -> int:
         """Readable when something arrived."""
@@ -52,6 +57,7 @@ class Channels:
         wanted = {row.name: node_address(row, self._settings) for row in rows}
         closed = [name for name, node in self._nodes.items() if wanted.get(name) != node.address]
         for name in closed:
+            self._send_forget(name)
             self._transport(self._nodes.pop(name).address.mode).disconnect(name)
         for name, address in wanted.items():
             if name not in self._nodes:
@@ -68,14 +74,19 @@ class Channels:
             if isinstance(report, Ready):
                 node.incarnation, node.delay, node.retry_at = report.incarnation, 0.0, None
             elif isinstance(report, ChannelLost):
+                node.forgettable.clear()  # it tells of them again when the channel is open again
                 node.delay = min(max(node.delay * 2, _FIRST_DELAY), _DELAY_LIMIT)
                 node.retry_at = time.monotonic() + node.delay
         return reports
 
     def tend(self) -> float:
-        """Reconnect what is due; return the seconds until the next reconnection."""
+        """Reconnect what is due, let nodes forget what they were not told yet; return the seconds until the next."""
         now = time.monotonic()
         wait = _IDLE
+        if self._forget_at is not None and self._forget_at <= now:
+            self._send_all_forgets()
+        if self._forget_at is not None:
+            wait = self._forget_at - now
         for node in self._nodes.values():
             if node.retry_at is None:
                 continue
@@ -112,10 +123,32 @@ class Channels:
     def send(self, name: str, command: Command) -> bool:
         """Hand a command to a node; False when there is no channel. True does not promise that it arrives."""
         node = self._nodes.get(name)
-        return node is not None and self._transport(node.address.mode).send(name, command)
+        if node is None:
+            return False
+        self._send_forget(name)
+        return self._transport(node.address.mode).send(name, command)
+
+    def forget(self, name: str, keys: Sequence[JobKey]) -> None:
+        """Let a node forget jobs, with its next command or in a moment: every message wakes it."""
+        node = self._nodes.get(name)
+        if node is not None:
+            node.forgettable += keys
+            self._forget_at = self._forget_at or time.monotonic() + _LEISURE
+
+    def _send_forget(self, name: str) -> None:
+        node = self._nodes[name]
+        if node.forgettable:
+            keys, node.forgettable = node.forgettable, []
+            self._transport(node.address.mode).send(name, Forget(tuple(keys)))
+
+    def _send_all_forgets(self) -> None:
+        self._forget_at = None
+        for name in self._nodes:
+            self._send_forget(name)
 
     def close(self) -> None:
         """Close every channel; jobs go on."""
+        self._send_all_forgets()
         for transport in self._transports.values():
             transport.close()
 

@@ -32,7 +32,6 @@ from oarpy.transport.messages import (
     Clean,
     Cleaned,
     Ended,
-    Forget,
     Kill,
     Refused,
     Report,
@@ -208,7 +207,7 @@ class Launcher:
             self._sent.pop(key, None)
             self._killed.pop(key, None)
         for node, keys in forget.items():
-            channels.send(node, Forget(tuple(keys)))
+            channels.forget(node, keys)
         for node in arrivals.channels:
             # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}

@@ -12,13 +12,27 @@ _EVENTS = 1 << 16
 
 
 class Bell:
-    """An inotify watch; ``fd`` is -1 where the kernel gives none (then the slow look at the records must do)."""
+    """An inotify watch; ``fd`` is -1 where the kernel gives none (then the slow look at the records must do).
+
+    It hears nothing before :meth:`listen`: the end of every job rings, and mostly there is nobody whom it concerns.
+    """
 
     def __init__(self, path: str) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        self.fd: int = libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
-        if self.fd >= 0:
-            libc.inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._path = os.fsencode(path)
+        self._watch = -1
+        self.fd: int = self._libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
+
+    def listen(self, wanted: bool) -> bool:
+        """Hear the bell from now on, or not; return whether it is heard now that was not before."""
+        if wanted == (self._watch >= 0) or self.fd < 0:
+            return False
+        if wanted:
+            self._watch = self._libc.inotify_add_watch(self.fd, self._path, _IN_MODIFY)
+            return self._watch >= 0
+        self._libc.inotify_rm_watch(self.fd, self._watch)
+        self._watch = -1
+        return False
 
     def clear(self) -> None:
         """Forget what rang."""

@@ -10,6 +10,7 @@ import time
 from oarpy.transport.agent import processes, requests
 from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
+from oarpy.transport.agent.plain_command import plain_command
 from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn
 
 TYPE_CHECKING = False
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     Tell = Callable[[str, dict[str, Any]], None]
 
 WAKE = {signal.SIGCHLD, requests.LOOK}
+_SHORT = 0.05
+"""Seconds for which a job runs before that is told: the end of a shorter one tells all."""
 _RETRY_DISK = 1.0
 _LONGEST_WAIT = 1e6
 """Seconds: the kernel does not take any number of them; a longer wait is one of several."""
@@ -63,6 +66,7 @@ class JobRun:
         self._detail = ""
         self._began = time.monotonic()
         self._start = time.time()
+        self._tell_at: float | None = None
         self._walltime_at: float | None = None
         self._checkpoint_at: float | None = None
         self._kill_at: float | None = None
@@ -74,7 +78,7 @@ class JobRun:
         left = 0
         self._start = time.time()
         self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
-        self._tell("started", {"start": self._start})
+        self._tell_at = time.monotonic() + _SHORT
         try:
             self._set_deadlines()
             self._take_requests()
@@ -135,6 +139,11 @@ class JobRun:
                 (os.POSIX_SPAWN_DUP2, opened[0], 1),
                 (os.POSIX_SPAWN_DUP2, opened[1], 2),
             ]
+            plain = None if self._spec["login_shell"] else plain_command(self._spec["command"], shell, environment)
+            if plain is not None:
+                # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
+                with contextlib.suppress(LaunchFailure):
+                    return spawn(*plain, {**environment, "_": plain[0]}, actions)
             return spawn(shell, arguments, environment, actions)
         finally:
             for fd in opened:
@@ -160,6 +169,8 @@ class JobRun:
             if self._main in self._statuses and self._kill_at is None:
                 return
             now = time.monotonic()
+            if self._tell_at is not None and now >= self._tell_at:
+                self._tell_start()
             if self._kill_at is not None and now >= self._kill_at:
                 return
             self._meet_deadlines(now)
@@ -171,13 +182,16 @@ class JobRun:
             if woken is not None and woken.si_signo == requests.LOOK:
                 self._take_requests()
 
+    def _tell_start(self) -> None:
+        if self._tell_at is not None:
+            self._tell_at = None
+            self._tell("started", {"start": self._start})
+
     def _next_deadline(self) -> float | None:
-        if self._kill_at is not None:
-            return self._kill_at
-        if self._suspended_at is not None:
-            return None
-        pending = [at for at in (self._checkpoint_at, self._walltime_at) if at is not None]
-        return min(pending) if pending else None
+        pending = [self._tell_at, self._kill_at]
+        if self._suspended_at is None and self._kill_at is None:
+            pending += [self._checkpoint_at, self._walltime_at]
+        return min((at for at in pending if at is not None), default=None)
 
     def _meet_deadlines(self, now: float) -> None:
         if self._suspended_at is not None or self._kill_at is not None:
@@ -243,6 +257,7 @@ class JobRun:
         self._report_change("resumed")
 
     def _report_change(self, event: str) -> None:
+        self._tell_start()
         at = self._now()
         with contextlib.suppress(OSError):  # a full disk: the job goes on, the agent is told all the same
             self._record.append(event, at)

@@ -164,6 +164,11 @@ class Jobs:
         watched = self._watched.setdefault(key, _Watched(reported, spec, tries))
         watched.spec = spec or watched.spec
 
+    @property
+    def follows(self) -> bool:
+        """Whether there are jobs of others to be followed."""
+        return bool(self._watched)
+
     def give_up_start(self, key: str) -> None:
         """A job that is to be killed must not be started by us any more."""
         if key in self._watched:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from oarpy.transport.agent import record, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_PATIENCE = 0.01
-"""Seconds for which a message that nobody is in a hurry for waits for company."""
 
 _OUTCOME = ("start", "end", "status", "reason", "detail", "left")
 
@@ -22,7 +17,6 @@ class Outbox:
     def __init__(self, sink: int) -> None:
         self._sink = sink
         self._waiting: list[dict[str, Any]] = []
-        self._due = 0.0
 
     def say(self, word: str, key: str = "", **values: object) -> None:
         """Queue a message; with a key it is about that job."""
@@ -31,11 +25,6 @@ class Outbox:
         if pair is not None:
             message["job"], message["attempt"] = pair
         message.update(values)
-        if word != "started":
-            self._due = 0.0
-        elif not self._waiting:
-            # The end of a short job follows at once: one line instead of two.
-            self._due = time.monotonic() + _PATIENCE
         self._waiting.append(message)
 
     def complain(self, text: str) -> None:
@@ -51,12 +40,8 @@ class Outbox:
             if history.suspended:
                 self.say("suspended", key, at=history.changed)
 
-    def patience(self) -> float:
-        """Seconds after which :meth:`flush` wants to be called again, though nothing new is said."""
-        return max(0.0, self._due - time.monotonic()) if self._waiting else float("inf")
-
     def flush(self) -> None:
-        """Write what waits, unless it may wait a little longer."""
-        if self._waiting and time.monotonic() >= self._due:
+        """Write what waits."""
+        if self._waiting:
             messages, self._waiting = self._waiting, []
             wire.write_messages(self._sink, messages)

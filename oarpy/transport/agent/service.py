@@ -78,8 +78,10 @@ class Agent:
             if now >= next_tick:
                 next_tick = now + _TICK
                 self._tick(now)
+            if self._bell.listen(self._jobs.follows):
+                self._jobs.look_around()  # what rang before it was listened to
             self._outbox.flush()
-            wait = min(max(0.0, next_tick - time.monotonic()), self._outbox.patience())
+            wait = max(0.0, next_tick - time.monotonic())
             for fd, _events in self._poll.poll(wait):
                 if fd == self._source:
                     open_channel = self._read()

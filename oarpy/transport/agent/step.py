@@ -200,6 +200,7 @@ class StepRun:
 
     def _converse(self, membership: Membership) -> None:
         bell = Bell(self._state.bell)
+        bell.listen(True)
         poll = self._poll
         for fd in (self._source, self._signals, bell.fd, *self._streams.outputs):
             if fd >= 0:
