@@ -4,6 +4,9 @@ Full conservative backfilling of a whole queue on an empty platform of nodes wit
 Sizes are log-uniform, 1 to 256 cores or 1 to 16 nodes x 1 to 64 cores, walltimes log-uniform 5 minutes to 24 hours, all
 from a fixed seed. Seconds are processor time, which is wall-clock time on a quiet machine. The machine's own speed is
 measured in the same run (see ``machine_seconds``); ``x loop`` is the time of planning in that unit.
+
+Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, the others were planned,
+and a second later one more job is there.
 """
 
 from __future__ import annotations
@@ -15,16 +18,21 @@ import random
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from oarpy.model.request import Group, Level
+from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
 
 CORES_PER_NODE = 64
 KINDS = ("flat", "mixed", "hierarchical", "quotas", "reservations")
+ONE_MORE = ("flat", "mixed", "hierarchical")
+"""Kinds for which a pass after one event is measured too."""
 RESERVATIONS = 200
 DEFAULT_RESULT = Path(__file__).parent / "results" / "planning.json"
 
@@ -110,11 +118,34 @@ def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: 
     return Measurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed)
 
 
+def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> Measurement:
+    """Plan a queue of ``jobs``, let jobs start, and measure passes after one more job each; keep the best time."""
+    whole = snapshot(kind, jobs + repetitions, platform)
+    planning, matchers = Planning(), Matchers(platform)
+    first = planning.plan(replace(whole, waiting=whole.waiting[:jobs]), matchers=matchers)
+    begun = {one.job: one for one in first.placements if one.verdict is Verdict.STARTS}
+    holding = tuple(
+        HoldingJob(one.job, "", one.start or 0, (one.end or 0) - (one.start or 0), bits=one.bits)
+        for one in begun.values()
+    )
+    waiting = tuple(job for job in whole.waiting if job.id not in begun)
+    count = jobs - len(begun)
+    planning.plan(replace(whole, holding=holding, waiting=waiting[:count]), matchers=matchers)
+    best = math.inf
+    for more in range(1, repetitions + 1):
+        state = replace(whole, now=more, holding=holding, waiting=waiting[: count + more])
+        began = time.process_time()
+        made = planning.plan(state, matchers=matchers)
+        best = min(best, time.process_time() - began)
+    placed = sum(1 for placement in made.placements if placement.start is not None)
+    return Measurement(f"{kind}, one more", count, len(platform.ids), best, best / loop, made.slots, placed)
+
+
 def table(measurements: Sequence[Measurement]) -> str:
     """Return the measurements as text."""
-    head = f"{'kind':<14}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}"
+    head = f"{'kind':<24}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}"
     lines = [
-        f"{one.kind:<14}{one.jobs:>8}{one.cores:>8}{one.seconds:>10.3f}{one.loops:>9.1f}{one.slots:>8}{one.placed:>8}"
+        f"{one.kind:<24}{one.jobs:>8}{one.cores:>8}{one.seconds:>10.3f}{one.loops:>9.2f}{one.slots:>8}{one.placed:>8}"
         for one in measurements
     ]
     return "\n".join([head, *lines])
@@ -131,6 +162,14 @@ def growth(measurements: Sequence[Measurement]) -> list[str]:
     return lines
 
 
+def _show(one: Measurement, measurements: list[Measurement]) -> None:
+    """Print a measurement, and keep it."""
+    lines = table([one]).splitlines()
+    measurements.append(one)
+    sys.stdout.write("\n".join(lines if len(measurements) == 1 else lines[1:]) + "\n")
+    sys.stdout.flush()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -142,15 +181,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     loop = min(machine_seconds() for _ in range(3))
     sys.stdout.write(f"reference loop: {loop:.3f} s\n")
     sizes = (1_000, 3_000) if chosen.quick else (1_000, 3_000, 10_000, 30_000)
-    measurements = []
+    measurements: list[Measurement] = []
     for cores in (1_024, 10_240):
         platform = cluster(cores)
         for kind in chosen.kind or KINDS:
             for jobs in sizes:
                 one = measure(kind, jobs, platform, loop, chosen.repetitions if jobs < 30_000 else 1)
-                measurements.append(one)
-                sys.stdout.write(table([one]).splitlines()[1] + "\n" if len(measurements) > 1 else table([one]) + "\n")
-                sys.stdout.flush()
+                _show(one, measurements)
+            if kind in ONE_MORE:
+                _show(measure_one_more(kind, min(sizes[-1], 10_000), platform, loop, 3), measurements)
     sys.stdout.write("\n".join(growth(measurements)) + "\n")
     chosen.json.parent.mkdir(parents=True, exist_ok=True)
     saved = {"reference_loop_seconds": loop, "measurements": [asdict(one) for one in measurements]}

@@ -19,7 +19,8 @@ from oarpy.modules.sleeping import keep_rules, once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.told_predictions import ToldPredictions, Writing
 from oarpy.scheduler.energy import Keep
-from oarpy.scheduler.plan import Placement, Plan, plan
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import decisions
 from oarpy.store.database import Connection
@@ -47,6 +48,7 @@ class Metascheduler:
         self._keep = keep_rules(configuration.energy)
         self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
         self._policies = Policies()
+        self._planning = Planning()
         self._told = ToldPredictions()
         self._texts = RangeTexts()
         self._connection: Connection | None = None
@@ -73,17 +75,18 @@ class Metascheduler:
         with connection.transaction():
             reading, moves = whole_again(self._reader.read(connection, now), now)
             decisions.move(connection, moves, self._settings.security_time)
-            foreseen = plan(reading.snapshot, self._policies, self._reader.matchers)
+            foreseen = self._planning.plan(reading.snapshot, self._policies, self._reader.matchers)
             result = once_awake(foreseen, reading, self._energy.wakeup_time)
             due = due_reservations(reading, now, self._settings)
-            started, writing = self._write(connection, reading, result, due)
+            begun, writing = self._write(connection, reading, result, due)
             if self._energy.active:
                 self._save_energy(connection, reading, result, due)
             _report_policies(connection, reading, result)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
+        self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
-        word = f"started {started}" if started else "nothing"
+        word = f"started {len(begun)}" if begun else "nothing"
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
         instants = [
@@ -103,7 +106,7 @@ class Metascheduler:
         if orders.next_wake is not None:
             due.wake_at.append(orders.next_wake)
 
-    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[int, Writing]:
+    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[list[int], Writing]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         started = decisions.start(connection, starts + due.starts)
         gone = set(started)
@@ -117,7 +120,7 @@ class Metascheduler:
         self._texts.begin(reading.snapshot.platform)
         writing = self._told.compare(_predictions(reading, result, due, gone, self._texts), time.monotonic())
         decisions.predict(connection, writing.changed)
-        return len(started), writing
+        return started, writing
 
 
 def _report_policies(connection: Connection, reading: Reading, result: Plan) -> None:

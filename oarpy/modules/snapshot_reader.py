@@ -40,6 +40,8 @@ from oarpy.store.database import Connection
 
 OVERRUN = 5
 """Seconds for which a job that should be over is still expected to hold its resources."""
+LAUNCH = 5
+"""Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
 _MOST_CONDITIONS = 1000
 """Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
 
@@ -103,6 +105,7 @@ class SnapshotReader:
         self._rows = WaitingRows()
         self._jobs: dict[int, _Made] = {}
         self._bits: dict[int, tuple[tuple[int, ...], int]] = {}
+        self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
@@ -155,6 +158,13 @@ class SnapshotReader:
         requests = {row.id: self._requests[row.submission] for row in rows}
         checkpoints = {row.id: row.checkpoint for row in held if row.checkpoint}
         return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints, self._asleep)
+
+    def note_begun(self, jobs: Iterable[int], now: int) -> None:
+        """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
+
+        Otherwise their ends, and all that is planned behind them, would move when they are seen to run.
+        """
+        self._begun.update(dict.fromkeys(jobs, now))
 
     def _forget_others(self, connection: Connection) -> None:
         """Versions are those of one server: after a failover the same ones may stand for something else."""
@@ -255,7 +265,13 @@ class SnapshotReader:
             if found is None or found[0] != row.resources:
                 found = row.resources, self._platform.bits_of(row.resources)
             self._bits[row.id] = found
-        return [_holding_job(row, self._bits[row.id][1], now) for row in rows]
+        self._begun = {row.id: self._begun[row.id] for row in rows if row.id in self._begun}
+        return [_holding_job(row, self._start(row), self._bits[row.id][1], now) for row in rows]
+
+    def _start(self, row: scheduling.HoldingRow) -> int:
+        """Return when a job began to hold: when it was started here, unless its launch took long."""
+        begun = self._begun.get(row.id)
+        return begun if begun is not None and abs(row.start - begun) <= LAUNCH else int(row.start)
 
     def _resolve_all(self, connection: Connection, texts: set[str]) -> None:
         """Resolve the conditions of the waiting jobs, and forget others, and what they were compiled to, if many."""
@@ -315,8 +331,7 @@ def _local_date(instant: float) -> str:
     return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _holding_job(row: scheduling.HoldingRow, bits: int, now: int) -> HoldingJob:
-    start = int(row.start)
+def _holding_job(row: scheduling.HoldingRow, start: int, bits: int, now: int) -> HoldingJob:
     walltime = max(int(row.walltime), now + OVERRUN - start if start + row.walltime <= now else 0)
     return HoldingJob(
         id=row.id,

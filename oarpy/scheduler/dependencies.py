@@ -45,6 +45,12 @@ class Dependencies:
         self._over = snapshot.spans
         self._placed: dict[int, Span | None] = {}
 
+    def later(self, snapshot: Snapshot) -> Dependencies:
+        """Return the same for a later ``snapshot``, in which the placements made so far still stand."""
+        twin = Dependencies(snapshot)
+        twin._placed = self._placed
+        return twin
+
     def settle(self, job: int, span: Span | None) -> None:
         """Note when a waiting job is predicted to begin and end, None when it has no place."""
         self._placed[job] = span

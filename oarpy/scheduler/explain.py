@@ -23,7 +23,8 @@ class Explainer:
     def __init__(
         self, baseline: Gantt, search: Search, options: Options, now: float, show: Callable[[float], str]
     ) -> None:
-        self._baseline, self._search, self._options, self._now = baseline, search, options, now
+        self.baseline = baseline
+        self._search, self._options, self._now = search, options, now
         self._show = show
         self._beside: dict[tuple[object, ...], bool] = {}
 
@@ -46,7 +47,7 @@ class Explainer:
             beside = self._fits_beside(demand, answer)
         else:
             chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
-            alone = self._search.at(self._baseline, chosen, self._now)
+            alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
                 return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
             beside = alone.found is not None
@@ -69,7 +70,7 @@ class Explainer:
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
         """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
         for option in (answer.found.option,) if answer.found else demand.options:
-            views = self._baseline.views(demand.roles, option.consumes)
+            views = self.baseline.views(demand.roles, option.consumes)
             if option.consumes:
                 if self._search.fits(views, option, self._now):
                     return True
@@ -154,7 +155,7 @@ class Explainer:
     def _holders(self, answer: Answer) -> str:
         if answer.found is None:
             return ""
-        jobs = self._baseline.released(answer.found.claim.start, answer.found.claim.bits)
+        jobs = self.baseline.released(answer.found.claim.start, answer.found.claim.bits)
         named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
         return f", when job{'s' if len(jobs) > 1 else ''} {named} should be over" if jobs else ""
 

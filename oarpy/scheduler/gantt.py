@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -63,10 +64,15 @@ class Gantt:
         twin._releases = self._releases
         return twin
 
+    def knows(self, profile: Profile) -> bool:
+        """Tell whether jobs of this profile can be placed: sharing ones were announced with the snapshot."""
+        return profile == EXCLUSIVE or profile in self._profiles
+
     @property
     def slots(self) -> int:
-        """Number of periods between which the set of free resources changes."""
-        return len(self.whole.exclusive)
+        """Number of periods from ``now`` on between which the set of free resources changes."""
+        begins = self.whole.exclusive.begins
+        return len(begins) + 1 - bisect_right(begins, self.now)
 
     def views(self, roles: Roles, consumes: tuple[Consumption, ...] = ()) -> tuple[Timeline, ...]:
         """Return the timelines a job of these roles is placed on; empty when its container does not exist."""
@@ -98,8 +104,11 @@ class Gantt:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
 
     def released(self, instant: float, bits: int) -> list[int]:
-        """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then."""
-        return [job for job, held in self._releases.get(instant, ()) if held & bits]
+        """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then.
+
+        Ascending: the order in which they were entered means nothing.
+        """
+        return sorted(job for job, held in self._releases.get(instant, ()) if held & bits)
 
     def has_container(self, name: str) -> bool:
         """Tell whether a piece of this container was entered."""

@@ -102,3 +102,7 @@ def windowed(name: str, orders: Mapping[str, Order]) -> Order:
         raise KeyError(name)
     order, window = orders[inner], int(seconds)
     return lambda candidate: (candidate.job.submitted // window, *order(candidate))
+
+
+OF_THE_JOB_ALONE = frozenset({fifo, smallest, largest, shortest, longest, widest})
+"""Orders in which two jobs never change places, whatever happens to others or how late it gets."""

@@ -67,11 +67,12 @@ def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Mat
         matchers = Matchers(snapshot.platform)
     planner = Planner(snapshot, orders, matchers)
     planner.run()
-    placements = (_placement(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
     return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
 
 
-def _placement(job: int, decision: Decision, platform: Platform) -> Placement:
+def placement_of(job: int, decision: Decision, platform: Platform) -> Placement:
+    """Return a decision as the placement that others see."""
     found = decision.found
     if found is None:
         return Placement(job, decision.verdict, decision.reason, platform, lapse=decision.lapse)

@@ -57,9 +57,7 @@ class Planner:
         self._dependencies = Dependencies(snapshot)
         self._rations = Rations(snapshot.ration)
         self._board = Board(Gantt(snapshot))
-        self._explainer = Explainer(
-            self._board.gantt, self._search, self._options, self._now, self._snapshot.show_instant
-        )
+        self._explainer = self._explaining(self._board.gantt)
         self._turns = 0
         self._parked: dict[int | str, list[Turn]] = {}
         self._awake: list[Turn] = []
@@ -91,15 +89,16 @@ class Planner:
                 # those that run for less than the guaranteed time exist for the others until then
                 self._board.gantt.protect(self._snapshot.holding, self._snapshot.besteffort_minimum_life)
             self._board.gantt.hold(job for job in self._snapshot.holding if job.besteffort == besteffort)
-            self._explainer = Explainer(
-                self._board.gantt.copy(), self._search, self._options, self._now, self._snapshot.show_instant
-            )
+            self._explainer = self._explaining(self._board.gantt.copy())
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
                 jobs = [job for job in self._snapshot.waiting if job.queue in names and job.besteffort == besteffort]
                 if jobs:
                     self._run_queues(queues, jobs)
         self._set_aside_the_parked()
+
+    def _explaining(self, baseline: Gantt) -> Explainer:
+        return Explainer(baseline, self._search, self._options, self._now, self._snapshot.show_instant)
 
     def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
         """Plan queues of equal priority: new reservations first, then the rest by the policy of the first queue."""
@@ -108,10 +107,7 @@ class Planner:
         for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
             self._look_at(job, line)
         for job in self._ordered([job for job in jobs if job.reservation is None], list(queues)):
-            if not job.held and (refusal := self._rations.refusal(job)):
-                self._settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, refusal))
-            else:
-                self._look_at(job, line)
+            self._look_at_rationed(job, line)
         for number, found in line.revised.items():
             self.decisions[number] = replace(self.decisions[number], found=found)
 
@@ -128,6 +124,13 @@ class Planner:
                 jobs = [job for job in jobs if job.queue != broken.queue.name]
                 queues = queues[1:]
         return []
+
+    def _look_at_rationed(self, job: WaitingJob, line: Line) -> None:
+        """Look at ``job`` unless this pass has looked at enough jobs."""
+        if not job.held and (refusal := self._rations.refusal(job)):
+            self._settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, refusal))
+        else:
+            self._look_at(job, line)
 
     def _look_at(self, job: WaitingJob, line: Line) -> None:
         """Settle or park ``job``, and then those that had waited for it."""
