@@ -9,9 +9,11 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import Column, Table, json_text, write
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Describe the cluster. Only an admin may.")
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Describe the cluster and its limits; admins only.")
 resources_app = typer.Typer(no_args_is_help=True, help="Add, list and delete resources.")
 app.add_typer(resources_app, name="resources")
+quotas_app = typer.Typer(no_args_is_help=True, help="Limits on what runs at one time, by time of the week if need be.")
+app.add_typer(quotas_app, name="quotas")
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 Condition = Annotated[
@@ -106,6 +108,55 @@ def delete_resources(
     with open_session("oaradmin") as session:
         deleted = resource_removal.delete(session, ids or (), hosts or (), condition)
     write(json_text({"deleted": deleted}) if as_json else f"{len(deleted)} resources deleted\n")
+
+
+@quotas_app.command("show")
+def show_quotas(
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON, as load reads it.")] = False,
+) -> None:
+    """Print all rules, when each set of rules is valid, and which one is now. Everybody may."""
+    from datetime import UTC, datetime
+
+    from oarpy.client import quotas
+    from oarpy.client.quota_file import document
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        found = quotas.stored(session)
+    write(json_text(document(found)) if as_json else quotas.table(found, datetime.now(UTC)))
+
+
+@quotas_app.command("load")
+def load_quotas(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON as OAR reads it, - for standard input.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file and change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Replace all quotas by those of a file; one that makes no sense changes nothing."""
+    from oarpy.client import quotas
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        found = quotas.load(session, file, dry_run=dry_run)
+    counts = {
+        "rules": len(found.rules),
+        "sets": len(found.sets),
+        "periods": len(found.calendar.weekly),
+        "exceptions": len(found.calendar.dated),
+    }
+    text = ", ".join(f"{number} {word}" for word, number in counts.items())
+    write(json_text(counts) if as_json else f"{text} {'would be loaded' if dry_run else 'loaded'}\n")
+
+
+@quotas_app.command("clear")
+def clear_quotas(as_json: Json = False) -> None:
+    """Remove all quotas."""
+    from oarpy.client import quotas
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        removed = quotas.clear(session)
+    write(json_text({"removed": removed}) if as_json else f"{removed} rules removed\n")
 
 
 def main() -> None:

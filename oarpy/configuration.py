@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from oarpy.model.errors import UsageError
+from oarpy.model.keep_alive import read_keep_alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Scheduler:
     reservation_wait: int = 300
     jobs_per_pass: int = 0
     jobs_per_user: int = 0
+    time_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,20 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     values: dict[str, Any] = {
         name: _section(name, default, tree.get(name, {}), path, environ, origins) for name, default in SECTIONS.items()
     }
-    return Configuration(**values, origins=origins, path=str(path or ""))
+    configuration = Configuration(**values, origins=origins, path=str(path or ""))
+    read_keep_alive(configuration.energy.keep_alive)
+    _check_time_zone(configuration.scheduler.time_zone)
+    return configuration
+
+
+def _check_time_zone(name: str) -> None:
+    try:
+        if name:
+            ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        raise UsageError(
+            f"scheduler.time_zone: this machine knows no time zone '{name[:60]}'", hint="such as Europe/Paris, or UTC"
+        ) from None
 
 
 def _path(environ: Mapping[str, str]) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 
 from oarpy.client.dated import dated
 from oarpy.client.explanation import Explanation
@@ -160,7 +161,12 @@ def _quota(use: QuotaUse) -> str:
     ]
     more = ", ..." if len(use.jobs) > _MOST_NAMED else ""
     named = f" by jobs {', '.join(map(str, use.jobs[:_MOST_NAMED]))}{more}" if use.jobs else ""
-    return f"Quota {rule.queue},{rule.project},{rule.type},{rule.user}: {', '.join(parts)} used now{named}."
+    name, when = f"Quota {rule.queue},{rule.project},{rule.type},{rule.user}", "now"
+    if use.end < inf:
+        name += f" ({rule.period}, until {local_date(use.end)})"
+    if use.at == use.begin:
+        when = f"at {local_date(use.at)}, when it becomes valid,"
+    return f"{name}: {', '.join(parts)} used {when}{named}."
 
 
 def _missing(shortage: Shortage, culprit: str, verdict: Verdict) -> str:
@@ -216,8 +222,14 @@ def _quota_record(use: QuotaUse) -> dict[str, JsonValue]:
     def limit(value: float) -> float | None:
         return value if value >= 0 else None
 
+    def finite(instant: float) -> float | None:
+        return instant if abs(instant) < inf else None
+
     return {
         "rule": {"queue": rule.queue, "project": rule.project, "type": rule.type, "user": rule.user},
+        "period": None
+        if rule.valid is None
+        else {"name": rule.period, "from": finite(use.begin), "to": finite(use.end)},
         "limits": {
             "resources": limit(rule.resources),
             "jobs": limit(rule.jobs),

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 
 from oarpy.client.session import Session
+from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
+from oarpy.model.quota_calendar import WEEK
 from oarpy.model.request import Group, Level
 from oarpy.modules.priority_history import factor_rules, karma_rules
+from oarpy.modules.quota_rules import QuotaRules
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import Priorities
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.simulation.past import Occupation, PastJob
 from oarpy.store import history, scheduling
 from oarpy.store.database import Connection
@@ -47,6 +51,8 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         before = [row for row in ran if begin is not None and (row.started or 0) < begin]
         jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
         occupations = _occupations(before, history.held(connection, [row.id for row in before]))
+        rules = _rules_then(connection, session.configuration, rows)
+        present = replace(present, quotas=rules, quota_horizon=inf)
         base = with_jobs(connection, reader, replace(present, waiting=(), holding=()), [past.job for past in jobs])
     known = {past.job.id for past in jobs} | {one.job.id for one in occupations}
     settings = session.configuration.priority
@@ -62,6 +68,14 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         ),
     )
     return PastWorkload(base, jobs, occupations, len(rows) - len(ran), reader)
+
+
+def _rules_then(
+    connection: Connection, configuration: Configuration, rows: Sequence[history.EndedRow]
+) -> tuple[QuotaRule, ...]:
+    """Return the quotas of today as they would have been valid then, and for a year of later replay."""
+    instants = [instant for row in rows for instant in (row.submitted, row.ended)] or [0]
+    return QuotaRules(configuration).between(connection, min(instants), max(instants) + 52 * WEEK)[0]
 
 
 def _whole(platform: Platform) -> Platform:

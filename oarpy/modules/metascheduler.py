@@ -10,12 +10,13 @@ import psycopg
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.model.keep_alive import read_keep_alive
 from oarpy.modules.lapses import lapsed, next_lapse
 from oarpy.modules.module import Outcome
 from oarpy.modules.policies import Policies
 from oarpy.modules.range_texts import RangeTexts, multirange
 from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
-from oarpy.modules.sleeping import keep_rules, once_awake, order_power
+from oarpy.modules.sleeping import once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.told_predictions import ToldPredictions, Writing
 from oarpy.scheduler.energy import Keep
@@ -45,7 +46,7 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
         self._energy = configuration.energy
-        self._keep = keep_rules(configuration.energy)
+        self._keep = read_keep_alive(configuration.energy.keep_alive)
         self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
         self._policies = Policies()
         self._planning = Planning()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from oarpy.configuration import Energy
-from oarpy.model.errors import UsageError
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.energy import Keep, Power, PowerNode, PowerOrders, Use, power_orders
 from oarpy.scheduler.plan import Placement, Plan
@@ -14,17 +13,6 @@ from oarpy.scheduler.platform import NETWORK_ADDRESS
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import notifications, power
 from oarpy.store.database import Connection
-
-
-def keep_rules(settings: Energy) -> tuple[tuple[str, int], ...]:
-    """Read ``CONDITION: NUMBER`` of ``energy.keep_alive``; raises :class:`UsageError` for what is not of that form."""
-    rules = []
-    for text in settings.keep_alive:
-        condition, _, number = text.rpartition(":")
-        if not number.strip().isdecimal():
-            raise UsageError(f"energy.keep_alive: '{text}' has no number of nodes", hint="CONDITION: NUMBER")
-        rules.append((condition.strip(), int(number)))
-    return tuple(rules)
 
 
 def once_awake(result: Plan, reading: Reading, wakeup_time: float) -> Plan:

@@ -21,6 +21,7 @@ from oarpy.model.errors import OarpyError
 from oarpy.model.job_dates import NO_DATES, JobDates, read_dates
 from oarpy.model.request import Group, Level
 from oarpy.modules.priority_history import PriorityHistory
+from oarpy.modules.quota_rules import QuotaRules
 from oarpy.modules.waiting_rows import WaitingRows
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
@@ -29,7 +30,6 @@ from oarpy.scheduler.snapshot import (
     HoldingJob,
     Policy,
     Queue,
-    QuotaRule,
     Ration,
     Snapshot,
     WaitingJob,
@@ -107,6 +107,7 @@ class SnapshotReader:
         self._bits: dict[int, tuple[tuple[int, ...], int]] = {}
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
+        self._quotas = QuotaRules(configuration)
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
@@ -137,11 +138,14 @@ class SnapshotReader:
             for row in due
             if not names[row.id].held or row.start + row.walltime > now
         ]
+        longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
+        quotas, horizon = self._quotas.read(connection, now, longest)
         snapshot = Snapshot(
             now=now,
             platform=self._platform,
             queues=tuple(Queue(queue.name, queue.priority, queue.policy) for queue in queues),
-            quotas=tuple(QuotaRule(*rule) for rule in scheduling.quotas(connection)),
+            quotas=quotas,
+            quota_horizon=horizon,
             holding=tuple(holding),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oarpy.scheduler.gantt import Claim, bits_held
 from oarpy.scheduler.probe import Probe
-from oarpy.scheduler.quotas import Job, Ledger
+from oarpy.scheduler.quotas import Job
 from oarpy.scheduler.roles import roles_of
 from oarpy.scheduler.snapshot import QuotaRule
 
@@ -27,9 +27,15 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The rule that applies, and what the jobs it counts hold now; ``jobs`` are those that run or start now."""
+    """The rule that binds, and what the jobs it counts hold ``at`` an instant: now, or when its period begins.
+
+    ``begin`` and ``end`` are those of the period, infinite for a rule that is valid always.
+    """
 
     rule: QuotaRule
+    begin: float
+    end: float
+    at: float
     resources: int
     resource_hours: float
     jobs: tuple[int, ...]
@@ -61,25 +67,21 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
 
 
 def quota_use(probe: Probe) -> QuotaUse | None:
-    """Return how far the quota of the job is used up now."""
+    """Return how far the quota of the job is used up."""
     limit = probe.limit
     if limit is None:
         return None
-    ledger, keys = Ledger((limit.rule,)), set(limit.keys)
-    now, default_type = probe.snapshot.now, probe.snapshot.platform.default_type
+    instant, default_type = max(probe.snapshot.now, limit.begin), probe.snapshot.platform.default_type
     resources, hours, jobs = 0, 0.0, []
     for one in _everybody(probe):
-        counted = ledger.limit(one.job)
-        if counted is None or keys.isdisjoint(counted.keys) or not roles_of(one.job).counted:
-            continue
-        if not _is_seen(one.job, probe):
+        if not limit.counts(one.job) or not roles_of(one.job).counted or not _is_seen(one.job, probe):
             continue
         amount = (one.claim.bits & default_type).bit_count()
-        if amount and one.claim.start <= now < one.claim.end + probe.snapshot.security_time:
+        if amount and one.claim.start <= instant < one.claim.end + probe.snapshot.security_time:
             resources += amount
             hours += amount * one.claim.walltime / 3600
             jobs.append(one.job.id)
-    return QuotaUse(limit.rule, resources, hours, tuple(sorted(jobs)))
+    return QuotaUse(limit.rule, limit.begin, limit.end, instant, resources, hours, tuple(sorted(jobs)))
 
 
 def _everybody(probe: Probe) -> Iterator[_Holding]:

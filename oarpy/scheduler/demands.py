@@ -10,7 +10,7 @@ from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Capacities
 from oarpy.scheduler.matching import Matchers, RequestMatcher
 from oarpy.scheduler.platform import Platform
-from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.quotas import Limits
 from oarpy.scheduler.roles import Roles
 from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition
 
@@ -39,7 +39,7 @@ class Demand:
     job: WaitingJob
     roles: Roles
     options: tuple[Option, ...]
-    limit: Limit | None = None
+    limits: Limits | None = None
     start_by: float = inf
     end_by: float = inf
 

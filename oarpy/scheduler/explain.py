@@ -10,6 +10,7 @@ from math import inf
 from oarpy.scheduler.demands import Demand, Option, Options
 from oarpy.scheduler.gantt import Gantt
 from oarpy.scheduler.matching import shortage
+from oarpy.scheduler.quotas import Limit
 from oarpy.scheduler.search import Answer, Search
 from oarpy.scheduler.snapshot import WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
@@ -26,6 +27,8 @@ class Explainer:
         self.baseline = baseline
         self._search, self._options, self._now = search, options, now
         self._show = show
+        self.bound: dict[int, Limit] = {}
+        """The quotas that were named, by job."""
         self._beside: dict[tuple[object, ...], bool] = {}
 
     def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
@@ -39,17 +42,17 @@ class Explainer:
             impossible = self.impossible(demand, gantt)
             if impossible is not None:
                 return impossible
-        if demand.limit is not None and (
+        if demand.limits is not None and (
             answer.fitted == self._now or (answer.fitted is not None and not answer.found)
         ):
-            return Verdict.QUOTA, f"{demand.limit}" + (f", reached{until}" if until else "")
-        if demand.limit is None:
+            return Verdict.QUOTA, self._quota(demand, answer, gantt) + (f", reached{until}" if until else "")
+        if demand.limits is None:
             beside = self._fits_beside(demand, answer)
         else:
             chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
             alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
-                return Verdict.QUOTA, f"{demand.limit}, reached by running jobs"
+                return Verdict.QUOTA, f"{self._quota(demand, alone, self._baseline)}, reached by running jobs"
             beside = alone.found is not None
         if short := self._short_stocks(demand, gantt):
             verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
@@ -61,11 +64,20 @@ class Explainer:
     def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
         """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
         for option in demand.options:
-            plain = replace(demand, options=(replace(option, consumes=()),), limit=None)
+            plain = replace(demand, options=(replace(option, consumes=()),), limits=None)
             if option.consumes and self._search.at(gantt, plain, self._now).found:
                 end = self._now + self._search.hold(option)
                 return gantt.stocks.shortage(self._now, end, option.matcher.usable, option.consumes)
         return ""
+
+    def _quota(self, demand: Demand, answer: Answer, gantt: Gantt) -> str:
+        """Name the quota that keeps ``demand`` from the place that resources allow; of several, the last to end."""
+        start = self._now if answer.fitted is None else answer.fitted
+        limit = self._search.binding(gantt, demand, start)
+        if limit is None:
+            return f"it would end beyond {self._show(gantt.ledger.horizon)}, until when quotas are known"
+        self.bound[demand.job.id] = limit
+        return limit.text(self._show)
 
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
         """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
@@ -128,7 +140,7 @@ class Explainer:
         other = self._search.earliest(gantt, demand, start).found
         offer = f", possible at {self._show(other.claim.start)}" if other else ""
         if answer.fitted is not None:
-            return Verdict.RESERVATION, f"refused: {demand.limit}{offer}"
+            return Verdict.RESERVATION, f"refused: {self._quota(demand, answer, gantt)}{offer}"
         return Verdict.RESERVATION, f"refused: its resources are not free at {self._show(start)}{offer}"
 
     def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:

@@ -10,7 +10,7 @@ from oarpy.model.request import Consumption
 from oarpy.scheduler.bounds import Bounds
 from oarpy.scheduler.consumables import Capacities, Stocks
 from oarpy.scheduler.platform import Platform
-from oarpy.scheduler.quotas import Amount, Ledger, Limit
+from oarpy.scheduler.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.roles import EXCLUSIVE, Profile, Roles, roles_of
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.scheduler.spaces import Space
@@ -44,7 +44,7 @@ class Gantt:
         self._profiles: frozenset[Profile] = frozenset(roles_of(job).profile for job in snapshot.waiting) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
         self.inside: dict[str, Space] = {}
-        self.ledger = Ledger(snapshot.quotas)
+        self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
         capacities = Capacities(snapshot.consumables, snapshot.platform)
         self.stocks = Stocks(capacities, snapshot.now, self._platform.everything)
         self.bounds = Bounds()
@@ -149,9 +149,9 @@ class Gantt:
         resources = (claim.bits & self._platform.default_type).bit_count()
         return Amount(resources, resources * claim.walltime)
 
-    def limit(self, job: WaitingJob, roles: Roles) -> Limit | None:
-        """Return the quota that applies to ``job``, if any."""
-        return self.ledger.limit(job) if roles.counted else None
+    def limits(self, job: WaitingJob, roles: Roles) -> Limits | None:
+        """Return the quotas that apply to ``job``, if any."""
+        return self.ledger.limits(job) if roles.counted else None
 
     def _space(self, name: str) -> Space:
         if name not in self.inside:

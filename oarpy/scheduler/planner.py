@@ -188,7 +188,7 @@ class Planner:
             job,
             roles,
             self._options.alive(job),
-            self._board.gantt.limit(job, roles),
+            self._board.gantt.limits(job, roles),
             min(job.dates.start_by, latest),
             job.dates.end_by,
         )
@@ -197,7 +197,7 @@ class Planner:
         """A reservation asks for its first alternative alone; in the future, resources may be back by then."""
         roles = roles_of(job)
         options = self._options.reservable(job) if date > self._now else self._options.alive(job)
-        return Demand(job, roles, options[:1], self._board.gantt.limit(job, roles))
+        return Demand(job, roles, options[:1], self._board.gantt.limits(job, roles))
 
     def _reserve(self, demand: Demand, ready: float) -> Answer:
         date = demand.job.reservation or 0

@@ -90,8 +90,8 @@ class Probe(Planner):
 
     @property
     def limit(self) -> Limit | None:
-        """The quota that applies to the job."""
-        return self._board.gantt.limit(self.job, roles_of(self.job))
+        """The quota that keeps the job waiting, if it is one that does."""
+        return self._explainer.bound.get(self.job.id)
 
     def trial(self, job: WaitingJob) -> Found | None:
         """Return where ``job``, which differs from the probed one in its request alone, would go."""

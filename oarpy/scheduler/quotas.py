@@ -1,16 +1,19 @@
 """Quotas: who counts for which limit at which instant, and which rule applies to a job.
 
 The most specific rule applies (a name before ``/`` before ``*``, compared by queue, then project, type, user). It
-limits the sum over all jobs that its key matches; ``/`` keeps a sum for each value.
+limits the sum over all jobs that its key matches; ``/`` keeps a sum for each value. A job that lasts through several
+periods keeps the rule of each period in that period's part.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from math import inf
 
+from oarpy.model.quota_calendar import Span
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, WaitingJob
 
 Job = WaitingJob | HoldingJob
@@ -27,12 +30,20 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The rule that applies to a job, with the sums that it limits."""
+    """The rule that applies to a job during [begin, end), with the sums that it limits."""
 
     rule: QuotaRule
     keys: tuple[Key, ...]
+    begin: float = -inf
+    end: float = inf
 
-    def __str__(self) -> str:
+    @property
+    def passing(self) -> bool:
+        """True for a rule that is not valid always."""
+        return self.begin > -inf or self.end < inf
+
+    def text(self, show: Callable[[float], str]) -> str:
+        """Name the rule, its limits and, unless it is valid always, its period; ``show`` writes instants."""
         rule = self.rule
         limits = [
             f"{value:g} {name}"
@@ -43,7 +54,30 @@ class Limit:
             )
             if value >= 0
         ]
-        return f"quota {rule.queue},{rule.project},{rule.type},{rule.user}: at most {', '.join(limits)}"
+        name = f"quota {rule.queue},{rule.project},{rule.type},{rule.user}"
+        if self.passing:
+            until = f" until {show(self.end)}" if self.end < inf else ""
+            name += f" ({rule.period}{', valid' if rule.period else 'valid'}{until})"
+        return f"{name}: at most {', '.join(limits)}"
+
+    def counts(self, job: Job) -> bool:
+        """Tell whether ``job`` counts for one of the sums; containers and exempt jobs are not looked for here."""
+        return _specificity(self.rule, job) is not None and not set(self.keys).isdisjoint(_keys(self.rule, job))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What limits a job: at most one rule at each instant, ascending; it cannot be placed beyond ``horizon``."""
+
+    spans: tuple[Limit, ...]
+    horizon: float = inf
+
+    def change_after(self, instant: float) -> float:
+        """Return the first instant after ``instant`` at which another rule applies, infinity if none does."""
+        place = bisect_right(self.spans, instant, key=_beginning)
+        changes = [limit.begin for limit in self.spans[place : place + 1]]
+        changes += [limit.end for limit in self.spans[max(place - 1, 0) : place] if limit.end > instant]
+        return min(changes, default=inf)
 
 
 class Sums:
@@ -52,7 +86,7 @@ class Sums:
     __slots__ = ("begins", "held")
 
     def __init__(self) -> None:
-        self.begins: list[float] = [float("-inf")]
+        self.begins: list[float] = [-inf]
         self.held: list[tuple[int, int, float]] = [(0, 0, 0)]
 
     def copy(self) -> Sums:
@@ -71,14 +105,17 @@ class Sums:
             self.held[index] = resources + amount.resources, jobs + 1, seconds + amount.seconds
 
     def last_excess(self, begin: float, end: float, rule: QuotaRule, amount: Amount) -> float | None:
-        """Return when the last period of [begin, end) ends in which ``amount`` more breaks ``rule``, None if none."""
+        """Return when the last period of [begin, end) ends in which ``amount`` more breaks ``rule``, None if none.
+
+        Infinity when ``amount`` alone does.
+        """
         if _excessive(rule, amount.resources, 1, amount.seconds):
-            return float("inf")
+            return inf
         first = bisect_right(self.begins, begin) - 1
         for index in range(bisect_left(self.begins, end) - 1, first - 1, -1):
             resources, jobs, seconds = self.held[index]
             if _excessive(rule, resources + amount.resources, jobs + 1, seconds + amount.seconds):
-                return self.begins[index + 1] if index + 1 < len(self.begins) else float("inf")
+                return self.begins[index + 1] if index + 1 < len(self.begins) else inf
         return None
 
     def _boundary(self, instant: float) -> int:
@@ -95,46 +132,137 @@ def _excessive(rule: QuotaRule, resources: int, jobs: int, seconds: float) -> bo
 
 
 class Ledger:
-    """The sums of every rule, kept while a plan is made."""
+    """The sums of every rule, kept while a plan is made. Beyond ``horizon`` nobody knows which rules are valid."""
 
-    __slots__ = ("_sums", "rules")
+    __slots__ = ("_known", "_patterns", "_regimes", "_sums", "horizon", "rules")
 
-    def __init__(self, rules: Sequence[QuotaRule]) -> None:
+    def __init__(self, rules: Sequence[QuotaRule], horizon: float = inf) -> None:
         self.rules = tuple(rules)
-        self._sums: dict[tuple[int, Key], Sums] = {}
+        self.horizon = horizon
+        self._regimes = regimes(self.rules)
+        # rules that are valid at different times count the same jobs when their patterns are the same
+        self._patterns = {pattern: rule for rule in reversed(self.rules) for pattern in [_pattern(rule)]}
+        self._known: dict[tuple[str, str, tuple[str, ...], str], Limits | None] = {}
+        self._sums: dict[tuple[Key, Key], Sums] = {}
 
     def copy(self) -> Ledger:
         """Return an independent ledger of equal content."""
-        twin = Ledger(self.rules)
+        twin = object.__new__(Ledger)
+        twin.rules, twin.horizon = self.rules, self.horizon
+        twin._regimes, twin._patterns, twin._known = self._regimes, self._patterns, self._known
         twin._sums = {key: sums.copy() for key, sums in self._sums.items()}
         return twin
 
-    def limit(self, job: Job) -> Limit | None:
-        """Return the rule that applies to ``job``, the first of equally specific ones."""
-        best: tuple[tuple[int, ...], QuotaRule] | None = None
-        for rule in self.rules:
-            rank = _specificity(rule, job)
-            if rank is not None and (best is None or rank < best[0]):
-                best = rank, rule
-        if best is None or max(best[1].resources, best[1].jobs, best[1].resource_hours) < 0:
-            return None
-        return Limit(best[1], tuple(_keys(best[1], job)))
+    def limits(self, job: Job) -> Limits | None:
+        """Return the rules that apply to ``job``, None when nothing limits it."""
+        key = job.queue, job.project, job.types, job.user
+        if key not in self._known:
+            self._known[key] = self._limits(job)
+        return self._known[key]
 
     def count(self, job: Job, begin: float, end: float, amount: Amount) -> None:
         """Count ``job`` during [begin, end) for every rule that it matches."""
-        for rank, rule in enumerate(self.rules):
+        for pattern, rule in self._patterns.items():
             if _specificity(rule, job) is not None:
                 for key in _keys(rule, job):
-                    self._sums.setdefault((rank, key), Sums()).count(begin, end, amount)
+                    self._sums.setdefault((pattern, key), Sums()).count(begin, end, amount)
 
-    def last_excess(self, limit: Limit, begin: float, end: float, amount: Amount) -> float | None:
-        """Return when the last excess in [begin, end) is over were ``amount`` added; None: the limit holds throughout.
+    def last_excess(self, limits: Limits, begin: float, end: float, amount: Amount) -> float | None:
+        """Return when the last excess in [begin, end) is over were ``amount`` added; None: the limits hold throughout.
 
         Infinity: it never fits.
         """
-        rank = self.rules.index(limit.rule)
-        ends = [self._sums.get((rank, key), _NOTHING).last_excess(begin, end, limit.rule, amount) for key in limit.keys]
-        return max((end for end in ends if end is not None), default=None)
+        if end > limits.horizon:
+            return inf
+        binding = self._binding(limits, begin, end, amount)
+        return None if binding is None else binding[1]
+
+    def binding(self, limits: Limits, begin: float, end: float, amount: Amount) -> Limit | None:
+        """Return the limit of the last excess in [begin, end) were ``amount`` added, None when there is none."""
+        binding = self._binding(limits, begin, end, amount)
+        return None if binding is None else binding[0]
+
+    def _binding(self, limits: Limits, begin: float, end: float, amount: Amount) -> tuple[Limit, float] | None:
+        place = len(limits.spans) if end == inf else bisect_left(limits.spans, end, key=_beginning)
+        while place and (limit := limits.spans[place - 1]).end > begin:
+            left, right = max(begin, limit.begin), min(end, limit.end)
+            pattern = _pattern(limit.rule)
+            sums = (self._sums.get((pattern, key), _NOTHING) for key in limit.keys)
+            ends = [one.last_excess(left, right, limit.rule, amount) for one in sums]
+            last = max((end for end in ends if end is not None), default=None)
+            if last is not None:
+                return limit, min(last, limit.end)
+            place -= 1
+        return None
+
+    def _limits(self, job: Job) -> Limits | None:
+        spans: list[Limit] = []
+        applying: dict[int, QuotaRule | None] = {}
+        for regime in self._regimes:  # those of equal content share their rules
+            if id(regime.rules) not in applying:
+                applying[id(regime.rules)] = _applying(regime.rules, job)
+            rule = applying[id(regime.rules)]
+            if rule is None:
+                continue
+            if spans and spans[-1].rule is rule and spans[-1].end == regime.begin:
+                spans[-1] = replace(spans[-1], end=regime.end)
+            else:
+                spans.append(Limit(rule, tuple(_keys(rule, job)), regime.begin, regime.end))
+        if not spans:
+            return None
+        return Limits(tuple(spans), self.horizon if any(limit.passing for limit in spans) else inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """The rules that are valid during [begin, end)."""
+
+    begin: float
+    end: float
+    rules: tuple[QuotaRule, ...]
+
+
+def regimes(rules: Sequence[QuotaRule]) -> tuple[Regime, ...]:
+    """Cut time wherever the valid rules change, from minus infinity to infinity."""
+    spans = list({rule.valid: None for rule in rules if rule.valid is not None})
+    rank = {valid: place for place, valid in enumerate(spans)}
+    parts = [(rule, None if rule.valid is None else rank[rule.valid]) for rule in rules]
+    instants = sorted({instant for valid in spans for span in valid for instant in span})
+    known: dict[tuple[int, ...], tuple[QuotaRule, ...]] = {}
+    found: list[Regime] = []
+    for begin, end in pairwise((-inf, *instants, inf)):
+        now_valid = tuple(place for place, valid in enumerate(spans) if _covers(valid, begin))
+        if now_valid not in known:
+            known[now_valid] = tuple(rule for rule, place in parts if place is None or place in now_valid)
+        found.append(Regime(begin, end, known[now_valid]))
+    return tuple(found)
+
+
+def _beginning(limit: Limit) -> float:
+    return limit.begin
+
+
+def _covers(spans: Sequence[Span], instant: float) -> bool:
+    place = bisect_right(spans, (instant, inf)) - 1
+    return place >= 0 and spans[place][0] <= instant < spans[place][1]
+
+
+def _applying(rules: Sequence[QuotaRule], job: Job) -> QuotaRule | None:
+    """Return the rule that applies to ``job``, the first of equally specific ones; None when it limits nothing."""
+    best: tuple[tuple[int, ...], QuotaRule] | None = None
+    for rule in rules:
+        rank = _specificity(rule, job)
+        if rank is not None:
+            rank = *rank, rule.valid is None  # of equal patterns, that of the period
+            if best is None or rank < best[0]:
+                best = rank, rule
+    if best is None or max(best[1].resources, best[1].jobs, best[1].resource_hours) < 0:
+        return None
+    return best[1]
+
+
+def _pattern(rule: QuotaRule) -> Key:
+    return rule.queue, rule.project, rule.type, rule.user
 
 
 _NOTHING = Sums()

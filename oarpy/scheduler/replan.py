@@ -161,6 +161,7 @@ def _same_rules(before: Snapshot, snapshot: Snapshot) -> bool:
         and snapshot.policy == before.policy
         and snapshot.queues == before.queues
         and snapshot.quotas == before.quotas
+        and snapshot.quota_horizon == before.quota_horizon
         and snapshot.security_time == before.security_time
         and snapshot.besteffort_minimum_life == before.besteffort_minimum_life
         and snapshot.consumables == before.consumables

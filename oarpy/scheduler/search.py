@@ -8,6 +8,7 @@ from math import inf
 
 from oarpy.scheduler.demands import Demand, Option
 from oarpy.scheduler.gantt import Claim, Gantt
+from oarpy.scheduler.quotas import Limit
 from oarpy.scheduler.timeline import Timeline
 
 
@@ -68,6 +69,16 @@ class Search:
                 best = Found(option, claim)
         return Answer(best, fitted)
 
+    def binding(self, gantt: Gantt, demand: Demand, start: float) -> Limit | None:
+        """Return the quota that forbids ``demand`` at exactly ``start`` where resources allow it, None if none does."""
+        for option in demand.options:
+            claim = self._claim(gantt.views(demand.roles, option.consumes), option, start)
+            if claim is not None and demand.limits is not None:
+                amount, end = gantt.amount(demand.roles, claim), claim.end + self._security
+                if amount.resources and (limit := gantt.ledger.binding(demand.limits, start, end, amount)):
+                    return limit
+        return None
+
     def hold(self, option: Option) -> float:
         """Return for how long an alternative holds its resources, security time included."""
         return option.walltime + self._security
@@ -91,9 +102,11 @@ class Search:
             excess = self._excess(gantt, demand, claim)
             if excess is None:
                 return claim, fitted
-            instant = excess if excess < float("inf") else None
-            if not option.matcher.fixed and (after := _after(views, claim.start)) is not None:
-                instant = min(after, excess)
+            later = [excess]
+            if not option.matcher.fixed and demand.limits is not None:
+                after = _after(views, claim.start)
+                later += [demand.limits.change_after(claim.start), inf if after is None else after]
+            instant = min(later) if min(later) < inf else None
         return None, fitted
 
     def _next(
@@ -157,12 +170,12 @@ class Search:
 
     def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> float | None:
         """Return until when a quota forbids ``claim``, None when it does not."""
-        if demand.limit is None:
+        if demand.limits is None:
             return None
         amount = gantt.amount(demand.roles, claim)
         if not amount.resources:
             return None
-        return gantt.ledger.last_excess(demand.limit, claim.start, claim.end + self._security, amount)
+        return gantt.ledger.last_excess(demand.limits, claim.start, claim.end + self._security, amount)
 
 
 def _after(views: Sequence[Timeline], instant: float) -> float | None:

@@ -29,7 +29,7 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
         gantt.protect(others, snapshot.besteffort_minimum_life)
         gantt.hold(other for other in others if not other.besteffort)
         roles = roles_of(job)
-        demand = Demand(job, roles, options.alive(job)[:1], gantt.limit(job, roles))
+        demand = Demand(job, roles, options.alive(job)[:1], gantt.limits(job, roles))
         answer = search.at(gantt, demand, max(job.reservation or snapshot.now, snapshot.now))
         if answer.found is not None:
             found[job.id] = answer.found.claim.bits

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.platform import Platform
@@ -116,6 +118,9 @@ class QuotaRule:
 
     ``resources`` and ``jobs`` are what may be held at one instant, ``resource_hours`` the sum of resources x walltime
     (in hours) of the jobs that hold then. -1 means no limit.
+
+    ``valid`` are the spans [begin, end) during which the rule applies, ascending and apart; None is always. ``period``
+    names the set of rules that is valid then.
     """
 
     queue: str = "*"
@@ -125,6 +130,8 @@ class QuotaRule:
     resources: float = -1
     jobs: float = -1
     resource_hours: float = -1
+    valid: tuple[Span, ...] | None = None
+    period: str = ""
 
 
 def plain_instant(instant: float) -> str:
@@ -143,7 +150,8 @@ class Snapshot:
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
     when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past.
-    ``show_instant`` writes instants in reasons.
+    ``show_instant`` writes instants in reasons. It is known until ``quota_horizon`` which quotas are valid: what one
+    with spans may limit is not placed beyond that.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
     """
@@ -152,6 +160,7 @@ class Snapshot:
     platform: Platform
     queues: tuple[Queue, ...] = DEFAULT_QUEUES
     quotas: tuple[QuotaRule, ...] = ()
+    quota_horizon: float = inf
     holding: tuple[HoldingJob, ...] = ()
     waiting: tuple[WaitingJob, ...] = ()
     security_time: float = 0

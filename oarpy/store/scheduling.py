@@ -1,4 +1,4 @@
-"""What a scheduling pass reads: live jobs, who holds what, requests, dependencies, queues, quotas, resources."""
+"""What a scheduling pass reads: live jobs, who holds what, requests, dependencies, queues, resources."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ _PLATFORM_VERSION = "SELECT platform_version FROM site"
 
 _QUEUES = "SELECT queue_name, priority, policy, active FROM queues"
 
-_QUOTAS = """
-    SELECT queue_name, project, job_type, user_name, max_resources, max_jobs, max_resource_hours::float8 FROM quotas
-"""
 
 # Jobs that wait, in order of submission; the partial index holds live jobs alone. Every UPDATE changes a row's xmin.
 _WAITING_VERSIONS = """
@@ -202,11 +199,6 @@ def matching(connection: Connection, condition: str, values: Sequence[object]) -
 def queues(connection: Connection) -> list[QueueRow]:
     """Return every queue."""
     return [QueueRow(*row) for row in connection.execute(_QUEUES)]
-
-
-def quotas(connection: Connection) -> list[tuple[str, str, str, str, int, int, float]]:
-    """Return every quota rule: queue, project, type, user, resources, jobs, resource-hours."""
-    return [(q, p, t, u, r, j, h) for q, p, t, u, r, j, h in connection.execute(_QUOTAS)]
 
 
 def waiting_versions(connection: Connection) -> list[tuple[int, int]]:

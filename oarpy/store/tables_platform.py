@@ -1,4 +1,4 @@
-"""Tables of the installation and its platform: rules, queues, quotas, nodes, resources. For Alembic and tests."""
+"""Tables of the installation and its platform: rules, queues, nodes, resources. For Alembic and tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    Numeric,
     Table,
     Text,
     UniqueConstraint,
@@ -72,25 +71,6 @@ admission_rule_versions = Table(
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("changed_at", TIMESTAMP(timezone=True), nullable=False, server_default=text("now()")),
     Column("changed_by", Text, nullable=False, server_default=text("SESSION_USER")),
-)
-
-quotas = Table(
-    "quotas",
-    METADATA,
-    Column("quota_id", Integer, Identity(always=True), primary_key=True),
-    Column("queue_name", Text, nullable=False, server_default="*"),
-    Column("project", Text, nullable=False, server_default="*"),
-    Column("job_type", Text, nullable=False, server_default="*"),
-    Column("user_name", Text, nullable=False, server_default="*"),
-    Column("max_resources", Integer, nullable=False, server_default=text("-1")),
-    Column("max_jobs", Integer, nullable=False, server_default=text("-1")),
-    Column("max_resource_hours", Numeric, nullable=False, server_default=text("-1")),
-    CheckConstraint("max_jobs >= -1", name="quotas_max_jobs_check"),
-    CheckConstraint("(max_resource_hours >= 0) OR (max_resource_hours = -1)", name="quotas_max_resource_hours_check"),
-    CheckConstraint("max_resources >= -1", name="quotas_max_resources_check"),
-    UniqueConstraint(
-        "queue_name", "project", "job_type", "user_name", name="quotas_queue_name_project_job_type_user_name_key"
-    ),
 )
 
 nodes = Table(

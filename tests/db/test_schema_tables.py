@@ -121,7 +121,7 @@ def test_no_schema_is_one_problem(empty_dsn: str) -> None:
         ("ALTER TABLE jobs ALTER COLUMN properties TYPE varchar(9)", "modify_type jobs properties"),
         ("DROP TABLE module_runs", "add_table module_runs"),
         ("DROP INDEX jobs_live", "add_index jobs_live"),
-        ("ALTER TABLE quotas DROP CONSTRAINT quotas_queue_name_project_job_type_user_name_key", "quotas_queue_name"),
+        ("ALTER TABLE quotas DROP CONSTRAINT one_rule_a_key", "one_rule_a_key"),
         ("ALTER TABLE job_dependencies DROP CONSTRAINT job_dependencies_job_id_fkey", "job_dependencies_job_id_fkey"),
         ("ALTER TABLE jobs DROP CONSTRAINT reservation_whole", "constraint reservation_whole of table jobs"),
         (

@@ -10,7 +10,21 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
-Job = dict[str, Any]
+from tests.prop.scheduler.naive_jobs import (
+    Job,
+    arrival,
+    asked,
+    exempt,
+    inside,
+    is_besteffort,
+    matches,
+    opens,
+    queue_of,
+    same_key,
+    shares,
+    valid,
+)
+
 FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "": lambda row: True,
     "gpu = 1": lambda row: row.get("gpu") == 1,
@@ -417,41 +431,51 @@ class Reference:
     # --- quotas -------------------------------------------------------------------------------------------------
 
     def quota_holds(self, job: Job, option: int, start: int, ids: set[int]) -> bool:
-        rule = self.rule(job)
-        if rule is None or not self.counted(ids):
-            return True
         walltime = job["requests"][option]["walltime"]
+        if not self.counted(ids):
+            return True
+        return all(
+            self.quota_holds_at(job, walltime, ids, second) for second in range(start, start + walltime + self.security)
+        )
+
+    def quota_holds_at(self, job: Job, walltime: int, ids: set[int], second: int) -> bool:
+        rule = self.rule(job, second)
+        if rule is None:
+            return True
         kinds = job.get("types", []) if rule["type"] == "/" else [rule["type"]]
         for kind in kinds:
-            for second in range(start, start + walltime + self.security):
-                holds = [
-                    hold
-                    for hold in self.holds
-                    if hold.start <= second < hold.start + hold.walltime + self.security
-                    and not exempt(hold.job)
-                    and self.counted(hold.ids)
-                    and same_key(rule, kind, job, hold.job)
-                ]
-                sums = [(self.counted(hold.ids), hold.walltime) for hold in holds] + [(self.counted(ids), walltime)]
-                amounts = {
-                    "resources": sum(count for count, _ in sums),
-                    "jobs": len(sums),
-                    "resource_hours": sum(count * length for count, length in sums) / 3600,
-                }
-                if any(0 <= rule[name] < amount for name, amount in amounts.items()):
-                    return False
+            holds = [
+                hold
+                for hold in self.holds
+                if hold.start <= second < hold.start + hold.walltime + self.security
+                and not exempt(hold.job)
+                and self.counted(hold.ids)
+                and same_key(rule, kind, job, hold.job)
+            ]
+            sums = [(self.counted(hold.ids), hold.walltime) for hold in holds] + [(self.counted(ids), walltime)]
+            amounts = {
+                "resources": sum(count for count, _ in sums),
+                "jobs": len(sums),
+                "resource_hours": sum(count * length for count, length in sums) / 3600,
+            }
+            if any(0 <= rule[name] < amount for name, amount in amounts.items()):
+                return False
         return True
 
     def counted(self, ids: set[int]) -> int:
         return sum(1 for ident in ids if self.row[ident].get("type", "default") == "default")
 
-    def rule(self, job: Job) -> dict[str, Any] | None:
+    def rule(self, job: Job, second: int) -> dict[str, Any] | None:
         if exempt(job):
             return None
-        matching = [rule for rule in self.quotas if matches(rule, job)]
+        matching = [rule for rule in self.quotas if matches(rule, job) and valid(rule, second)]
         rank = {"*": 2, "/": 1}
+        matching.sort(key=lambda rule: rule.get("valid") is None)
         matching.sort(key=lambda rule: [rank.get(rule[name], 0) for name in ("queue", "project", "type", "user")])
         return matching[0] if matching else None
+
+    def limited(self, job: Job) -> bool:
+        return not exempt(job) and any(matches(rule, job) for rule in self.quotas)
 
     # --- verdicts -----------------------------------------------------------------------------------------------
 
@@ -476,15 +500,15 @@ class Reference:
                     reason = self.impossible(job, options, {"Alive"})
                     if reason:
                         return reason
-                elif self.rule(job) is not None:
+                elif self.limited(job):
                     return "quota"
-            elif self.rule(job) is not None and begin == self.now and self.fits(job, found[0], self.now, {"Alive"}):
+            elif self.limited(job) and begin == self.now and self.fits(job, found[0], self.now, {"Alive"}):
                 return "quota"
             self.holds = self.baseline
             resources = [option for option in looked if self.fits(job, option, self.now, {"Alive"})]
             if any(self.allowed(job, option, self.now) for option in resources):
                 return "behind_higher_priority"
-            return "quota" if resources and self.rule(job) is not None else "resources_busy"
+            return "quota" if resources and self.limited(job) else "resources_busy"
         finally:
             self.holds = now_holds
 
@@ -494,6 +518,9 @@ class Reference:
         for hold in self.holds:
             end = hold.start + hold.walltime
             found |= {hold.start, end, end + self.security}
+        for rule in self.quotas:
+            for span in rule.get("valid") or ():
+                found |= set(span)
         return sorted(instant for instant in found if instant >= begin)
 
     def impossible(self, job: Job, options: list[int], states: set[str]) -> str:
@@ -522,79 +549,3 @@ class Reference:
                 for second in range(start, start + walltime + self.security)
             )
         }
-
-
-def arrival(job: Job) -> tuple[int, int]:
-    """First come, first served; the lower id at the same instant."""
-    return job.get("submitted", 0), job["id"]
-
-
-def asked(job: Job, option: int) -> dict[str, int]:
-    """Amounts of consumables: ``/core=1,mem=2`` asks for 2 of mem."""
-    parts = job["requests"][option]["resources"].split(",")[1:]
-    return {name: int(amount) for name, _, amount in (part.partition("=") for part in parts)}
-
-
-def queue_of(job: Job) -> str:
-    return str(job.get("queue", "default"))
-
-
-def is_besteffort(job: Job) -> bool:
-    return queue_of(job) == "besteffort" or "besteffort" in job.get("types", [])
-
-
-def word(job: Job, name: str) -> list[str]:
-    return [text.partition("=")[2] for text in job.get("types", []) if text.partition("=")[0] == name]
-
-
-def inside(job: Job) -> str | None:
-    return next(iter(word(job, "inner")), None)
-
-
-def opens(job: Job) -> list[str]:
-    return [name or str(job["id"]) for name in word(job, "container")]
-
-
-def shares(one: Job, two: Job) -> bool:
-    sharing = [word(job, "timesharing") for job in (one, two)]
-    if all(sharing):
-        words = [text[0].split(",") for text in sharing]
-        users = ["user" in part for part in words]
-        names = ["name" in part for part in words]
-        if (
-            users[0] == users[1]
-            and names[0] == names[1]
-            and (not users[0] or one["user"] == two["user"])
-            and (not names[0] or one.get("name", "") == two.get("name", ""))
-        ):
-            return True
-    return any(
-        name in word(second, "allowed")
-        for first, second in ((one, two), (two, one))
-        for name in word(first, "placeholder")
-    )
-
-
-def exempt(job: Job) -> bool:
-    return bool(opens(job)) or "no_quotas" in job.get("types", [])
-
-
-def matches(rule: dict[str, Any], job: Job) -> bool:
-    values = {"queue": [queue_of(job)], "project": [job.get("project", "default")], "user": [job["user"]]}
-    if any(rule[name] not in ("*", "/", *value) for name, value in values.items()):
-        return False
-    types = job.get("types", [])
-    if rule["type"] == "*":
-        return True
-    return bool(types) if rule["type"] == "/" else rule["type"] in types
-
-
-def same_key(rule: dict[str, Any], kind: str, job: Job, other: Job) -> bool:
-    if not matches(rule, other) or (rule["type"] == "/" and kind not in other.get("types", [])):
-        return False
-    values = [
-        ("queue", queue_of),
-        ("project", lambda one: one.get("project", "default")),
-        ("user", lambda one: one["user"]),
-    ]
-    return all(rule[name] != "/" or value(job) == value(other) for name, value in values)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oarpy.scheduler.plan import plan
+from oarpy.scheduler.plan import Plan, plan
 from oarpy.simulation.scenario_reader import read_scenario
 from tests.prop.scheduler.naive_planner import Reference
 
@@ -203,10 +204,41 @@ def waiting(draw: st.DrawFn, number: int, queues: list[str], consuming: bool) ->
     return job
 
 
+@st.composite
+def spans(draw: st.DrawFn) -> list[tuple[int, int]] | None:
+    """When a rule of a calendar is valid: apart, ascending; None is always."""
+    if draw(st.integers(0, 2)) == 0:
+        return None
+    instants = sorted(draw(st.lists(st.integers(-3, 25), min_size=2, max_size=6, unique=True)))
+    return list(zip(instants[::2], instants[1::2], strict=False))
+
+
 @given(scenarios())
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_equals_the_naive_reference(scenario: dict[str, Any]) -> None:
-    made = plan(read_scenario(json.dumps(scenario)))
+    check(plan(read_scenario(json.dumps(scenario))), scenario)
+
+
+@given(scenarios(), st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_equals_the_naive_reference_with_a_quota_calendar(scenario: dict[str, Any], data: st.DataObject) -> None:
+    """Rules as scenario files have them, each of them valid at certain times; the files themselves know no times."""
+    every = dict.fromkeys(("queue", "project", "type"), "*")
+    for _ in range(data.draw(st.integers(1, 2))):
+        limits = data.draw(st.sampled_from([(1, -1, -1), (2, -1, -1), (-1, 1, -1), (-1, -1, 6 / 3600)]))
+        users = data.draw(st.sampled_from(["*", "/"]))
+        named = dict(zip(("resources", "jobs", "resource_hours"), limits, strict=True))
+        scenario["quotas"].append({**every, "user": users, **named})
+    snapshot = read_scenario(json.dumps(scenario))
+    rules = []
+    for rule, read in zip(scenario["quotas"], snapshot.quotas, strict=True):
+        rule["valid"] = data.draw(spans())
+        rules.append(replace(read, valid=None if rule["valid"] is None else tuple(rule["valid"])))
+    check(plan(replace(snapshot, quotas=tuple(rules))), scenario)
+
+
+def check(made: Plan, scenario: dict[str, Any]) -> None:
+    """Compare with the plan of the reference."""
     reference = Reference(scenario)
     reference.run()
     easy = scenario["policy"] == "easy"
