@@ -52,7 +52,7 @@ class Explainer:
             chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
             alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
-                return Verdict.QUOTA, f"{self._quota(demand, alone, self._baseline)}, reached by running jobs"
+                return Verdict.QUOTA, f"{self._quota(demand, alone, self.baseline)}, reached by running jobs"
             beside = alone.found is not None
         if short := self._short_stocks(demand, gantt):
             verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
