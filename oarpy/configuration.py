@@ -118,6 +118,21 @@ class Jobs:
 
 
 @dataclass(frozen=True, slots=True)
+class Walltime:
+    """Walltime changes of running jobs (``oarwalltime``); limits as :mod:`oarpy.model.walltime_limits` reads them."""
+
+    enabled: bool = False
+    max_increase: tuple[str, ...] = ("7200",)
+    minimum: tuple[str, ...] = ("0",)
+    apply_time: tuple[str, ...] = ("0",)
+    increment: tuple[str, ...] = ("0",)
+    timeout: int = 0
+    reduction: bool = True
+    users_to_force: tuple[str, ...] = ()
+    users_to_delay_next_jobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Mail:
     """How mail leaves: that of ``--notify`` and the admin's. No ``server``, no mail. Durations in seconds."""
 
@@ -198,6 +213,7 @@ class Configuration:
     priority: Priority = field(default_factory=Priority)
     nodes: Nodes = field(default_factory=Nodes)
     jobs: Jobs = field(default_factory=Jobs)
+    walltime: Walltime = field(default_factory=Walltime)
     mail: Mail = field(default_factory=Mail)
     energy: Energy = field(default_factory=Energy)
     modules: Modules = field(default_factory=Modules)

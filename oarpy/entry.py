@@ -36,6 +36,7 @@ oarresume = partial(start, "oarresume")
 oarsh = partial(start, "oarsh")
 oarstat = partial(start, "oarstat")
 oarsub = partial(start, "oarsub")
+oarwalltime = partial(start, "oarwalltime")
 
 
 def _try_gateway(name: str) -> None:

@@ -23,6 +23,7 @@ COMMANDS = (
     "oarsh",
     "oarstat",
     "oarsub",
+    "oarwalltime",
 )
 """All but ``oarpy``, which sets up and runs the server side itself."""
 

@@ -71,6 +71,8 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "kill requested": ("canceller",),
     "kill decided": ("launcher",),
     "signal requested": ("launcher",),
+    "walltime asked": ("metascheduler",),
+    "walltime changed": ("metascheduler", "launcher"),
     "platform changed": ("metascheduler", "launcher", "monitor"),
     "queues changed": ("metascheduler",),
     "quotas changed": ("metascheduler",),

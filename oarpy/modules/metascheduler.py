@@ -19,9 +19,11 @@ from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whol
 from oarpy.modules.sleeping import once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.told_predictions import ToldPredictions, Writing
+from oarpy.modules.walltime_grants import grant_walltimes
 from oarpy.scheduler.energy import Keep
-from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.replan import Planning
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import decisions
 from oarpy.store.database import Connection
@@ -45,6 +47,7 @@ class Metascheduler:
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
+        self._walltime = configuration.walltime
         self._energy = configuration.energy
         self._keep = read_keep_alive(configuration.energy.keep_alive)
         self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
@@ -83,6 +86,7 @@ class Metascheduler:
             if self._energy.active:
                 self._save_energy(connection, reading, result, due)
             _report_policies(connection, reading, result)
+            next_change = grant_walltimes(connection, reading.snapshot, foreseen, self._walltime, self._plan)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
@@ -92,9 +96,13 @@ class Metascheduler:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
         instants = [
             _next_instant(result, due, next_lapse(reading, now), now),
+            next_change,
             None if owed is None else time.time() + owed,
         ]
         return Outcome(word, wake_at=min((one for one in instants if one is not None), default=None))
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        return plan(snapshot, self._policies, self._reader.matchers)
 
     def _save_energy(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> None:
         filters, platform = reading.snapshot.filters, reading.snapshot.platform

@@ -25,6 +25,7 @@ TRIGGERS = frozenset(
         ("jobs", "jobs_moved"),
         ("jobs", "jobs_noticed"),
         ("jobs", "live_jobs_stay"),
+        ("jobs", "walltime_changed"),
         ("kill_requests", "announced_new"),
         ("kill_requests", "kills_moved"),
         ("nodes", "announced"),
@@ -56,6 +57,8 @@ TRIGGERS = frozenset(
         ("resources", "resource_born"),
         ("resources", "resource_moved"),
         ("signal_requests", "announced_new"),
+        ("walltime_changes", "announced"),
+        ("walltime_changes", "announced_new"),
     }
 )
 """Table and name of every trigger: the rules of the schema that constraints cannot say."""

@@ -36,6 +36,7 @@ from oarpy.transport.messages import (
     Suspend,
     Suspended,
     Unknown,
+    WalltimeChanged,
 )
 from oarpy.transport.node import NodeAddress
 
@@ -216,6 +217,7 @@ class FakeTransport:
             return [Resumed(key, self._clock())]
         if isinstance(command, ChangeWalltime):
             job.walltime = command.seconds
+            return [WalltimeChanged(key, command.seconds)]
         return []
 
     def _start(self, node: FakeNode, spec: JobSpec, fence: str) -> list[Report]:

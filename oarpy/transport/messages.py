@@ -65,7 +65,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class ChangeWalltime:
-    """Give running jobs a walltime of ``seconds`` since their start."""
+    """Give running jobs a walltime of ``seconds`` since their start; answered by :class:`WalltimeChanged`."""
 
     jobs: tuple[JobKey, ...]
     seconds: int
@@ -152,6 +152,14 @@ class Resumed:
 
     key: JobKey
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WalltimeChanged:
+    """The job is going to be ended ``seconds`` after its start: its supervisor will find the order, whatever dies."""
+
+    key: JobKey
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +251,7 @@ Report = (
     | Started
     | Suspended
     | Resumed
+    | WalltimeChanged
     | Ended
     | Refused
     | Unknown
@@ -414,6 +423,7 @@ _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "started": lambda entry: Started(_key(entry), _time(entry, "start")),
     "suspended": lambda entry: Suspended(_key(entry), _time(entry, "at")),
     "resumed": lambda entry: Resumed(_key(entry), _time(entry, "at")),
+    "walltime": lambda entry: WalltimeChanged(_key(entry), _number(entry, "seconds")),
     "ended": _ended,
     "refused": lambda entry: Refused(_key(entry), _reason(entry), _text(entry, "detail")),
     "unknown": lambda entry: Unknown(_key(entry)),

@@ -18,6 +18,7 @@ from oarpy.transport.messages import (
     Report,
     Started,
     Unknown,
+    WalltimeChanged,
 )
 
 CONNECTED = "connected"
@@ -35,6 +36,7 @@ class Arrivals:
     ended: dict[JobKey, tuple[str, Ended]] = field(default_factory=dict)
     refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
     unknown: set[JobKey] = field(default_factory=set)
+    walltimes: list[tuple[str, WalltimeChanged]] = field(default_factory=list)
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
     """Node to what it cannot do."""
@@ -55,7 +57,7 @@ class Arrivals:
 
     def __bool__(self) -> bool:
         said = (self.channels, self.started, self.ended, self.refused, self.unknown, self.cleaned, self.checked)
-        return any(said) or bool(self.complaints)
+        return any(said) or bool(self.complaints or self.walltimes)
 
 
 def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = MappingProxyType({})) -> Arrivals:
@@ -68,12 +70,8 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
         if isinstance(report, (Started, Ended, Refused)) and sent.get(report.key, node) != node:
             continue
         match report:
-            case Ready():
-                arrivals.channels[node] = (CONNECTED, "", report.boot_id)
-                arrivals.ready[node] = report
-            case ChannelLost():
-                arrivals.channels[node] = (LOST, report.reason[:500], "")
-                arrivals.ready.pop(node, None)
+            case Ready() | ChannelLost():
+                _note_channel(arrivals, node, report)
             case Started():
                 arrivals.started[report.key] = (node, report.start)
             case Ended():
@@ -82,6 +80,8 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
                 arrivals.refused[report.key] = (node, report)
             case Unknown():
                 arrivals.unknown.add(report.key)
+            case WalltimeChanged():
+                arrivals.walltimes.append((node, report))
             case Cleaned():
                 arrivals.cleaned.append((node, report))
             case Checked():
@@ -91,3 +91,12 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
             case _:
                 continue
     return arrivals
+
+
+def _note_channel(arrivals: Arrivals, node: str, report: Ready | ChannelLost) -> None:
+    if isinstance(report, Ready):
+        arrivals.channels[node] = (CONNECTED, "", report.boot_id)
+        arrivals.ready[node] = report
+    else:
+        arrivals.channels[node] = (LOST, report.reason[:500], "")
+        arrivals.ready.pop(node, None)

@@ -21,6 +21,7 @@ from oarpy.modules.launcher.channels import Channels, TransportMaker, make_trans
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost
 from oarpy.modules.launcher.specifications import specification
+from oarpy.modules.launcher.walltimes import Walltimes
 from oarpy.modules.module import Outcome
 from oarpy.store import execution, nodes, resubmission, site
 from oarpy.store.database import Connection
@@ -68,6 +69,7 @@ class Launcher:
         self._killed: dict[JobKey, tuple[str, float]] = {}
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning()
+        self._walltimes = Walltimes()
         self._environments: dict[int, dict[str, str]] = {}
 
     def files(self) -> Sequence[int]:
@@ -88,6 +90,7 @@ class Launcher:
         started = self._launch(connection, channels, attention)
         self._kill(channels, attention)
         self._signal(connection, channels)
+        self._walltimes.tell(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
         wait = min(channels.tend(), next_sync)
         over = execution.next_end(connection, NOOP)
@@ -144,6 +147,7 @@ class Launcher:
                 if report.start is not None and _is_current(key, current)
             ]
             execution.started(connection, list(dict(starts).items()))
+            self._walltimes.record(connection, arrivals.walltimes)
             ends = self._ends(arrivals, current, now)
             moved = set(execution.finish(connection, ends))
             self._judge(connection, arrivals)
@@ -212,6 +216,7 @@ class Launcher:
             # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}
             self._killed = {key: kill for key, kill in self._killed.items() if kill[0] != node}
+            self._walltimes.lost(node)
         for node, dead in left_behind.items():
             if dead:
                 channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))

@@ -269,8 +269,9 @@ class JobRun:
             moved = seconds - self._spec["walltime"]
             self._spec["walltime"] = seconds
             self._walltime_at += moved
-            if self._checkpoint_at is not None:
-                self._checkpoint_at += moved
+            checkpoint = self._spec["checkpoint"]
+            if checkpoint and (self._checkpoint_at is not None or self._walltime_at - checkpoint[0] > time.monotonic()):
+                self._checkpoint_at = self._walltime_at - checkpoint[0]  # also once more, before the new end
 
     def _now(self) -> float:
         """Seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""

@@ -121,7 +121,11 @@ class Orders:
         seconds: Any = message.get("seconds")
         if not wire.integer(seconds, 1):
             raise wire.BadMessage("walltime: 'seconds' is not a positive integer")
-        self._tell_others(self._ask_running(message, requests.WALLTIME, seconds))
+        answers = self._ask_running(message, requests.WALLTIME, seconds)
+        for key, taken in answers:
+            if taken:
+                self._outbox.say("walltime", key, seconds=seconds)
+        self._tell_others(answers)
 
     def _tell_others(self, answers: list[tuple[str, bool]]) -> None:
         for key, taken in answers:

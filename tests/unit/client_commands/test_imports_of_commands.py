@@ -17,6 +17,7 @@ HEAVY = {"numpy", "pglast", "sqlalchemy", "alembic", "paramiko", "jinja2", "rich
         "oardel",
         "oarhold",
         "oarresume",
+        "oarwalltime",
         "oarnodes",
         "oarnodesetting",
         "oarproperty",

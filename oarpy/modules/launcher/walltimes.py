@@ -1,0 +1,57 @@
+"""Telling nodes the walltimes of running jobs that changed, until each has answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from oarpy.model.job_types import runs_nothing
+from oarpy.modules.launcher.channels import Channels
+from oarpy.store import walltime_changes
+from oarpy.store.database import Connection
+from oarpy.transport.jobspec import JobKey
+from oarpy.transport.messages import ChangeWalltime, WalltimeChanged
+
+_REPEAT = 10.0
+
+
+@dataclass(slots=True)
+class Walltimes:
+    """What was said to whom, and when. Forgetting it only repeats it: a walltime counts from the start of its job."""
+
+    said: dict[JobKey, tuple[int, str, float]] = field(default_factory=dict)
+
+    def tell(self, connection: Connection, channels: Channels) -> None:
+        """Tell the nodes that do not know; jobs that no node ends need no telling."""
+        rows = walltime_changes.untold(connection)
+        if not rows:
+            self.said.clear()
+            return
+        moment = time.monotonic()
+        here = [row for row in rows if row.head is None or runs_nothing(row.types)]
+        if here:
+            with connection.transaction():
+                walltime_changes.told(connection, [(row.job, row.attempt, row.walltime) for row in here])
+        for row in rows:
+            if row in here or row.head is None:
+                continue
+            key = JobKey(row.job, row.attempt)
+            seconds, _, last = self.said.get(key, (0, "", float("-inf")))
+            if (seconds != row.walltime or moment - last >= _REPEAT) and channels.send(
+                row.head, ChangeWalltime((key,), row.walltime)
+            ):
+                self.said[key] = row.walltime, row.head, moment
+
+    def record(self, connection: Connection, answers: Iterable[tuple[str, WalltimeChanged]]) -> None:
+        """Note which nodes have taken what was said to them; what others say does not count."""
+        taken = [
+            (report.key.job, report.key.attempt, report.seconds)
+            for node, report in answers
+            if self.said.get(report.key, (0, "", 0.0))[:2] == (report.seconds, node)
+        ]
+        walltime_changes.told(connection, taken)
+
+    def lost(self, node: str) -> None:
+        """Say again what was on its way when a channel was lost."""
+        self.said = {key: said for key, said in self.said.items() if said[1] != node}
