@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from oarpy.model.request import Consumption
 from oarpy.scheduler.bounds import Bounds
 from oarpy.scheduler.consumables import Capacities, Stocks
+from oarpy.scheduler.matching import RequestMatcher
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.roles import EXCLUSIVE, Profile, Roles, roles_of
@@ -34,6 +35,10 @@ class Claim:
         return self.start + self.walltime
 
 
+Kind = tuple[RequestMatcher, float, int]
+"""A request, its walltime, and its limits by identity: those of a ledger live as long as it does."""
+
+
 class Gantt:
     """Who holds what, when, from ``now`` on; changed only by entering claims."""
 
@@ -49,6 +54,8 @@ class Gantt:
         self.stocks = Stocks(capacities, snapshot.now, self._platform.everything)
         self.bounds = Bounds()
         """What is known about the timeline of the platform for jobs that share with nobody."""
+        self.barred: dict[Kind, tuple[float, float]] = {}
+        """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
         self._releases: dict[float, list[tuple[int, int]]] = {}
 
     def copy(self) -> Gantt:
@@ -61,6 +68,7 @@ class Gantt:
         twin.ledger = self.ledger.copy()
         twin.stocks = self.stocks.copy()
         twin.bounds = Bounds()
+        twin.barred = {}
         twin._releases = self._releases
         return twin
 
@@ -148,6 +156,10 @@ class Gantt:
             return NOTHING
         resources = (claim.bits & self._platform.default_type).bit_count()
         return Amount(resources, resources * claim.walltime)
+
+    def counts_all(self, bits: int) -> bool:
+        """Tell whether quotas count each of ``bits``."""
+        return bits & ~self._platform.default_type == 0
 
     def limits(self, job: WaitingJob, roles: Roles) -> Limits | None:
         """Return the quotas that apply to ``job``, if any."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from oarpy.scheduler.demands import Demand, Option
-from oarpy.scheduler.gantt import Claim, Gantt
+from oarpy.scheduler.gantt import Claim, Gantt, Kind
 from oarpy.scheduler.quotas import Limit
 from oarpy.scheduler.timeline import Timeline
 
@@ -92,22 +92,40 @@ class Search:
     ) -> tuple[Claim | None, float | None]:
         """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
         views = gantt.views(demand.roles, option.consumes)
+        kind = self._kind(gantt, views, demand, option)
         fitted: float | None = None
-        instant: float | None = start
-        while instant is not None and (latest is None or instant < latest):
+        instant = start
+        while instant < (inf if latest is None else latest):
             claim = self._next(gantt, views, option, instant, latest)
             if claim is None:
                 break
             fitted = claim.start if fitted is None else fitted
             excess = self._excess(gantt, demand, claim)
             if excess is None:
+                if kind is not None:
+                    gantt.barred[kind] = start, claim.start
                 return claim, fitted
-            later = [excess]
-            if not option.matcher.fixed and demand.limits is not None:
+            instant = excess
+            if kind is not None:
+                since, until = gantt.barred.get(kind, (inf, inf))
+                instant = max(excess, until) if since <= start else excess
+            elif not option.matcher.fixed and demand.limits is not None:
                 after = _after(views, claim.start)
-                later += [demand.limits.change_after(claim.start), inf if after is None else after]
-            instant = min(later) if min(later) < inf else None
+                instant = min(excess, demand.limits.change_after(claim.start), inf if after is None else after)
+        if kind is not None and latest is None:
+            gantt.barred[kind] = start, inf
         return None, fitted
+
+    def _kind(self, gantt: Gantt, views: Sequence[Timeline], demand: Demand, option: Option) -> Kind | None:
+        """Return what is equal for requests that add the same to the same sums, on the timeline of the platform.
+
+        None for a request that is like no other: where it fits may add more, or less, than elsewhere.
+        """
+        if demand.limits is None or not option.matcher.fixed or option.consumes:
+            return None
+        if len(views) != 1 or views[0] is not gantt.whole.exclusive or not gantt.counts_all(option.matcher.usable):
+            return None
+        return option.matcher, option.walltime, id(demand.limits)
 
     def _next(
         self, gantt: Gantt, views: Sequence[Timeline], option: Option, start: float, latest: float | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,3 +134,40 @@ def test_quotas_hold_at_every_instant(snapshot: Snapshot, resources: int, jobs: 
             counted = [one for owner, one in now if not user or owner == user]
             assert len(counted) <= jobs
             assert sum(one.bits.bit_count() for one in counted) <= resources
+
+
+@st.composite
+def calendars(draw: st.DrawFn) -> tuple[QuotaRule, ...]:
+    """Return limits of one kind that change at some instants; between some of them there is none."""
+    instants = sorted(draw(st.lists(st.integers(0, 120), min_size=2, max_size=9, unique=True)))
+    users = draw(st.sampled_from(["*", "/"]))
+    limits = [
+        QuotaRule(user=users, resources=draw(st.integers(3, 30)), jobs=draw(st.integers(-1, 5)), valid=(span,))
+        for span in pairwise(instants)
+        if draw(st.booleans())
+    ]
+    always = [QuotaRule(user=users, resources=draw(st.integers(3, 40)))] if draw(st.booleans()) else []
+    return (*always, *limits)
+
+
+@given(snapshots(), calendars())
+@settings(max_examples=120, deadline=None)
+def test_each_part_of_a_job_keeps_the_quota_of_its_period(snapshot: Snapshot, rules: tuple[QuotaRule, ...]) -> None:
+    """Looked at whenever a job or a period begins, with a rule chosen in the plainest way."""
+    snapshot = replace(snapshot, holding=(), quotas=rules)
+    made = plan(snapshot).by_job()
+    held = [
+        (job.user, one.start, one.end + snapshot.security_time, one.bits.bit_count())
+        for job in snapshot.waiting
+        if (one := made[job.id]).start is not None and one.end is not None
+    ]
+    begins = [rule.valid[0][0] for rule in rules if rule.valid]
+    for instant in sorted({start for _, start, _, _ in held if start is not None} | set(begins)):
+        valid = [rule for rule in rules if rule.valid and rule.valid[0][0] <= instant < rule.valid[0][1]]
+        always = [rule for rule in rules if rule.valid is None]
+        for rule in (valid or always)[:1]:
+            now = [(user, size) for user, start, end, size in held if start is not None and start <= instant < end]
+            for group in ("ann", "bob") if rule.user == "/" else ("",):
+                sizes = [size for user, size in now if not group or user == group]
+                assert sum(sizes) <= rule.resources
+                assert rule.jobs < 0 or len(sizes) <= rule.jobs
