@@ -270,13 +270,28 @@ class Campaign:
         with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
             wrong = wrong_books(connection, [name for name in QUESTIONS if name not in _EXPECTED])
             errors = connection.execute("SELECT job_id, message FROM jobs WHERE state = 'Error' ORDER BY 1").fetchall()
-            wrong += [f"job {job} ended in Error for no reason: {why}" for job, why in errors if job not in explained]
+            wrong += [
+                f"job {job} ended in Error for no reason: {why}; {self._circumstances(connection, job)}"
+                for job, why in errors
+                if job not in explained
+            ]
             for question, query in _MORE.items():
                 rows = connection.execute(query).fetchall()
                 if rows:
                     wrong.append(f"{question}: {rows[:5]}")
             states: dict[int, str] = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
         return wrong + self._wrong_marks(states) + self._orphans()
+
+    def _circumstances(self, connection: psycopg.Connection[tuple[object, ...]], job: int) -> str:
+        """Where the job was, its states, and the faults of its last minute; seconds are counted from its end."""
+        (row,) = connection.execute(_WHEREABOUTS, [job]).fetchall()
+        ended, nodes, notes = float(str(row[0])), row[1], row[2]
+        near = [
+            f"{fault.kind} {fault.node} {fault.began - ended:+.1f}..{fault.healed - ended:+.1f}"
+            for fault in self.faults
+            if ended - 60 < fault.healed and fault.began < ended
+        ]
+        return f"nodes {nodes}; {notes}; faults {near}"
 
     def _wrong_marks(self, states: dict[int, str]) -> list[str]:
         """A job that is Terminated began and ended once; no other began twice."""
@@ -298,6 +313,14 @@ _ERRORS = """
         (SELECT array_agg(DISTINCT r.network_address) FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id)
     FROM jobs j WHERE j.state = 'Error'
+"""
+_WHEREABOUTS = """
+    SELECT extract(epoch FROM j.ended_at)::text,
+        (SELECT string_agg(DISTINCT r.network_address, ' ')
+            FROM assigned_resources a JOIN resources r USING (resource_id) WHERE a.job_id = j.job_id),
+        (SELECT string_agg(concat(l.state, ' ', round(extract(epoch FROM lower(l.during) - j.ended_at), 1)), ', '
+            ORDER BY l.during) FROM job_state_logs l WHERE l.job_id = j.job_id)
+    FROM jobs j WHERE j.job_id = %s
 """
 _EXPECTED = ("jobs that did not end well", "jobs that were launched more or less than once", "jobs that never ran")
 _MORE = {

@@ -24,10 +24,9 @@ def server_pids(kind: str, supervisor: int, database: Path) -> list[int]:
 
 
 def agents(pids: list[int]) -> list[int]:
-    """Those of a node's processes that are agents: Python that a log-in started."""
-    return [
-        pid for pid in pids if _is_python(pid) and name_of(parent_of(pid)).startswith(("sshd", "sh", "dash", "bash"))
-    ]
+    """Those of a node's processes that are agents: Python that a log-in there started."""
+    logins = {pid for pid in pids if name_of(pid).startswith(("sshd", "sh", "dash", "bash"))}
+    return [pid for pid in pids if _is_python(pid) and parent_of(pid) in logins]
 
 
 def job_supervisors(pids: list[int]) -> list[int]:
