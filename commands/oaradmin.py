@@ -14,6 +14,8 @@ resources_app = typer.Typer(no_args_is_help=True, help="Add, list and delete res
 app.add_typer(resources_app, name="resources")
 quotas_app = typer.Typer(no_args_is_help=True, help="Limits on what runs at one time, by time of the week if need be.")
 app.add_typer(quotas_app, name="quotas")
+consumables_app = typer.Typer(no_args_is_help=True, help="Declare, list and delete what is divided among jobs.")
+app.add_typer(consumables_app, name="consumables")
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 Condition = Annotated[
@@ -157,6 +159,53 @@ def clear_quotas(as_json: Json = False) -> None:
     with open_session("oaradmin") as session:
         removed = quotas.clear(session)
     write(json_text({"removed": removed}) if as_json else f"{removed} rules removed\n")
+
+
+@consumables_app.command("add")
+def add_consumable(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in requests: memory.")],
+    level: Annotated[
+        str, typer.Option("--level", metavar="PROPERTY", help="The property whose values have amounts of it.")
+    ] = "network_address",
+    unit: Annotated[str, typer.Option("--unit", metavar="bytes|count", help="What amounts are.")] = "count",
+    as_json: Json = False,
+) -> None:
+    """Declare a consumable; oarnodesetting -p NAME=AMOUNT says how much of it nodes have."""
+    from oarpy.client import consumables
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        consumables.add(session, name, level, unit)
+    added = {"added": name, "level": level, "unit": unit}
+    write(json_text(added) if as_json else f"consumable {name} added, on each {level}, in {unit}\n")
+
+
+@consumables_app.command("list")
+def list_consumables(as_json: Json = False) -> None:
+    """List consumables with what each block has of them and how much of that jobs hold."""
+    from oarpy.client import consumables
+    from oarpy.client.session import open_session
+    from oarpy.store import consumables as store
+
+    with open_session("oaradmin") as session:
+        listed, capacities = store.consumables(session.connection), store.capacities(session.connection)
+    if as_json:
+        write(json_text(consumables.document(listed, capacities)))
+    else:
+        write(consumables.table(listed, capacities))
+
+
+@consumables_app.command("delete")
+def delete_consumable(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The consumable.")], as_json: Json = False
+) -> None:
+    """Delete a consumable that no live job asks for."""
+    from oarpy.client import consumables
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        consumables.delete(session, name)
+    write(json_text({"deleted": name}) if as_json else f"consumable {name} deleted\n")
 
 
 def main() -> None:

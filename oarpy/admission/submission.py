@@ -189,7 +189,7 @@ def _alternative(value: object) -> ResourceRequest:
         if not isinstance(value, Mapping):
             raise _wrong("a list of resource requests", value)
         text, walltime = _text(value.get("resources", "")), _optional_integer(value.get("walltime"))
-        return ResourceRequest(parse_request(text).groups if text else (), walltime)
+        return dataclasses.replace(parse_request(text) if text else ResourceRequest(()), walltime=walltime)
     except UsageError as error:
         raise ValueError(f"wrong: {error}") from None
 

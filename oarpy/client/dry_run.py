@@ -147,7 +147,9 @@ def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
         name=asked.name,
         types=asked.types,
         submitted=now,
-        alternatives=tuple(Alternative(request.groups, request.walltime or 0) for request in asked.alternatives),
+        alternatives=tuple(
+            Alternative(request.groups, request.walltime or 0, request.consumes) for request in asked.alternatives
+        ),
         filter=asked.properties,
         depends_on=admitted.dependencies,
         reservation=None if asked.reservation is None else asked.reservation.timestamp(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
 from oarpy.store.events import Event
@@ -27,6 +28,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "state": row.state,
         "assigned_resources": job.resource_ids,
         "assigned_network_address": job.hosts,
+        "assigned_amounts": _amounts_json(job),
         "queue": row.queue,
         "command": row.command,
         "launchingDirectory": row.directory,
@@ -89,6 +91,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "dependencies": " ".join(map(str, job.dependencies)),
         "assigned_resources": "+".join(map(str, job.resource_ids)),
         "assigned_hostnames": "+".join(job.hosts),
+        **({"assigned_amounts": amounts_text(job)} if job.amounts else {}),
         "reserved_resources": "+".join(map(str, job.reserved_ids)),
         "reservation": row.reservation,
         "walltime": _duration(walltime(job)),
@@ -131,6 +134,18 @@ def walltime(job: JobDetails) -> int | None:
 def wanted_resources(job: JobDetails) -> str:
     """Return the request as ``oarsub`` options: ``-l "/nodes=1,walltime=1:0:0"`` for each alternative."""
     return " ".join(f'-l "{request},walltime={format_duration(request.walltime or 0)}"' for request in job.requests)
+
+
+def amounts_text(job: JobDetails) -> str:
+    """Return what the job holds or held of consumables: ``memory=16G on n1, memory=16G on n2``."""
+    return ", ".join(f"{one.consumable}={format_amount(one.amount)} on {one.block}" for one in job.amounts)
+
+
+def _amounts_json(job: JobDetails) -> dict[str, JsonValue]:
+    found: dict[str, dict[str, JsonValue]] = {}
+    for one in job.amounts:
+        found.setdefault(one.consumable, {})[one.block] = one.amount
+    return dict(found)
 
 
 def scheduled_start(row: JobRow) -> float | None:

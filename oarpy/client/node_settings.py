@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from oarpy.client import consumables
 from oarpy.client.property_values import parse_assignments
 from oarpy.client.resource_selection import find
 from oarpy.client.session import Session
@@ -75,10 +76,12 @@ def change(session: Session, selection: Selection, changes: Changes) -> Outcome:
         if not found:
             raise NotFound("no resource meets the condition", hint="oarnodes lists them")
         ids = tuple(one.resource_id for one in found)
-        values = _values(session, changes)
+        amounts, assignments = consumables.split(session, changes.assignments)
+        values = _values(session, replace(changes, assignments=assignments))
         _refuse_moving_held(session, values, ids)
         if values:
             resources.set_properties(session.connection, ids, values)
+        consumables.give(session, amounts, ids)
         killed = () if state is None else _set_state(session, found, state)
     return Outcome(ids, killed)
 
@@ -134,11 +137,14 @@ def add(session: Session, hosts: Sequence[str], changes: Changes) -> Outcome:
     names = tuple(dict.fromkeys(name for host in hosts for name in node_names(host)))
     with session.connection.transaction():
         resources.lock(session.connection)
-        values = _values(session, changes)
+        amounts, assignments = consumables.split(session, changes.assignments)
+        values = _values(session, replace(changes, assignments=assignments))
         if not names and values.get("type", "default") == "default" and values.get("network_address") is None:
             raise UsageError("a resource of type 'default' needs a node", hint="-h HOST, or -p type=TYPE")
         kinds = {one.name: one.kind for one in properties.properties(session.connection)}
         given: dict[str, PropertyValue] = {**values, "state": state.value}
         rows = [{"network_address": name, "host": name, **given} for name in names] or [given]
         used = {name: kinds[name] for name in rows[0]}
-        return Outcome(resources.add(session.connection, used, rows))
+        added = resources.add(session.connection, used, rows)
+        consumables.give(session, amounts, added)
+        return Outcome(added)

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import groupby
 
+from oarpy.client.consumables import shown as amount_text
 from oarpy.client.job_description import event_json, event_line
 from oarpy.client.rendering import JsonValue, ids_text, json_text, one_line
 from oarpy.client.resource_text import properties_of, resource_json, shown
 from oarpy.client.session import Session
-from oarpy.store import events, node_listing, resources
+from oarpy.store import consumables, events, node_listing, resources
+from oarpy.store.consumables import Capacity
 from oarpy.store.resources import Resource
 
 LAST_EVENTS = 20
@@ -27,6 +29,7 @@ def full(session: Session, found: Sequence[Resource], *, as_json: bool) -> str:
     """Return everything on each resource, with the jobs that hold it and the channel to its node."""
     holders = resources.holders(session.connection, [one.resource_id for one in found])
     names = sorted({one.network_address for one in found if one.network_address is not None})
+    stocks = _Stocks(session)
     channels = {node.name: node for node in node_listing.describe(session.connection, names)}
     if as_json:
         document: dict[str, JsonValue] = {}
@@ -37,6 +40,10 @@ def full(session: Session, found: Sequence[Resource], *, as_json: bool) -> str:
                 "state_by": one.state_by,
                 "state_since": int(one.state_since),
                 "jobs": holders.get(one.resource_id, ()),
+                "consumables": {
+                    name: {"capacity": capacity.capacity, "held": capacity.held}
+                    for name, capacity in stocks.of(one).items()
+                },
                 "channel": node.channel if node else None,
                 "channel_message": node.message if node else None,
                 "transport": node.transport if node else None,
@@ -44,10 +51,33 @@ def full(session: Session, found: Sequence[Resource], *, as_json: bool) -> str:
                 "port": node.port if node else None,
             }
         return json_text(document)
-    return "\n".join(_described(one, holders.get(one.resource_id, ())) for one in found)
+    return "\n".join(_described(one, holders.get(one.resource_id, ()), stocks.text(one)) for one in found)
 
 
-def _described(one: Resource, jobs: Sequence[int]) -> str:
+class _Stocks:
+    """What there is of consumables, read once."""
+
+    def __init__(self, session: Session) -> None:
+        self._consumables = consumables.consumables(session.connection)
+        found = consumables.capacities(session.connection) if self._consumables else ()
+        self._capacities = {(one.consumable, one.block): one for one in found}
+
+    def of(self, resource: Resource) -> dict[str, Capacity]:
+        """Return, by consumable, what the block has that the resource lies in."""
+        values = properties_of(resource)
+        places = {one.name: (one.name, str(values[one.level])) for one in self._consumables}
+        return {name: self._capacities[place] for name, place in places.items() if place in self._capacities}
+
+    def text(self, resource: Resource) -> str:
+        """Return the same for people."""
+        units = {one.name: one.unit for one in self._consumables}
+        return ", ".join(
+            f"{name}={amount_text(one.capacity, units[name])} ({amount_text(one.held, units[name])} held)"
+            for name, one in self.of(resource).items()
+        )
+
+
+def _described(one: Resource, jobs: Sequence[int], stocks: str) -> str:
     values = properties_of(one).items()
     pairs = ", ".join(f"{name}={shown(value)}" for name, value in values if name not in _IN_LINES and value is not None)
     lines = [
@@ -55,6 +85,7 @@ def _described(one: Resource, jobs: Sequence[int]) -> str:
         f"resource_id: {one.resource_id}",
         f"state: {state(one)}",
         *([f"jobs: {', '.join(map(str, jobs))}"] if jobs else []),
+        *([f"consumables: {stocks}"] if stocks else []),
         f"properties: {one_line(pairs)}",
     ]
     return "\n".join(lines) + "\n"

@@ -91,7 +91,9 @@ class AdmissionAnew:
         )
 
     def _changed(self, past: PastJob, asked: Submission) -> PastJob:
-        ways = tuple(Alternative(request.groups, request.walltime or 0) for request in asked.alternatives)
+        ways = tuple(
+            Alternative(request.groups, request.walltime or 0, request.consumes) for request in asked.alternatives
+        )
         job = replace(
             past.job,
             project=asked.project,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
@@ -11,16 +11,16 @@ from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.quota_calendar import WEEK
-from oarpy.model.request import Group, Level
+from oarpy.model.request import Consumption
 from oarpy.modules.priority_history import factor_rules, karma_rules
 from oarpy.modules.quota_rules import QuotaRules
-from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.modules.snapshot_reader import SnapshotReader, alternatives
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import Priorities
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.simulation.past import Occupation, PastJob
-from oarpy.store import history, scheduling
+from oarpy.store import consumables, history, scheduling
 from oarpy.store.database import Connection
 
 
@@ -50,7 +50,8 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         begin = None if since is None else since.timestamp()
         before = [row for row in ran if begin is not None and (row.started or 0) < begin]
         jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
-        occupations = _occupations(before, history.held(connection, [row.id for row in before]))
+        earlier = [row.id for row in before]
+        occupations = _occupations(before, history.held(connection, earlier), consumables.held_by(connection, earlier))
         rules = _rules_then(connection, session.configuration, rows)
         present = replace(present, quotas=rules, quota_horizon=inf)
         base = with_jobs(connection, reader, replace(present, waiting=(), holding=()), [past.job for past in jobs])
@@ -85,25 +86,14 @@ def _whole(platform: Platform) -> Platform:
 
 
 def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float | None) -> tuple[PastJob, ...]:
-    ways = _alternatives(scheduling.requests(connection, {row.submission for row in rows}))
+    found = alternatives(scheduling.requests(connection, {row.submission for row in rows}))
+    ways = {submission: tuple(one.values()) for submission, one in found.items()}
     depends_on: dict[int, tuple[Dependency, ...]] = {}
     for need in scheduling.dependencies(connection, [row.id for row in rows]):
         # The job did start: under another policy it must not be lost to a window that was met.
         dependency = replace(need.dependency, latest=None)
         depends_on[need.job] = (*depends_on.get(need.job, ()), dependency)
     return tuple(_past_job(row, ways[row.submission], depends_on.get(row.id, ()), begin) for row in rows)
-
-
-def _alternatives(rows: Iterable[scheduling.GroupRow]) -> dict[int, tuple[Alternative, ...]]:
-    """Return the alternatives of each submission, in order."""
-    found: dict[int, dict[int, tuple[float, list[Group]]]] = {}
-    for row in rows:
-        _, groups = found.setdefault(row.submission, {}).setdefault(row.moldable, (row.walltime, []))
-        groups.append(Group(tuple(Level(*level) for level in row.levels), row.filter))
-    return {
-        submission: tuple(Alternative(tuple(groups), walltime) for walltime, groups in moldables.values())
-        for submission, moldables in found.items()
-    }
 
 
 def _past_job(
@@ -144,7 +134,11 @@ def run_times(ways: Sequence[Alternative], ran: float, position: int | None, wal
     return tuple(ran if place == position else ran / walltime * way.walltime for place, way in enumerate(ways))
 
 
-def _occupations(rows: Sequence[history.EndedRow], held: Mapping[int, tuple[int, ...]]) -> tuple[Occupation, ...]:
+def _occupations(
+    rows: Sequence[history.EndedRow],
+    held: Mapping[int, tuple[int, ...]],
+    amounts: Mapping[int, tuple[Consumption, ...]],
+) -> tuple[Occupation, ...]:
     return tuple(
         Occupation(
             HoldingJob(
@@ -157,6 +151,7 @@ def _occupations(rows: Sequence[history.EndedRow], held: Mapping[int, tuple[int,
                 queue=row.queue,
                 name=row.name,
                 types=row.types,
+                consumes=amounts.get(row.id, ()),
             ),
             row.ended,
             row.succeeded,

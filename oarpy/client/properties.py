@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from oarpy.client.rendering import Column, JsonValue, Table
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
-from oarpy.store import properties
+from oarpy.store import consumables, properties
 from oarpy.store.properties import Property
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
@@ -29,6 +29,8 @@ def delete(session: Session, name: str) -> None:
     session.require_admin("delete properties")
     with session.connection.transaction():
         _require_free(session, name)
+        if (consumable := consumables.of_level(session.connection, name)) is not None:
+            raise OarpyError(f"property '{name}' is the level of consumable '{consumable}'", hint="delete that first")
         properties.delete(session.connection, name)
 
 
@@ -57,6 +59,8 @@ def _check_name(name: str) -> None:
 def _refuse_existing(session: Session, name: str) -> None:
     if properties.column_exists(session.connection, name):
         raise OarpyError(f"property '{name}' exists already", hint="oarproperty -l lists them")
+    if name in {one.name for one in consumables.consumables(session.connection)}:
+        raise OarpyError(f"'{name}' is a consumable already", hint="choose another name")
 
 
 def _require_free(session: Session, name: str) -> None:

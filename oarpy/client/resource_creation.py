@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from oarpy.client import consumables
+from oarpy.client.consumables import Amounts
 from oarpy.client.property_values import parse_assignments, parse_value
 from oarpy.client.resource_pattern import PatternLevel, Row, expand, node_names, parse_pattern
 from oarpy.client.session import Session
@@ -31,12 +33,13 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Rows to insert, the type of each of their columns, and columns that have to be made first."""
+    """Rows to insert, the type of each of their columns, columns that have to be made first, capacities to give."""
 
     kinds: Mapping[str, str]
     rows: Sequence[Mapping[str, PropertyValue]]
     new_columns: tuple[tuple[str, str], ...]
     nodes: tuple[NodeAddress, ...]
+    amounts: Amounts
 
 
 def plan(session: Session, creation: Creation) -> Planned:
@@ -49,7 +52,8 @@ def plan(session: Session, creation: Creation) -> Planned:
     for level in levels:
         if level.name in _NO_LEVEL:
             raise UsageError(f"'{level.name}' cannot be a level of resources", hint="give it with -p or --type")
-    values = parse_assignments(creation.assignments, known)
+    amounts, assignments = consumables.split(session, creation.assignments)
+    values = parse_assignments(assignments, known)
     new_columns = _new_columns(session, levels, known)
     kinds = {**{name: one.kind for name, one in known.items()}, **dict(new_columns)}
     numbered = [level.name for level in levels if not level.names and kinds[level.name] == "integer"]
@@ -61,7 +65,7 @@ def plan(session: Session, creation: Creation) -> Planned:
     _complete(rows, creation.type)
     _refuse_repeats(session, rows, creation.type)
     used = {name: kinds[name] for name in rows[0]}
-    return Planned(used, rows, new_columns, _nodes(session, creation, rows))
+    return Planned(used, rows, new_columns, _nodes(session, creation, rows), amounts)
 
 
 def create(session: Session, creation: Creation) -> tuple[Planned, tuple[int, ...]]:
@@ -72,7 +76,9 @@ def create(session: Session, creation: Creation) -> tuple[Planned, tuple[int, ..
         for name, kind in planned.new_columns:
             properties.add(session.connection, name, kind)
         resources.describe_nodes(session.connection, planned.nodes)
-        return planned, resources.add(session.connection, planned.kinds, planned.rows)
+        added = resources.add(session.connection, planned.kinds, planned.rows)
+        consumables.give(session, planned.amounts, added)
+        return planned, added
 
 
 def _new_columns(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from oarpy import configuration as settings
 from oarpy.admission.rules import Rule, RuleSet, Trace
 from oarpy.admission.submission import Submission
 from oarpy.client.session import Session
+from oarpy.client.submission_amounts import check_consumables
 from oarpy.client.submission_draft import Caller, draft
 from oarpy.client.submission_feasibility import Need, check_names, needed_resources
 from oarpy.client.submission_options import Options
@@ -95,6 +96,7 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
 
 def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> tuple[Dependency, ...]:
     """Raise for names that this cluster does not know; return the dependencies, one for each job."""
+    check_consumables(session.connection, asked.alternatives, site.properties())
     check_names(asked.alternatives, asked.properties, site.properties())
     if asked.queue is not None:
         _check_queue(asked.queue, site)
@@ -126,9 +128,10 @@ def fill_in(asked: Submission, limits: settings.Submission) -> None:
     if asked.queue is None:
         asked.queue = limits.default_queue
     asked.alternatives = tuple(
-        ResourceRequest(
-            request.groups or parse_request(limits.default_resources).groups,
-            request.walltime or limits.default_walltime,
+        replace(
+            request,
+            groups=request.groups or parse_request(limits.default_resources).groups,
+            walltime=request.walltime or limits.default_walltime,
         )
         for request in asked.alternatives or (ResourceRequest(()),)
     )
@@ -179,7 +182,7 @@ def _alternative(request: ResourceRequest) -> submissions.AlternativeEntry:
         )
         for group in request.groups
     )
-    return submissions.AlternativeEntry(request.walltime, groups)
+    return submissions.AlternativeEntry(request.walltime, groups, request.consumes)
 
 
 def _message(asked: Submission, need: Need) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from oarpy.admission.filter_values import Value
 from oarpy.admission.filters import Filter, compile_filter, join_conditions
+from oarpy.client.submission_amounts import SqlCondition, enough, too_much
 from oarpy.model.errors import AdmissionRefused, UsageError
 from oarpy.model.request import Count, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
@@ -46,8 +47,6 @@ def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, pro
     if filter_text:
         compile_filter(filter_text, properties)
     for request in alternatives:
-        for one in request.consumes:
-            raise UsageError(f"there is no consumable '{one.name}' here", hint="leave it out of the request")
         for group in request.groups:
             columns = [level_column(level.name, properties) for level in group.levels]
             if len(set(columns)) < len(columns):
@@ -84,39 +83,61 @@ def needed_resources(
 def _alternative(
     connection: Connection, request: ResourceRequest, filter_text: str, properties: Mapping[str, str]
 ) -> int | Impossible:
+    if reason := too_much(connection, request):
+        return Impossible(reason)
+    supply = enough(connection, request)
     total = 0
     for group in request.groups:
-        answer = _group(connection, group, filter_text, properties)
+        answer = _group(connection, group, filter_text, properties, supply)
+        if isinstance(answer, Impossible) and supply is not None:
+            # say whether it is the amounts that make it impossible, or what exists at all
+            without = _group(connection, group, filter_text, properties, None)
+            amounts = " and ".join(map(str, request.consumes))
+            if not isinstance(without, Impossible):
+                return Impossible(f"{answer.reason} where there is {amounts}")
+            return without
         if isinstance(answer, Impossible):
             return answer
         total += answer
     if len(request.groups) > 1:
         conditions = [_condition(group, filter_text, properties) for group in request.groups]
-        if not _fit_together(connection, request.groups, conditions, properties):
+        if not _fit_together(connection, request.groups, conditions, properties, supply):
             return Impossible(f"the groups of {request} need more resources together than exist")
     return total
 
 
-def _group(connection: Connection, group: Group, filter_text: str, properties: Mapping[str, str]) -> int | Impossible:
+def _group(
+    connection: Connection,
+    group: Group,
+    filter_text: str,
+    properties: Mapping[str, str],
+    supply: SqlCondition | None,
+) -> int | Impossible:
     condition = _condition(group, filter_text, properties)
     columns = [level_column(level.name, properties) for level in group.levels]
     default_type = condition is None or "type" not in condition.columns
     answer = _count(
         group.levels,
         columns,
-        blocks(connection, columns, _undrained(condition) if condition else None, default_type=default_type),
+        blocks(
+            connection, columns, _both(_undrained(condition) if condition else None, supply), default_type=default_type
+        ),
     )
     if condition is None or not isinstance(answer, Impossible):
         return answer
     # say whether it is the condition that makes it impossible, or what exists at all
-    anyhow = _count(group.levels, columns, blocks(connection, columns, None, default_type=default_type))
+    anyhow = _count(group.levels, columns, blocks(connection, columns, supply, default_type=default_type))
     if isinstance(anyhow, Impossible):
         return anyhow
     return Impossible(f"{answer.reason} among those that meet {condition.text[:200]}")
 
 
 def _fit_together(
-    connection: Connection, groups: tuple[Group, ...], conditions: list[Filter | None], properties: Mapping[str, str]
+    connection: Connection,
+    groups: tuple[Group, ...],
+    conditions: list[Filter | None],
+    properties: Mapping[str, str],
+    supply: SqlCondition | None,
 ) -> bool:
     """Tell whether an empty cluster serves all groups at once, no resource twice."""
     # imported here: most requests have one group and need neither the matching nor the numpy under it
@@ -137,6 +158,8 @@ def _fit_together(
             mask &= platform.default_type
         if condition is not None:
             mask &= platform.bits_of(matching(connection, *_undrained(condition)))
+        if supply is not None:
+            mask &= platform.bits_of(matching(connection, *supply))
         masks.append(mask)
     return bool(Matchers(platform).request(groups, masks).match(platform.not_dead))
 
@@ -145,6 +168,12 @@ def _undrained(condition: Filter) -> tuple[str, tuple[Value, ...]]:
     """Return the SQL of a condition as if nothing were drained; the compiler quotes names, and binds every text."""
     text, values = condition.sql
     return text.replace('"drain"', "FALSE"), values
+
+
+def _both(condition: SqlCondition | None, supply: SqlCondition | None) -> SqlCondition | None:
+    if condition is None or supply is None:
+        return condition or supply
+    return f"({condition[0]}) AND {supply[0]}", (*condition[1], *supply[1])
 
 
 def _condition(group: Group, filter_text: str, properties: Mapping[str, str]) -> Filter | None:

@@ -92,6 +92,10 @@ def parse_request(text: str) -> ResourceRequest:
     """
     if len(text) > MAXIMUM_LENGTH:
         raise UsageError(f"resource request of {len(text)} characters", hint=f"at most {MAXIMUM_LENGTH}")
+    if text.strip() and "=" not in text:
+        raise UsageError(
+            f"'{text.strip()[:80]}' is not a resource request", hint="for example -l /nodes=1/core=2,walltime=1:0:0"
+        )
     walltime: int | None = None
     parts = []
     for part in _split(text.strip(), ","):
@@ -178,6 +182,10 @@ def _level(text: str, group: str) -> Level:
         raise UsageError(f"'{text[:80]}' is not a level of '{group[:80]}'", hint="write /name=count")
     if not equals:
         raise UsageError(f"level '{name}' has no count", hint=f"write /{name}=1")
+    if AMOUNT.fullmatch(value) and not value.isdigit():
+        raise UsageError(
+            f"'{name}={value}' is an amount, not a level", hint=f"amounts come last: /nodes=1,{name}={value}"
+        )
     if value in Count.__members__:
         return Level(name, Count[value].value)
     if not (value.isascii() and value.isdigit()) or not 0 < len(value) <= 12:

@@ -26,6 +26,7 @@ from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import decisions
+from oarpy.store.consumables import ENOUGH_LEFT
 from oarpy.store.database import Connection
 from oarpy.store.queues import report_policies
 from oarpy.store.scheduling import ReservedRow
@@ -35,6 +36,8 @@ log = structlog.get_logger()
 Predictions = dict[int, decisions.Prediction]
 """By job."""
 
+_RETRY = 0.2
+"""Seconds until a pass is tried again whose starts the database has refused."""
 _REWRITE_PERIOD = 60
 """Seconds after which all predictions are written again, whatever was done to the table by hand."""
 
@@ -57,6 +60,7 @@ class Metascheduler:
         self._texts = RangeTexts()
         self._connection: Connection | None = None
         self._rewritten = 0.0
+        self._amounts_refused = False
 
     def files(self) -> Sequence[int]:
         """Nothing besides notifications."""
@@ -72,7 +76,14 @@ class Metascheduler:
         except psycopg.errors.ExclusionViolation as error:
             # Somebody else gave a resource away since the snapshot was read: look again.
             log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
-            return Outcome("resource already held", wake_at=time.time() + 0.2)
+            return Outcome("resource already held", wake_at=time.time() + _RETRY)
+        except psycopg.errors.CheckViolation as error:
+            if error.diag.constraint_name != ENOUGH_LEFT:
+                raise
+            # The same of an amount. Whatever the reason is, jobs that ask for none do not wait for it.
+            self._amounts_refused = True
+            log.warning("amount not left", detail=(error.diag.message_primary or "")[:300])
+            return Outcome("amount not left", wake_at=time.time() + _RETRY)
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
         began = time.monotonic()
@@ -91,6 +102,7 @@ class Metascheduler:
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
+        again, self._amounts_refused = self._amounts_refused, False
         word = f"started {len(begun)}" if begun else "nothing"
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
@@ -98,6 +110,7 @@ class Metascheduler:
             _next_instant(result, due, next_lapse(reading, now), now),
             next_change,
             None if owed is None else time.time() + owed,
+            time.time() + _RETRY if again else None,
         ]
         return Outcome(word, wake_at=min((one for one in instants if one is not None), default=None))
 
@@ -117,7 +130,10 @@ class Metascheduler:
 
     def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[list[int], Writing]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
-        started = decisions.start(connection, starts + due.starts)
+        starts += due.starts
+        if self._amounts_refused:
+            starts = [start for start in starts if not _consumes(start, reading)]
+        started = decisions.start(connection, starts)
         gone = set(started)
         decisions.log(connection, [event for event in due.events if event[0] in gone])
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
@@ -163,6 +179,11 @@ def _start(placement: Placement, reading: Reading) -> decisions.Start:
         placement.resources,
         is_exclusive(reading.waiting[placement.job].types),
     )
+
+
+def _consumes(start: decisions.Start, reading: Reading) -> bool:
+    request = reading.requests[start.job]
+    return bool(request.alternatives[request.moldables.index(start.moldable)].consumes)
 
 
 def _accepted(reading: Reading, result: Plan) -> list[decisions.Reservation]:

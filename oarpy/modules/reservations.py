@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from oarpy.configuration import Scheduler
 from oarpy.model.dependency import Dependency
+from oarpy.model.request import Consumption
 from oarpy.modules.snapshot_reader import Reading
+from oarpy.scheduler.consumables import Capacities, giving_way
+from oarpy.scheduler.gantt import bits_held
 from oarpy.scheduler.roles import Roles, roles_of
 from oarpy.scheduler.shifting import moved, shifted
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 from oarpy.store.decisions import Move, Start
 from oarpy.store.scheduling import ReservedRow
 
@@ -61,31 +64,37 @@ def _as_asked(row: ReservedRow, reading: Reading, now: int) -> WaitingJob:
     """Return the accepted reservation as one that is new, for the time that is left of it."""
     job = reading.reserved_jobs[row.id]
     date = max(int(row.start), now)
-    rest = Alternative(job.alternatives[0].groups, int(row.start + row.walltime) - date)
+    rest = replace(job.alternatives[0], walltime=int(row.start + row.walltime) - date)
     return replace(job, alternatives=(rest,), reservation=date)
 
 
 def due_reservations(reading: Reading, now: int, settings: Scheduler) -> Due:
     """Decide about every accepted reservation of ``reading`` at ``now``."""
     due = Due()
+    capacities = Capacities(reading.snapshot.consumables, reading.snapshot.platform)
     for row in reading.reserved:
         if reading.waiting[row.id].held:
             due.waiting.append((row.id, "held"))
             continue
-        _clear_the_way(row, reading, now, settings, due)
+        _clear_the_way(row, reading, capacities, now, settings, due)
         if row.start > now:
             due.wake_at.append(row.start)
         else:
-            _start(row, reading, now, settings, due)
+            _start(row, reading, capacities, now, settings, due)
     return due
 
 
-def _clear_the_way(row: ReservedRow, reading: Reading, now: int, settings: Scheduler, due: Due) -> None:
+def _clear_the_way(
+    row: ReservedRow, reading: Reading, capacities: Capacities, now: int, settings: Scheduler, due: Due
+) -> None:
     """Have best-effort jobs cancelled early enough for the start: when they must have written their checkpoint."""
     lead = max(settings.besteffort_kill_before_reservation, settings.security_time)
     wanted = set(row.resources)
-    for job in reading.snapshot.holding:
-        if job.besteffort and job.end > row.start and not wanted.isdisjoint(job.resources):
+    staying = [job for job in reading.snapshot.holding if job.start <= row.start < job.end and job.id != row.id]
+    in_the_way = {job.id for job in staying if job.besteffort and not wanted.isdisjoint(job.resources)}
+    in_the_way.update(_consumers(row, reading, capacities, [job for job in staying if job.id not in in_the_way]))
+    for job in staying:
+        if job.id in in_the_way:
             date = row.start - lead - reading.checkpoints.get(job.id, 0)
             date = max(date, job.start + settings.besteffort_minimum_life)
             if date > now:
@@ -94,7 +103,25 @@ def _clear_the_way(row: ReservedRow, reading: Reading, now: int, settings: Sched
                 due.kill.append(job.id)
 
 
-def _start(row: ReservedRow, reading: Reading, now: int, settings: Scheduler, due: Due) -> None:
+def _consumers(row: ReservedRow, reading: Reading, capacities: Capacities, staying: Sequence[HoldingJob]) -> list[int]:
+    """Return the best-effort jobs that must go for the amounts of the reservation; those that started last go first."""
+    consumes = _consumes(row, reading)
+    if not consumes:
+        return []
+    platform = reading.snapshot.platform
+    held = {job.id: (bits_held(platform, job), job.consumes) for job in staying if job.consumes}
+    excess = capacities.excess(platform.bits_of(row.resources), consumes, list(held.values()))
+    youngest = sorted(
+        (job for job in staying if job.besteffort and job.id in held), key=lambda job: (-job.start, -job.id)
+    )
+    return giving_way(excess, [(job.id, capacities.parts(*held[job.id])) for job in youngest])
+
+
+def _consumes(row: ReservedRow, reading: Reading) -> tuple[Consumption, ...]:
+    return reading.reserved_jobs[row.id].alternatives[0].consumes
+
+
+def _start(row: ReservedRow, reading: Reading, capacities: Capacities, now: int, settings: Scheduler, due: Due) -> None:
     end = row.start + row.walltime
     if end <= now:
         due.expired.append((row.id, "reservation expired and could not be started"))
@@ -103,7 +130,7 @@ def _start(row: ReservedRow, reading: Reading, now: int, settings: Scheduler, du
     if impossible:
         due.expired.append((row.id, impossible))
         return
-    usable, wanted = _usable(row, reading), len(row.resources)
+    usable, wanted = _usable(row, reading, capacities, due.starts), len(row.resources)
     patient = now < row.start + settings.reservation_wait
     if awaited or not usable or (len(usable) < wanted and patient):
         text = f"reservation waits for {awaited or f'{wanted - len(usable)} of its {wanted} resources'}"
@@ -134,8 +161,11 @@ def _dependencies(depends_on: Sequence[Dependency], reading: Reading) -> tuple[s
     return "", ""
 
 
-def _usable(row: ReservedRow, reading: Reading) -> list[int]:
-    """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container."""
+def _usable(row: ReservedRow, reading: Reading, capacities: Capacities, starts: Sequence[Start]) -> list[int]:
+    """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
+
+    Those whose blocks have too little left, with what ``starts`` takes, of what it asks for are not usable.
+    """
     platform = reading.snapshot.platform
     reserved = {other.id for other in reading.reserved}
     running = [job for job in reading.snapshot.holding if job.id not in reserved]
@@ -148,6 +178,12 @@ def _usable(row: ReservedRow, reading: Reading) -> list[int]:
     for job in running:
         if job.id not in surrounding and not roles_of(job).profile.shares(roles.profile):
             bits &= ~platform.bits_of(job.resources)
+    consumes = _consumes(row, reading)
+    if consumes:
+        holders = [(bits_held(platform, job), job.consumes) for job in running if job.consumes]
+        rows = {other.id: other for other in reading.reserved}
+        holders += [(platform.bits_of(one.resources), _consumes(rows[one.job], reading)) for one in starts]
+        bits &= ~capacities.lacking(consumes, holders)
     return platform.ids_of(bits)
 
 

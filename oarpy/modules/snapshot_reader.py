@@ -19,10 +19,11 @@ from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_dates import NO_DATES, JobDates, read_dates
-from oarpy.model.request import Group, Level
+from oarpy.model.request import Consumption, Group, Level
 from oarpy.modules.priority_history import PriorityHistory
 from oarpy.modules.quota_rules import QuotaRules
 from oarpy.modules.waiting_rows import WaitingRows
+from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import (
@@ -35,7 +36,7 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     conditions,
 )
-from oarpy.store import scheduling
+from oarpy.store import consumables, scheduling
 from oarpy.store.database import Connection
 
 OVERRUN = 5
@@ -99,6 +100,7 @@ class SnapshotReader:
         self._asleep_until = float("inf")
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
+        self._consumables: tuple[Consumable, ...] = ()
         self._filters: dict[str, int] = {}
         self._errors: dict[str, str] = {}
         self._requests: dict[int, Request] = {}
@@ -131,10 +133,11 @@ class SnapshotReader:
         }
         self._resolve_all(connection, conditions((*jobs, *reserved_jobs.values())) | self._also)
         held = scheduling.holding(connection)
-        holding = self._holding_jobs(held, now)
+        amounts = consumables.held(connection) if self._consumables else {}
+        holding = self._holding_jobs(held, amounts, now)
         # A reservation held beyond its date blocks nobody: it is refused when it is resumed.
         holding += [
-            _reserved_job(row, names[row.id], now)
+            _reserved_job(row, names[row.id], _asked(self._requests[names[row.id].submission], row), now)
             for row in due
             if not names[row.id].held or row.start + row.walltime > now
         ]
@@ -156,6 +159,7 @@ class SnapshotReader:
             spans=anteriors.spans,
             priorities=self._history.read(connection, now, queues, holding, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
+            consumables=self._consumables,
             ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
             show_instant=_local_date,
         )
@@ -181,6 +185,10 @@ class SnapshotReader:
         if version == self._version and now < self._asleep_until:
             return
         self._kinds = scheduling.property_kinds(connection)
+        capacities = consumables.by_block(consumables.capacities(connection))
+        self._consumables = tuple(
+            Consumable(one.name, one.level, capacities.get(one.name, {})) for one in consumables.consumables(connection)
+        )
         rows, order = self._resources(connection, now)
         self._platform = Platform.build(
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
@@ -214,13 +222,10 @@ class SnapshotReader:
         missing = submissions - self._requests.keys()
         if not missing:
             return
-        found: dict[int, dict[int, tuple[float, list[Group]]]] = {submission: {} for submission in missing}
-        for row in scheduling.requests(connection, missing):
-            _, groups = found[row.submission].setdefault(row.moldable, (row.walltime, []))
-            groups.append(Group(tuple(Level(*level) for level in row.levels), row.filter))
-        for submission, moldables in found.items():
-            ways = tuple(Alternative(tuple(groups), int(walltime)) for walltime, groups in moldables.values())
-            self._requests[submission] = Request(ways, tuple(moldables))
+        found = alternatives(scheduling.requests(connection, missing))
+        for submission in missing:
+            ways = found.get(submission, {})
+            self._requests[submission] = Request(tuple(ways.values()), tuple(ways))
 
     def _waiting_jobs(
         self,
@@ -262,7 +267,9 @@ class SnapshotReader:
         place = self._requests[job.submission].moldables.index(row.moldable)
         return replace(asked, alternatives=asked.alternatives[place : place + 1])
 
-    def _holding_jobs(self, rows: Sequence[scheduling.HoldingRow], now: int) -> list[HoldingJob]:
+    def _holding_jobs(
+        self, rows: Sequence[scheduling.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int
+    ) -> list[HoldingJob]:
         known, self._bits = self._bits, {}
         for row in rows:
             found = known.get(row.id)
@@ -270,7 +277,9 @@ class SnapshotReader:
                 found = row.resources, self._platform.bits_of(row.resources)
             self._bits[row.id] = found
         self._begun = {row.id: self._begun[row.id] for row in rows if row.id in self._begun}
-        return [_holding_job(row, self._start(row), self._bits[row.id][1], now) for row in rows]
+        return [
+            _holding_job(row, self._start(row), self._bits[row.id][1], amounts.get(row.id, ()), now) for row in rows
+        ]
 
     def _start(self, row: scheduling.HoldingRow) -> int:
         """Return when a job began to hold: when it was started here, unless its launch took long."""
@@ -299,6 +308,26 @@ class SnapshotReader:
                 self._errors[text] = str(error).splitlines()[0]
                 continue
             self._filters[text] = found if "type" in condition.columns else found & self._platform.default_type
+
+
+def alternatives(rows: Iterable[scheduling.GroupRow]) -> dict[int, dict[int, Alternative]]:
+    """Return the alternatives of each submission by their ids, in order."""
+    found: dict[int, dict[int, Alternative]] = {}
+    for row in rows:
+        group = Group(tuple(Level(*level) for level in row.levels), row.filter)
+        ways = found.setdefault(row.submission, {})
+        known = ways.get(row.moldable)
+        if known is None:
+            amounts = tuple(Consumption(*amount) for amount in row.amounts)
+            ways[row.moldable] = Alternative((group,), int(row.walltime), amounts)
+        else:
+            ways[row.moldable] = replace(known, groups=(*known.groups, group))
+    return found
+
+
+def _asked(request: Request, row: scheduling.ReservedRow) -> tuple[Consumption, ...]:
+    """Return the amounts of the alternative that was accepted."""
+    return request.alternatives[request.moldables.index(row.moldable)].consumes
 
 
 @dataclass(slots=True)
@@ -335,7 +364,9 @@ def _local_date(instant: float) -> str:
     return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _holding_job(row: scheduling.HoldingRow, start: int, bits: int, now: int) -> HoldingJob:
+def _holding_job(
+    row: scheduling.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], now: int
+) -> HoldingJob:
     walltime = max(int(row.walltime), now + OVERRUN - start if start + row.walltime <= now else 0)
     return HoldingJob(
         id=row.id,
@@ -348,10 +379,13 @@ def _holding_job(row: scheduling.HoldingRow, start: int, bits: int, now: int) ->
         name=row.name,
         types=row.types,
         bits=bits,
+        consumes=consumes,
     )
 
 
-def _reserved_job(row: scheduling.ReservedRow, job: scheduling.WaitingRow, now: int) -> HoldingJob:
+def _reserved_job(
+    row: scheduling.ReservedRow, job: scheduling.WaitingRow, consumes: tuple[Consumption, ...], now: int
+) -> HoldingJob:
     return HoldingJob(
         id=row.id,
         user=job.user,
@@ -362,4 +396,5 @@ def _reserved_job(row: scheduling.ReservedRow, job: scheduling.WaitingRow, now: 
         queue=job.queue,
         name=job.name,
         types=job.types,
+        consumes=consumes,
     )

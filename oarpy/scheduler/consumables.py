@@ -64,6 +64,48 @@ class Capacities:
                     bits &= ~store.bits
         return bits
 
+    def lacking(self, consumes: Iterable[Consumption], holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+        """Return the resources whose blocks cannot give these amounts beside what ``holders`` have.
+
+        A holder is a set of resources and the amounts that go with them. What is no consumable (any more) is not
+        looked at.
+        """
+        bits = 0
+        for one in consumes:
+            for store in self.stores.get(one.name, ()):
+                if self._taken(store, one.name, holders) + one.amount > store.capacity:
+                    bits |= store.bits
+        return bits
+
+    @staticmethod
+    def _taken(store: Store, name: str, holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+        return sum(
+            one.amount for bits, consumes in holders if bits & store.bits for one in consumes if one.name == name
+        )
+
+    def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
+        """Return what a job on ``bits`` takes, by consumable and block."""
+        return {
+            (one.name, store.name): one.amount
+            for one in consumes
+            for store in self.stores.get(one.name, ())
+            if store.bits & bits
+        }
+
+    def excess(
+        self,
+        bits: int,
+        consumes: Iterable[Consumption],
+        holders: Sequence[tuple[int, tuple[Consumption, ...]]],
+    ) -> dict[tuple[str, str], int]:
+        """Return by how much a job on ``bits`` would take too much beside ``holders``, by consumable and block."""
+        return {
+            (one.name, store.name): self._taken(store, one.name, holders) + one.amount - store.capacity
+            for one in consumes
+            for store in self.stores.get(one.name, ())
+            if store.bits & bits
+        }
+
     def unknown(self, consumes: Iterable[Consumption]) -> str | None:
         """Return the first name that is not a consumable."""
         return next((one.name for one in consumes if one.name not in self.stores), None)
@@ -202,12 +244,7 @@ class Stocks:
 
     def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return what a job on ``bits`` takes, by consumable and block."""
-        return {
-            (one.name, store.name): one.amount
-            for one in consumes
-            for store in self._capacities.stores.get(one.name, ())
-            if store.bits & bits
-        }
+        return self._capacities.parts(bits, consumes)
 
     def excess(self, instant: float, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return, by consumable and block of ``bits``, how much more is taken at ``instant`` than there is."""
@@ -236,3 +273,16 @@ class Stocks:
                 level = self._capacities.levels[one.name]
                 texts.append(f"{one.name}: {format_amount(one.amount)} asked on each {level}, {named}{more}")
         return "; ".join(texts)
+
+
+def giving_way(
+    excess: dict[tuple[str, str], int], held: Iterable[tuple[int, Mapping[tuple[str, str], int]]]
+) -> list[int]:
+    """Return who of ``held`` (job, what it takes) goes, the first ones first, until nothing of ``excess`` is left."""
+    chosen = []
+    for number, parts in held:
+        if any(excess[part] > 0 for part in parts.keys() & excess.keys()):
+            chosen.append(number)
+            for part in parts.keys() & excess.keys():
+                excess[part] -= parts[part]
+    return chosen

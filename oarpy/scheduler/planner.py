@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from oarpy.scheduler.consumables import giving_way
 from oarpy.scheduler.dates import lapse_of, lapse_text
 from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.dependencies import Dependencies, Readiness
@@ -247,18 +248,12 @@ class Planner:
         Those that are ``dying`` go first, then those that started last.
         """
         excess = self._excess(job, claim)
-        chosen = []
         victims = sorted(self._victims, key=lambda victim: (victim[0].id in dying, victim[0].start, victim[0].id))
         held = [(one.id, self._board.gantt.stocks.parts(bits, one.consumes)) for one, bits in victims if one.consumes]
         for _, parts in held:
             for part in parts.keys() & excess.keys():
                 excess[part] += parts[part]
-        for number, parts in reversed(held):
-            if any(excess[part] > 0 for part in parts.keys() & excess.keys()):
-                chosen.append(number)
-                for part in parts.keys() & excess.keys():
-                    excess[part] -= parts[part]
-        return chosen
+        return giving_way(excess, reversed(held))
 
     def _settle(self, job: WaitingJob, decision: Decision) -> None:
         self.decisions[job.id] = decision

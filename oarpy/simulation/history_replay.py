@@ -175,6 +175,7 @@ class HistoryReplay:
             job.name,
             job.types,
             placement.bits,
+            way.consumes,
         )
         self._succeeded[job.id] = past.succeeded
         heapq.heappush(self._ends, (end, job.id))

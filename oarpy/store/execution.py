@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
+
+
+class HeldAmount(NamedTuple):
+    """What a job holds of a consumable on one block, which is a value of the property ``level``."""
+
+    consumable: str
+    level: str
+    unit: str
+    block: str
+    amount: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,7 @@ class LaunchRow:
     submission: int
     incarnation: str
     resources: tuple[dict[str, object], ...]
+    amounts: tuple[HeldAmount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,10 @@ _LAUNCH_ROWS = """
            extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id, j.incarnation,
            (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = j.job_id AND upper_inf(a.during))
+            WHERE a.job_id = j.job_id AND upper_inf(a.during)),
+           (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
+            FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
+            WHERE m.job_id = j.job_id AND upper_inf(m.during))
     FROM jobs j
     WHERE j.job_id = ANY(%s) AND j.state = %s
     ORDER BY j.job_id
@@ -251,9 +266,13 @@ def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launc
     if not jobs:
         return []
     return [
-        LaunchRow(*row[:12], tuple(row[12]), *row[13:18], tuple(row[18] or ()))  # type: ignore[call-arg]
+        LaunchRow(*row[:12], tuple(row[12]), *row[13:18], tuple(row[18] or ()), _amounts(row[19]))  # type: ignore[call-arg]
         for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state])
     ]
+
+
+def _amounts(values: list[list[Any]] | None) -> tuple[HeldAmount, ...]:
+    return tuple(HeldAmount(*value) for value in values or ())
 
 
 def environments(connection: Connection, submissions: Iterable[int]) -> dict[int, dict[str, str]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg.sql import SQL
 
 from oarpy.model.dependency import Dependency
-from oarpy.model.request import Group, Level, ResourceRequest
+from oarpy.model.request import Consumption, Group, Level, ResourceRequest
+from oarpy.store.consumables import Holding, of_jobs
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.job_scope import JobScope
@@ -62,6 +63,7 @@ class JobDetails:
     reserved_ids: tuple[int, ...]
     dependencies: tuple[Dependency, ...]
     events: tuple[Event, ...]
+    amounts: tuple[Holding, ...] = ()
 
 
 _JOBS = """
@@ -101,7 +103,11 @@ _DEPENDENCIES = """
 # One row a group, its levels as two arrays, outermost first.
 _REQUESTS = """
     SELECT m.submission_id, m.position, extract(epoch FROM m.walltime)::bigint, g.filter,
-           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position)
+           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position),
+           (SELECT array_agg(c.consumable ORDER BY c.position) FROM consumption_descriptions c
+            WHERE c.moldable_id = m.moldable_id),
+           (SELECT array_agg(c.amount ORDER BY c.position) FROM consumption_descriptions c
+            WHERE c.moldable_id = m.moldable_id)
     FROM moldable_descriptions m
         JOIN resource_groups g ON g.moldable_id = m.moldable_id
         JOIN resource_descriptions d ON d.group_id = g.group_id
@@ -129,6 +135,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
         required[job].append(stored_dependency(*dependency))
     requests = _requests(connection, {row.submission_id for row in rows})
     events = job_events(connection, ids)
+    amounts = of_jobs(connection, ids)
     return tuple(
         JobDetails(
             row,
@@ -137,21 +144,25 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             reserved.get(row.job_id, ()),
             tuple(required[row.job_id]),
             events.get(row.job_id, ()),
+            amounts.get(row.job_id, ()),
         )
         for row in rows
     )
 
 
 def _requests(connection: Connection, submissions: Iterable[int]) -> dict[int, tuple[ResourceRequest, ...]]:
-    alternatives: dict[int, dict[int, tuple[int, list[Group]]]] = defaultdict(dict)
-    for submission, position, walltime, condition, names, counts in connection.execute(_REQUESTS, [list(submissions)]):
-        levels = tuple(Level(name, count) for name, count in zip(names, counts, strict=True))
-        _, groups = alternatives[submission].setdefault(position, (walltime, []))
-        groups.append(Group(levels, condition))
-    return {
-        submission: tuple(ResourceRequest(tuple(groups), walltime) for walltime, groups in found.values())
-        for submission, found in alternatives.items()
-    }
+    found: dict[int, dict[int, ResourceRequest]] = defaultdict(dict)
+    for submission, position, walltime, condition, names, counts, consumed, amounts in connection.execute(
+        _REQUESTS, [list(submissions)]
+    ):
+        group = Group(tuple(Level(name, count) for name, count in zip(names, counts, strict=True)), condition)
+        known = found[submission].get(position)
+        if known is None:
+            consumes = tuple(map(Consumption, consumed or (), amounts or ()))
+            found[submission][position] = ResourceRequest((group,), walltime, consumes)
+        else:
+            found[submission][position] = replace(known, groups=(*known.groups, group))
+    return {submission: tuple(alternatives.values()) for submission, alternatives in found.items()}
 
 
 def environments(connection: Connection, job_ids: Sequence[int]) -> dict[int, Mapping[str, str]]:

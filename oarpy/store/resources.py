@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from psycopg.errors import RaiseException
 from psycopg.sql import SQL, Composable, Identifier
 
+from oarpy.model.errors import OarpyError
 from oarpy.store import properties
 from oarpy.store.database import Connection
 from oarpy.store.job_scope import Condition
@@ -153,9 +155,15 @@ def set_state(connection: Connection, resource_ids: Sequence[int], state: str) -
 
 
 def set_properties(connection: Connection, resource_ids: Sequence[int], values: Mapping[str, PropertyValue]) -> None:
-    """Give the resources these values; the names are those of existing properties."""
+    """Give the resources these values; the names are those of existing properties.
+
+    Raises :class:`OarpyError` when a job holds an amount in the block that a resource would leave.
+    """
     changes = SQL(", ").join(SQL("{} = %s").format(Identifier(name)) for name in values)
-    connection.execute(SQL(_UPDATE).format(changes=changes), [*values.values(), list(resource_ids)])
+    try:
+        connection.execute(SQL(_UPDATE).format(changes=changes), [*values.values(), list(resource_ids)])
+    except RaiseException as error:
+        raise OarpyError(error.diag.message_primary or "", hint="nothing was changed") from error
 
 
 @dataclass(frozen=True, slots=True)

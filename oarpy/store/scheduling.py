@@ -54,7 +54,11 @@ _RESERVED = """
 
 _REQUESTS = """
     SELECT m.submission_id, m.moldable_id, extract(epoch FROM m.walltime)::float8, g.filter,
-           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position)
+           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position),
+           (SELECT array_agg(c.consumable ORDER BY c.position) FROM consumption_descriptions c
+            WHERE c.moldable_id = m.moldable_id),
+           (SELECT array_agg(c.amount ORDER BY c.position) FROM consumption_descriptions c
+            WHERE c.moldable_id = m.moldable_id)
     FROM moldable_descriptions m
         JOIN resource_groups g USING (moldable_id)
         JOIN resource_descriptions d USING (group_id)
@@ -132,13 +136,17 @@ class ReservedRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """One resource group of one alternative of a submission; walltime in seconds."""
+    """One resource group of one alternative of a submission; walltime in seconds.
+
+    ``amounts`` are those of the whole alternative, by consumable.
+    """
 
     submission: int
     moldable: int
     walltime: float
     filter: str
     levels: tuple[tuple[str, int], ...]
+    amounts: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +250,15 @@ def reserved(connection: Connection) -> list[ReservedRow]:
 def requests(connection: Connection, submissions: Iterable[int]) -> list[GroupRow]:
     """Return the groups of the alternatives of these submissions, in order."""
     return [
-        GroupRow(submission, moldable, walltime, condition, tuple(zip(levels, counts, strict=True)))
-        for submission, moldable, walltime, condition, levels, counts in connection.execute(
+        GroupRow(
+            submission,
+            moldable,
+            walltime,
+            condition,
+            tuple(zip(levels, counts, strict=True)),
+            tuple(zip(names or (), amounts or (), strict=True)),
+        )
+        for submission, moldable, walltime, condition, levels, counts, names, amounts in connection.execute(
             _REQUESTS, [list(submissions)], binary=True
         )
     ]

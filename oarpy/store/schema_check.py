@@ -20,10 +20,18 @@ TRIGGERS = frozenset(
     {
         ("admission_rules", "rule_numbered"),
         ("admission_rules", "rule_versioned"),
+        ("assigned_amounts", "amounts_changed"),
+        ("assigned_amounts", "amounts_given_back"),
+        ("assigned_amounts", "amounts_taken"),
+        ("assigned_resources", "amounts_assigned"),
+        ("consumable_capacities", "capacities_changed"),
+        ("consumable_capacities", "held_capacities_stay"),
+        ("consumables", "consumables_changed"),
         ("event_logs", "events_noticed"),
         ("jobs", "jobs_inserted"),
         ("jobs", "jobs_moved"),
         ("jobs", "jobs_noticed"),
+        ("jobs", "jobs_released"),
         ("jobs", "live_jobs_stay"),
         ("jobs", "walltime_changed"),
         ("kill_requests", "announced_new"),
@@ -50,6 +58,7 @@ TRIGGERS = frozenset(
         ("resource_properties", "platform_changed"),
         ("resource_properties", "platform_grown"),
         ("resource_properties", "platform_shrunk"),
+        ("resources", "held_blocks_stay"),
         ("resources", "node_of_resource"),
         ("resources", "platform_changed"),
         ("resources", "platform_grown"),
@@ -66,7 +75,9 @@ TRIGGERS = frozenset(
 VIEWS = frozenset(
     {
         "accounting",
+        "assigned_amounts",
         "assigned_resources",
+        "consumables",
         "job_state_history",
         "job_types",
         "jobs",
@@ -99,6 +110,13 @@ FULL JOIN (SELECT attname FROM pg_attribute
              AND attname NOT IN ('state_by', 'state_since')) a ON a.attname = p.name
 WHERE p.name IS NULL OR a.attname IS NULL
 """
+# blocks whose sum of what is held is not that of the amounts
+_SUMS = """
+SELECT c.consumable, c.block, c.held, coalesce(sum(a.amount), 0)
+FROM consumable_capacities c
+    LEFT JOIN assigned_amounts a ON (a.consumable, a.block) = (c.consumable, c.block) AND upper_inf(a.during)
+GROUP BY c.consumable, c.block HAVING c.held <> coalesce(sum(a.amount), 0) ORDER BY 1, 2
+"""
 
 
 def check(dsn: str) -> tuple[str, ...]:
@@ -126,6 +144,8 @@ def _problems(connection: Connection) -> Iterator[str]:
             yield f"column resources.{column} is not listed in resource_properties"
         else:
             yield f"property {property_name} has no column in resources"
+    for consumable, block, held, amounts in _rows(connection, _SUMS):
+        yield f"{held} of {consumable} on {block} counts as held, jobs hold {amounts}"
 
 
 def _differences(connection: Connection) -> Iterator[str]:

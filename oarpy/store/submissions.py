@@ -11,6 +11,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from oarpy.model.dependency import Dependency
+from oarpy.model.request import Consumption
 from oarpy.store.database import Connection
 
 _QUEUES = "SELECT queue_name, priority, active FROM queues"
@@ -76,6 +77,14 @@ _INSERT_REQUEST = """
                 %(counts)s::int[]) AS w (moldable_position, group_position, position, level, count)
         JOIN m ON m.position = w.moldable_position
         JOIN g ON g.moldable_id = m.moldable_id AND g.position = w.group_position
+"""
+
+_INSERT_AMOUNTS = """
+    INSERT INTO consumption_descriptions (moldable_id, consumable, position, amount)
+    SELECT m.moldable_id, w.consumable, w.position, w.amount
+    FROM unnest(%(moldables)s::int[], %(names)s::text[], %(positions)s::int[], %(amounts)s::bigint[])
+            AS w (moldable_position, consumable, position, amount)
+        JOIN moldable_descriptions m ON m.submission_id = %(submission)s AND m.position = w.moldable_position
 """
 
 # One row a member: ids are drawn first, because the array is named after the lowest of them.
@@ -196,6 +205,7 @@ class AlternativeEntry:
 
     walltime: int
     groups: tuple[GroupEntry, ...]
+    consumes: tuple[Consumption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +354,8 @@ def store(connection: Connection, new: NewSubmission) -> list[int]:
     assert row is not None
     submission = row[0]
     connection.execute(_INSERT_REQUEST, _request_parameters(submission, new.alternatives))
+    if any(alternative.consumes for alternative in new.alternatives):
+        connection.execute(_INSERT_AMOUNTS, _amount_parameters(submission, new.alternatives))
     inserted = connection.execute(_INSERT_JOBS, _job_parameters(submission, new)).fetchall()
     jobs = sorted(job_id for (job_id,) in inserted)
     if new.dependencies:
@@ -386,6 +398,21 @@ def _request_parameters(submission: int, alternatives: Sequence[AlternativeEntry
         "level_positions": [level[2] for level in levels],
         "levels": [level[3] for level in levels],
         "counts": [level[4] for level in levels],
+    }
+
+
+def _amount_parameters(submission: int, alternatives: Sequence[AlternativeEntry]) -> dict[str, object]:
+    amounts = [
+        (place, position, one)
+        for place, alternative in enumerate(alternatives)
+        for position, one in enumerate(alternative.consumes)
+    ]
+    return {
+        "submission": submission,
+        "moldables": [place for place, _, _ in amounts],
+        "positions": [position for _, position, _ in amounts],
+        "names": [one.name for _, _, one in amounts],
+        "amounts": [one.amount for _, _, one in amounts],
     }
 
 

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from oarpy.store import tables_changes, tables_jobs, tables_notices, tables_quotas
+from oarpy.store import tables_changes, tables_consumables, tables_jobs, tables_notices, tables_quotas
 from oarpy.store.tables_platform import METADATA
 
-__all__ = ["METADATA", "is_ours", "tables_changes", "tables_jobs", "tables_notices", "tables_quotas"]
+__all__ = [
+    "METADATA",
+    "is_ours",
+    "tables_changes",
+    "tables_consumables",
+    "tables_jobs",
+    "tables_notices",
+    "tables_quotas",
+]
 
 
 def is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:

@@ -20,7 +20,7 @@ from oarpy.modules.launcher import Launcher
 from oarpy.modules.metascheduler import Metascheduler
 from oarpy.modules.module import Module, Outcome
 from oarpy.modules.monitor import Monitor
-from oarpy.store import notifications, submissions
+from oarpy.store import consumables, notifications, submissions
 from oarpy.transport.base import Transport
 from oarpy.transport.fake import FakeNode, FakeTransport
 from oarpy.transport.inbox import Inbox
@@ -117,6 +117,12 @@ class SmallCluster:
             " ORDER BY place, core",
             [list(names), cores],
         )
+
+    def add_consumable(self, name: str, level: str = "network_address", unit: str = "count", **capacities: int) -> None:
+        """Declare a consumable with what blocks have of it."""
+        self.connection.execute("INSERT INTO consumables VALUES (%s, %s, %s)", [name, level, unit])
+        for block, capacity in capacities.items():
+            consumables.set_capacities(self.connection, name, [block], capacity)
 
     def submit(self, *requests: str, command: str = "sleep 1000", **values: Any) -> int:
         """Submit one job asking for ``requests`` (alternatives; default one core); return its id."""
@@ -319,4 +325,4 @@ def _alternative(text: str) -> submissions.AlternativeEntry:
         )
         for group in request.groups
     )
-    return submissions.AlternativeEntry(request.walltime or 3600, groups)
+    return submissions.AlternativeEntry(request.walltime or 3600, groups, request.consumes)

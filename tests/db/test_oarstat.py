@@ -111,6 +111,7 @@ def test_json_has_the_keys_of_oar(connection: Connection, shell: Shell) -> None:
     assert document["1"] == {
         "Job_Id": 1, "array_id": 1, "array_index": 1, "name": None, "owner": "alice", "job_user": "alice",
         "state": "Terminated", "assigned_resources": [1, 2], "assigned_network_address": ["node1", "node2"],
+        "assigned_amounts": {},
         "queue": "default", "command": "date", "launchingDirectory": "/", "jobType": "PASSIVE", "properties": "",
         "reservation": "None", "walltime": 3600, "submissionTime": 1777636800, "startTime": 1777636800,
         "stopTime": 1777636860, "message": "", "scheduledStart": None, "resubmit_job_id": None, "events": [],

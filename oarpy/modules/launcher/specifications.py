@@ -38,7 +38,8 @@ def specification(
         checkpoint=checkpoint,
         kill_grace=settings.kill_grace,
         allow_root=row.user == "root",
-        variables=_devices(mine),
+        variables=_devices(mine) | _amounts(row),
+        memory=_memory(row, node),
         processors=_numbers(mine, "cpuset") if confined else (),
     )
 
@@ -50,6 +51,28 @@ def _devices(resources: Iterable[Mapping[str, object]]) -> dict[str, str]:
     """Show a job the graphics processors of its resources, where they have any (property ``gpudevice``)."""
     numbers = _numbers(resources, "gpudevice")
     return dict.fromkeys(GPU_VARIABLES, ",".join(map(str, numbers))) if numbers else {}
+
+
+def _amounts(row: LaunchRow) -> dict[str, str]:
+    """Tell a job what it holds of each consumable on every block: ``OAR_AMOUNT_MEMORY`` in bytes."""
+    return {f"OAR_AMOUNT_{one.consumable.upper()}": str(one.amount) for one in row.amounts}
+
+
+MEMORY = "memory"
+"""The consumable that, in bytes, is what a job may use of the memory of a node."""
+
+
+def _memory(row: LaunchRow, node: str) -> int:
+    """Add up what the job holds of memory on blocks that are on ``node`` alone; 0 when that is nothing."""
+    nodes: dict[tuple[str, str], set[object]] = {}
+    for resource in row.resources:
+        for level in {one.level for one in row.amounts}:
+            nodes.setdefault((level, str(resource.get(level))), set()).add(resource["network_address"])
+    return sum(
+        one.amount
+        for one in row.amounts
+        if one.consumable == MEMORY and one.unit == "bytes" and nodes.get((one.level, one.block)) == {node}
+    )
 
 
 def _numbers(resources: Iterable[Mapping[str, object]], name: str) -> tuple[int, ...]:
