@@ -24,6 +24,9 @@ def oarsh(
     job: Annotated[
         str | None, typer.Option("-j", "--job", metavar="ID", help="The job; otherwise OAR_JOB_ID says which.")
     ] = None,
+    with_terminal: Annotated[
+        bool, typer.Option("-t", "--terminal", help="Give it a terminal, if there is one here; a shell always has one.")
+    ] = False,
     no_input: Annotated[bool, typer.Option("-n", "--no-input", help="Pass no standard input on.")] = False,
     as_json: Annotated[
         bool, typer.Option("-J", "--json", help="Print JSON when it has ended: status, stdout, stderr. No input.")
@@ -39,12 +42,17 @@ def oarsh(
     with open_session("oarsh") as session:
         found = job_steps.running_job(session, job_id)
     node = found.node(host)
-    spec = job_steps.step_spec(found, node, job_steps.shell_text(command or ()))
+    text = job_steps.shell_text(command or ())
+    with_input = not (no_input or as_json)
     with caller.attached() as attached, job_steps.steps_of(found) as steps:
+        terminal = None
+        if with_input and (with_terminal or not text):
+            terminal = job_steps.open_terminal(attached, caller.environment)
+        elif with_input:
+            attached.begin_input(terminal=False)
         collected = job_steps.Collected() if as_json else None
-        raw = job_steps.relay(
-            steps, steps.start(node, spec), collected or attached, with_input=not (no_input or as_json)
-        )
+        spec = job_steps.step_spec(found, node, text, terminal=terminal)
+        raw = job_steps.relay(steps, steps.start(node, spec), collected or attached, with_input=with_input)
     status = job_steps.exit_status(raw)
     if collected is not None:
         said = {"stdout": collected.text(1), "stderr": collected.text(2)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -12,7 +12,7 @@ from oarpy.admission.rules import RefusedByRule
 from oarpy.client import resubmission, submission_report
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
-from oarpy.client.rendering import json_text, write
+from oarpy.client.rendering import json_text, say, write
 from oarpy.client.reservation_answer import Answer, wait_for_answers
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import Submitted, submit
@@ -32,6 +32,12 @@ def oarsub(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="command or script, with its arguments")
     ] = None,
+    interactive: Annotated[
+        bool, typer.Option("-I", "--interactive", help="a shell on the first node instead of a command")
+    ] = False,
+    connect: Annotated[
+        bool, typer.Option("-C", "--connect", help="open a shell in a running job: oarsub -C [ID]")
+    ] = False,
     resource: Annotated[
         list[str] | None,
         typer.Option("-l", "--resource", metavar="REQUEST", help="resources; several -l are alternatives"),
@@ -120,7 +126,10 @@ def oarsub(
         array_param_file=array_param_file,
         hold=hold,
         scan_script=scanscript,
+        interactive=interactive,
     )
+    if connect:
+        _connect(options, as_json=as_json)
     if dry_run and resubmit is not None:
         raise UsageError("--dry-run with --resubmit", hint="give the request instead")
     with open_session("oarsub") as session:
@@ -134,6 +143,27 @@ def oarsub(
         else:
             submitted = _submit(session, options, verbose=verbose)
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
+    if interactive:
+        _hold_session(submitted.job_ids[0], as_json=as_json)
+
+
+def _connect(options: Options, *, as_json: bool) -> NoReturn:
+    """Be oarconnect."""
+    if options != Options(words=options.words) or len(options.words) > 1:
+        raise UsageError("-C with other options or words", hint="oarsub -C [ID]")
+    from oarpy.commands.oarconnect import oarconnect
+
+    oarconnect(options.command, as_json=as_json)
+    raise typer.Exit(0)
+
+
+def _hold_session(job_id: int, *, as_json: bool) -> NoReturn:
+    """Wait for the job, and give its user a shell there."""
+    from oarpy.client import interactive
+
+    show = interactive.silent if as_json else say
+    show("# Interactive mode: waiting...")
+    raise typer.Exit(interactive.run_interactive(job_id, show))
 
 
 def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:

@@ -112,6 +112,7 @@ class Jobs:
 
     kill_grace: float = 20.0
     login_shell: bool = False
+    interactive_patience: float = 60.0
     resubmission_limit: int = 1
     notify_prefix: tuple[str, ...] = ()
     notify_timeout: float = 60.0
@@ -193,6 +194,7 @@ class Gateway:
     request_timeout: float = 10.0
     time_limit: float = 60.0
     waiting_limit: float = 3600.0
+    sessions_per_user: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def start(name: str) -> NoReturn:
 oaraccounting = partial(start, "oaraccounting")
 oaradmin = partial(start, "oaradmin")
 oaradmissionrules = partial(start, "oaradmissionrules")
+oarconnect = partial(start, "oarconnect")
 oardel = partial(start, "oardel")
 oarhold = partial(start, "oarhold")
 oarnodes = partial(start, "oarnodes")

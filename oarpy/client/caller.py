@@ -7,14 +7,18 @@ the same code of a command runs in both.
 from __future__ import annotations
 
 import os
+import select
+import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
+from oarpy.frontend.terminal import RawTerminal
 from oarpy.store.database import Connection, connect, database_dsn
 
 if TYPE_CHECKING:
@@ -23,18 +27,37 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 
 
+class Size(NamedTuple):
+    """The size of a terminal in characters."""
+
+    rows: int
+    columns: int
+
+
 class Streams(Protocol):
     """The caller's standard streams while a program far away uses them."""
 
     @property
     def ended(self) -> bool:
-        """True when nothing more is to be received, ever."""
+        """True while nothing can be received: before input is asked for, after its end."""
 
     def fileno(self) -> int:
         """A descriptor that is readable when something can be received."""
 
-    def receive(self) -> list[bytes]:
-        """Return pieces of standard input, ``b""`` for its end; raise :class:`BrokenPipeError` when nobody is there."""
+    def begin_input(self, *, terminal: bool) -> Size | None:
+        """Pass standard input on from here. ``terminal``: unfiltered if it is one; then its size is returned."""
+
+    def take_early(self) -> list[bytes | Size]:
+        """Return what :meth:`receive` would, of what arrived while input began; ``fileno`` does not tell of it."""
+
+    def end_input(self) -> None:
+        """Pass no more on, and give a terminal back as it was."""
+
+    def receive(self) -> list[bytes | Size]:
+        """Return pieces of standard input, ``b""`` for its end, and new sizes of the terminal.
+
+        Raises :class:`BrokenPipeError` when nobody is there, ``KeyboardInterrupt`` when the user interrupts.
+        """
 
     def send(self, stream: int, data: bytes) -> None:
         """Write to the caller's standard output (1) or error (2); raise :class:`BrokenPipeError`."""
@@ -76,7 +99,7 @@ class Caller(Protocol):
     def attached(self) -> AbstractContextManager[Streams]:
         """Inside the block the caller's streams are those of a program far away; it may last as long as it likes.
 
-        The database must not be used from here on.
+        A connection to the database that was open before must not be used from here on, a new one may be opened.
         """
 
     def require_presence(self) -> None:
@@ -96,20 +119,53 @@ class ProcessStreams:
     """The standard streams of this process."""
 
     def __init__(self) -> None:
-        self.ended = False
+        self.ended = True
+        self._terminal: RawTerminal | None = None
+        self._poll: select.epoll | None = None
 
     def fileno(self) -> int:
-        """Standard input."""
-        return 0
+        """Standard input, with a terminal also the changes of its size."""
+        return 0 if self._poll is None else self._poll.fileno()
 
-    def receive(self) -> list[bytes]:
+    def begin_input(self, *, terminal: bool) -> Size | None:
+        """Read from now on."""
+        self.ended = False
+        if not terminal or not os.isatty(0):
+            return None
+        self._terminal = RawTerminal()
+        self._poll = select.epoll()
+        for file in (0, self._terminal.fileno()):
+            self._poll.register(file, select.EPOLLIN)
+        return Size(*self._terminal.size())
+
+    def take_early(self) -> list[bytes | Size]:
+        """Return nothing: input is read when it is received."""
+        return []
+
+    def end_input(self) -> None:
+        """Read no more."""
+        self.ended = True
+        if self._poll is not None:
+            self._poll.close()
+            self._poll = None
+        if self._terminal is not None:
+            terminal, self._terminal = self._terminal, None
+            terminal.leave()
+
+    def receive(self) -> list[bytes | Size]:
         """Read what there is; a closed or broken standard input is at its end."""
-        try:
-            data = os.read(0, _CHUNK)
-        except OSError:
-            data = b""
-        self.ended = not data
-        return [data]
+        ready = {0} if self._poll is None else {file for file, _ in self._poll.poll(0)}
+        pieces: list[bytes | Size] = []
+        if self._terminal is not None and self._terminal.fileno() in ready:
+            pieces.append(Size(*self._terminal.size()))
+        if 0 in ready:
+            try:
+                data = os.read(0, _CHUNK)
+            except OSError:
+                data = b""
+            self.ended = not data
+            pieces.append(data)
+        return pieces
 
     def send(self, stream: int, data: bytes) -> None:
         """Write all of it."""
@@ -161,10 +217,20 @@ class ProcessCaller:
         """Nobody else is held up by it."""
         return nullcontext()
 
-    def attached(self) -> AbstractContextManager[Streams]:
-        """Give the streams of this process."""
+    @contextmanager
+    def attached(self) -> Iterator[Streams]:
+        """Give the streams of this process. A terminal that hangs up interrupts, as one that is used does."""
         sys.stdout.flush()
-        return nullcontext(ProcessStreams())
+        streams = ProcessStreams()
+        kept = {number: signal.getsignal(number) for number in _ATTACHED}
+        for number, handler in _ATTACHED.items():
+            signal.signal(number, handler)
+        try:
+            yield streams
+        finally:
+            streams.end_input()
+            for number, before in kept.items():
+                signal.signal(number, before)
 
     def require_presence(self) -> None:
         """The caller is this process, and here."""
@@ -183,6 +249,17 @@ class ProcessCaller:
 
         return SnapshotReader(configuration)
 
+
+def _hang_up(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+_ATTACHED: dict[int, Callable[[int, FrameType | None], None] | signal.Handlers] = {
+    signal.SIGHUP: _hang_up,
+    # a program in the job gets these by itself where they are meant for the whole job
+    signal.SIGUSR1: signal.SIG_IGN,
+    signal.SIGUSR2: signal.SIG_IGN,
+}
 
 _PRESENT: ContextVar[Caller | None] = ContextVar("caller", default=None)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oarpy import configuration
-from oarpy.client.caller import Streams
+from oarpy.client.caller import Size, Streams
 from oarpy.client.job_selection import parse_ids
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable, UsageError
@@ -26,6 +26,8 @@ from oarpy.transport.stream import Opener
 
 WITHOUT_PROCESSES = frozenset({"noop", "deploy", "cosystem"})
 """Types of jobs that have nothing on their nodes; ``deploy=standby`` and the like count too."""
+
+_USUAL_TERMINAL = "dumb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def step_spec(
     directory: str | None = None,
     variables: Mapping[str, str] | None = None,
     terminal: Terminal | None = None,
+    lead: bool = False,
 ) -> StepSpec:
     """Return what a step of ``job`` on ``node`` is; ``command`` is for the user's shell; empty: an interactive one."""
     return StepSpec(
@@ -111,7 +114,16 @@ def step_spec(
         variables=dict(variables or {}),
         terminal=terminal,
         head=node.name == job.nodes[0].name,
+        lead=lead,
     )
+
+
+def open_terminal(streams: Streams, environment: Mapping[str, str]) -> Terminal | None:
+    """Begin to pass standard input on; return the terminal that the step is to have, None when there is none here."""
+    size = streams.begin_input(terminal=True)
+    if size is None:
+        return None
+    return Terminal(environment.get("TERM") or _USUAL_TERMINAL, size.rows, size.columns)
 
 
 @contextmanager
@@ -146,14 +158,17 @@ def relay(steps: Steps, step: int, streams: Streams, *, with_input: bool = True)
 
     Raises what :func:`failure` makes of a step that failed, and :class:`BrokenPipeError` when the caller has gone.
     """
-    if not with_input:
+    if with_input:
+        pass_input(steps, step, streams.take_early())
+    else:
         steps.end_input(step)
     while True:
         files = [steps.fileno()]
-        if not streams.ended and steps.takes_input:
+        listens = not streams.ended and steps.takes_input
+        if listens:
             files.append(streams.fileno())
         ready, _, _ = select.select(files, [], [])
-        if streams.fileno() in ready:
+        if listens and streams.fileno() in ready:
             pieces = streams.receive()
             if with_input:
                 pass_input(steps, step, pieces)
@@ -163,10 +178,12 @@ def relay(steps: Steps, step: int, streams: Streams, *, with_input: bool = True)
                 return status
 
 
-def pass_input(steps: Steps, step: int, pieces: Sequence[bytes]) -> None:
+def pass_input(steps: Steps, step: int, pieces: Sequence[bytes | Size]) -> None:
     """Pass on what :meth:`Streams.receive` returned."""
     for piece in pieces:
-        if piece:
+        if isinstance(piece, Size):
+            steps.resize(step, piece.rows, piece.columns)
+        elif piece:
             steps.send_input(step, piece)
         else:
             steps.end_input(step)
@@ -213,7 +230,18 @@ class Collected:
         """No descriptor: nothing is ever received."""
         return -1
 
-    def receive(self) -> list[bytes]:
+    def begin_input(self, *, terminal: bool) -> Size | None:
+        """Nothing begins."""
+        return None
+
+    def take_early(self) -> list[bytes | Size]:
+        """Return nothing."""
+        return []
+
+    def end_input(self) -> None:
+        """Nothing ends."""
+
+    def receive(self) -> list[bytes | Size]:
         """Return nothing."""
         return []
 

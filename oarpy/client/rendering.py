@@ -94,6 +94,12 @@ def elapsed(seconds: float) -> str:
     return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
 
+def say(line: str) -> None:
+    """Show a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def write(text: str) -> None:
     """Put ``text`` on standard output in one write."""
     sys.stdout.write(text)

@@ -20,6 +20,7 @@ from oarpy.client.submission_values import check_values
 from oarpy.model.dependency import Dependency, parse_dependency
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
+from oarpy.model.job_types import INTERACTIVE, PASSIVE
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.store import rules as rule_store
 from oarpy.store import submissions
@@ -166,6 +167,7 @@ def to_store(
         initial_request=asked.initial_request,
         submitted_from=asked.submitted_from,
         environment=asked.environment,
+        kind=INTERACTIVE if asked.interactive else PASSIVE,
         request={name: value for name, value in first_seen.items() if name not in _KEPT_ELSEWHERE},
     )
 
@@ -188,12 +190,16 @@ def _alternative(request: ResourceRequest) -> submissions.AlternativeEntry:
 def _message(asked: Submission, need: Need) -> str:
     """Return OAR's summary of a submission: resources, walltime, kind, and what differs from the usual."""
     walltime = asked.alternatives[need.alternative].walltime or 0
-    parts = [f"R={need.resources}", f"W={format_duration(walltime)}", "J=R" if asked.reservation else "J=B"]
+    parts = [f"R={need.resources}", f"W={format_duration(walltime)}", _kind_letter(asked)]
     parts += [f"N={asked.name}"] if asked.name else []
     parts += [f"Q={asked.queue}"] if asked.queue != "default" else []
     parts += [f"P={asked.project}"] if asked.project != "default" else []
     parts += [f"T={'|'.join(asked.types)}"] if asked.types else []
     return ",".join(parts)
+
+
+def _kind_letter(asked: Submission) -> str:
+    return "J=I" if asked.interactive else "J=R" if asked.reservation else "J=B"
 
 
 def _rule(row: rule_store.RuleRow) -> Rule:

@@ -49,6 +49,8 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
     if options.scan_script:
         script, script_lines = read_script(options.command)
         options, warnings = merge(options, script)
+    if options.interactive:
+        warnings += _check_interactive(options)
     submission = Submission(
         user=caller.user,
         groups=unix_groups(caller.user),
@@ -61,6 +63,7 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
         directory=_directory(options),
         dependencies=tuple(dict.fromkeys(word.strip() for word in options.dependencies)),
         hold=options.hold,
+        interactive=options.interactive,
         notify=_given(options.notify, "").strip(),
         initial_request=as_typed(caller.arguments, script_lines),
         submitted_from=socket.gethostname(),
@@ -76,7 +79,28 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
     return submission, warnings
 
 
+_NOT_INTERACTIVE = ("noop", "deploy", "cosystem", "idempotent")
+"""Types of jobs that have no shell on a node, or could not go on without their user."""
+
+
+def _check_interactive(options: Options) -> list[str]:
+    """Refuse what an interactive job cannot be; return the warnings about what it leaves out."""
+    for given, what in (
+        (options.array is not None, "--array"),
+        (options.array_param_file is not None, "--array-param-file"),
+        (options.reservation is not None, "-r"),
+    ):
+        if given:
+            raise UsageError(f"-I with {what}", hint="an interactive job is one job that starts when it can")
+    for word in options.types:
+        if word.strip().partition("=")[0] in _NOT_INTERACTIVE:
+            raise UsageError(f"-I with -t {word.strip()[:80]}", hint="a job of this type cannot be interactive")
+    return ["Warning: an interactive job has no command: the one given is left out"] if options.words else []
+
+
 def _command(options: Options) -> str:
+    if options.interactive:
+        return ""
     command = options.command
     if not command.strip() and not runs_nothing(options.types):
         raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")

@@ -38,6 +38,7 @@ class Options:
     array_param_file: str | None = None
     hold: bool = False
     scan_script: bool = False
+    interactive: bool = False
 
     @property
     def command(self) -> str:

@@ -1,11 +1,17 @@
-"""The streams of this process as those of a program far away, through the gateway."""
+"""The streams of this process as those of a program far away, through the gateway.
+
+The gateway says which input it wants: ``none`` (so it begins), ``plain``, or ``terminal``, which is answered with the
+size of the terminal, again at each change; without a terminal it is the same as ``plain``, and the size is none.
+"""
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import sys
+from collections.abc import Mapping
 
 from oarpy.frontend.frames import (
     CONTENT,
@@ -17,8 +23,13 @@ from oarpy.frontend.frames import (
     Gone,
     Malformed,
     pack,
+    pack_message,
     read_message,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from oarpy.frontend.terminal import RawTerminal
 
 _CHUNK = 1 << 16
 
@@ -28,28 +39,103 @@ def attach(connection: socket.socket, channel: Channel) -> object:
 
     Raises :class:`Gone` and :class:`Malformed`. Sending never waits: the other side may be waiting for us to read.
     """
-    frames = Frames()
     connection.setblocking(False)
-    status = _print(frames.feed(channel.received()))
-    outgoing = b""
-    poll = select.poll()
-    input_open = True
-    while status is None:
-        poll.register(connection, select.POLLIN | (select.POLLOUT if outgoing else 0))
-        if input_open and not outgoing:
-            poll.register(0, select.POLLIN)
-        ready = dict(poll.poll())
-        if input_open and not outgoing:
-            poll.unregister(0)
-        if 0 in ready:
-            data = _read_input()
-            input_open = bool(data)
-            outgoing = pack(CONTENT, data)
-        if outgoing:
-            outgoing = _send(connection, outgoing)
-        if ready.get(connection.fileno(), 0) & ~select.POLLOUT:
-            status = _print(frames.feed(_receive(connection)))
-    return status
+    # The program far away gets these by itself where they are meant for a whole job; here they would end it.
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    attachment = _Attachment(connection)
+    try:
+        return attachment.carry(channel.received())
+    finally:
+        attachment.release()
+
+
+class _Attachment:
+    """What is wanted of standard input, and what is on its way."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._frames = Frames()
+        self._outgoing = b""
+        self._reading = False
+        self._interrupted = False
+        self._terminal: RawTerminal | None = None
+
+    def carry(self, received: bytes) -> object:
+        """See :func:`attach`."""
+        status = self._take(received)
+        while status is None:
+            try:
+                ready = self._wait()
+            except KeyboardInterrupt:
+                self._interrupt()
+                continue
+            if self._terminal is not None and self._terminal.fileno() in ready:
+                self._send_size()
+            if 0 in ready:
+                data = _read_input()
+                self._reading = bool(data)
+                self._outgoing += pack(CONTENT, data)
+            if self._outgoing:
+                self._outgoing = _send(self._connection, self._outgoing)
+            if ready.get(self._connection.fileno(), 0) & ~select.POLLOUT:
+                status = self._take(_receive(self._connection))
+        return status
+
+    def release(self) -> None:
+        """Give the terminal back."""
+        if self._terminal is not None:
+            terminal, self._terminal = self._terminal, None
+            terminal.leave()
+
+    def _wait(self) -> dict[int, int]:
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+        if not self._outgoing:
+            if self._reading:
+                poll.register(0, select.POLLIN)
+            if self._terminal is not None:
+                poll.register(self._terminal, select.POLLIN)
+        return dict(poll.poll())
+
+    def _interrupt(self) -> None:
+        """Tell the other side, which may have to tidy up, unless it was told already or a program has our input."""
+        if self._reading or self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = True
+        self._outgoing += pack_message({"interrupt": True})
+
+    def _take(self, data: bytes) -> object:
+        """Act on what arrived; return the exit status when it is there."""
+        for kind, payload in self._frames.feed(data):
+            if kind in (OUTPUT, ERRORS):
+                _write(1 if kind == OUTPUT else 2, payload)
+            elif kind == MESSAGE:
+                message = read_message(payload)
+                if "exit" in message:
+                    self.release()
+                    return message["exit"]
+                self._change_input(message)
+            else:
+                raise Malformed("content that nobody asked for")
+        return None
+
+    def _change_input(self, message: Mapping[str, object]) -> None:
+        wanted = message.get("input")
+        if wanted not in ("none", "plain", "terminal"):
+            raise Malformed("a message that is not understood")
+        self.release()
+        self._reading = wanted != "none"
+        if wanted == "terminal":
+            if os.isatty(0):
+                from oarpy.frontend.terminal import RawTerminal
+
+                self._terminal = RawTerminal()
+            self._send_size()
+
+    def _send_size(self) -> None:
+        rows, columns = (0, 0) if self._terminal is None else self._terminal.size()
+        self._outgoing += pack_message({"rows": rows, "columns": columns})
 
 
 def _read_input() -> bytes:
@@ -78,20 +164,6 @@ def _receive(connection: socket.socket) -> bytes:
     if not data:
         raise Gone("the connection was closed")
     return data
-
-
-def _print(arrived: list[tuple[int, bytes]]) -> object:
-    """Write output; return the exit status when it is there."""
-    for kind, payload in arrived:
-        if kind in (OUTPUT, ERRORS):
-            _write(1 if kind == OUTPUT else 2, payload)
-        elif kind == MESSAGE:
-            message = read_message(payload)
-            if "exit" in message:
-                return message["exit"]
-        else:
-            raise Malformed("content that nobody asked for")
-    return None
 
 
 def _write(descriptor: int, data: bytes) -> None:

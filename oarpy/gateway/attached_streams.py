@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import suppress
 
-from oarpy.frontend.frames import CONTENT, ERRORS, OUTPUT, Channel, Frames, Gone, Malformed
+from oarpy.client.caller import Size
+from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Channel, Frames, Gone, Malformed, read_message
 
 _READ = 1 << 16
 _LARGEST = 1 << 20
+_MOST = 1000
 
 
 class HandedOver(BaseException):
@@ -24,25 +27,43 @@ class RemoteStreams:
         self._socket = connection
         self._channel = channel
         self._frames = Frames(_LARGEST)
-        self._early = channel.received()
+        self._early: list[bytes | Size] = []
 
     def fileno(self) -> int:
         """The connection."""
         return self._socket.fileno()
 
-    def receive(self) -> list[bytes]:
+    def begin_input(self, *, terminal: bool) -> Size | None:
+        """Ask for input; the answer about the terminal comes before any."""
+        self._tell("terminal" if terminal else "plain")
+        while terminal and not self._early:
+            self._early += self.receive()
+        if not terminal:
+            return None
+        size = self._early.pop(0)
+        if not isinstance(size, Size):
+            raise BrokenPipeError(errno.EPIPE, "the caller sent input before the size of its terminal")
+        return size if size.rows else None
+
+    def take_early(self) -> list[bytes | Size]:
+        """Return what came together with the size of the terminal."""
+        early, self._early = self._early, []
+        return early
+
+    def end_input(self) -> None:
+        """Ask for no more."""
+        with suppress(BrokenPipeError):
+            self._tell("none")
+
+    def receive(self) -> list[bytes | Size]:
         """Read once; raise :class:`BrokenPipeError` when the caller is gone or does not keep to the protocol."""
-        data, self._early = self._early, b""
         try:
-            data += self._socket.recv(_READ)
+            data = self._socket.recv(_READ)
             if not data:
                 raise BrokenPipeError(errno.EPIPE, "the caller is gone")
-            arrived = self._frames.feed(data)
+            return [_piece(kind, payload) for kind, payload in self._frames.feed(data)]
         except (OSError, Malformed) as error:
             raise BrokenPipeError(errno.EPIPE, str(error)) from None
-        if any(kind != CONTENT for kind, _ in arrived):
-            raise BrokenPipeError(errno.EPIPE, "the caller sent something else than input")
-        return [payload for _, payload in arrived]
 
     def send(self, stream: int, data: bytes) -> None:
         """Send a frame of output."""
@@ -50,3 +71,23 @@ class RemoteStreams:
             self._channel.send(OUTPUT if stream == 1 else ERRORS, data)
         except Gone as error:
             raise BrokenPipeError(errno.EPIPE, str(error)) from None
+
+    def _tell(self, wanted: str) -> None:
+        try:
+            self._channel.send_message({"input": wanted})
+        except Gone as error:
+            raise BrokenPipeError(errno.EPIPE, str(error)) from None
+
+
+def _piece(kind: int, payload: bytes) -> bytes | Size:
+    if kind == CONTENT:
+        return payload
+    if kind != MESSAGE:
+        raise Malformed("something else than input")
+    message = read_message(payload)
+    if message == {"interrupt": True}:
+        raise KeyboardInterrupt
+    rows, columns = message.get("rows"), message.get("columns")
+    if type(rows) is int and type(columns) is int and 0 <= rows <= _MOST and 0 <= columns <= _MOST:
+        return Size(rows, columns)
+    raise Malformed("neither an interrupt nor the size of a terminal")

@@ -13,6 +13,7 @@ COMMANDS = (
     "oaraccounting",
     "oaradmin",
     "oaradmissionrules",
+    "oarconnect",
     "oardel",
     "oarhold",
     "oarnodes",

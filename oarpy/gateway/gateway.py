@@ -18,6 +18,7 @@ from oarpy.gateway.commands import warm_up
 from oarpy.gateway.intake import Client, Intake
 from oarpy.gateway.listener import Listener
 from oarpy.gateway.pool import Member, Pool
+from oarpy.gateway.sessions import Sessions
 from oarpy.gateway.worker import Worker
 
 log = structlog.get_logger()
@@ -41,6 +42,7 @@ class Gateway:
         self._listener = Listener(configuration.gateway.socket)
         self._selector = selectors.DefaultSelector()
         self._intake = Intake(configuration.gateway.request_timeout)
+        self._sessions = Sessions(configuration.gateway.sessions_per_user)
         self._pool = Pool(configuration.gateway, self._fork)
         self._most_connections = min(_MOST_CONNECTIONS, _file_limit() - 256)
         self._listening = False
@@ -155,7 +157,7 @@ class Gateway:
             self._listener.forget()
             self._intake.forget()
             self._pool.forget()
-            Worker(control, self._configuration).work(gateway)
+            Worker(control, self._configuration, self._sessions).work(gateway)
             status = 0
         except BaseException:
             log.exception("gateway worker failed")

@@ -18,7 +18,7 @@ from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.request import Request
 from oarpy.modules.snapshot_reader import SnapshotReader
-from oarpy.store.database import Connection
+from oarpy.store.database import Connection, connect, database_dsn
 
 PATIENCE = 10.0
 """Seconds for the caller's process to take or to send a frame."""
@@ -28,7 +28,7 @@ class RemoteCaller:
     """Files, directories and the editor are asked for over the connection; the caller's own process answers.
 
     ``uid`` comes from the kernel. ``wait`` is told when the command begins (True) and ends (False) a long wait;
-    ``leave_worker`` gives up, in a session, what is the worker's alone.
+    ``leave_worker`` gives up, in a session of a user, what is the worker's alone; it may refuse.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class RemoteCaller:
         database: KeptConnection,
         reader: KeptReader,
         wait: Callable[[bool], None],
-        leave_worker: Callable[[], None],
+        leave_worker: Callable[[int], None],
     ) -> None:
         self._uid = uid
         self._request = request
@@ -120,14 +120,18 @@ class RemoteCaller:
             raise HandedOver
         self.in_session = True
         self._database.abandon()
-        self._leave_worker()
+        self._leave_worker(self._uid)
         # A stopped caller is nobody else's matter; one that is gone is noticed.
         self._socket.settimeout(None)
         try:
             self.channel.send_message({"attached": True})
         except Gone as error:
             raise BrokenPipeError(errno.EPIPE, str(error)) from None
-        yield RemoteStreams(self._socket, self.channel)
+        streams = RemoteStreams(self._socket, self.channel)
+        try:
+            yield streams
+        finally:
+            streams.end_input()
 
     def require_presence(self) -> None:
         """Raise :class:`BrokenPipeError` when the caller's process has closed its end."""
@@ -143,8 +147,12 @@ class RemoteCaller:
 
     @contextmanager
     def database(self, configuration: Configuration, name: str) -> Iterator[Connection]:
-        """Lend the worker's connection."""
-        yield self._database.get()
+        """Lend the worker's connection; a session opens one of its own."""
+        if not self.in_session:
+            yield self._database.get()
+            return
+        with connect(database_dsn(configuration), name, timeout=configuration.database.connect_timeout) as connection:
+            yield connection
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
         """Return the worker's own."""

@@ -19,6 +19,7 @@ from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.execution import run
 from oarpy.gateway.remote_caller import RemoteCaller
 from oarpy.gateway.request import Request, decode, refusal
+from oarpy.gateway.sessions import Sessions
 from oarpy.model.errors import OarpyError
 from oarpy.modules.parent import end_with
 
@@ -33,8 +34,9 @@ _READ = 2**20
 class Worker:
     """Serves the requests that arrive on ``control``, each as the descriptors of its connection and of its text."""
 
-    def __init__(self, control: socket.socket, configuration: Configuration) -> None:
+    def __init__(self, control: socket.socket, configuration: Configuration, sessions: Sessions) -> None:
         self._control = control
+        self._sessions = sessions
         self._configuration = configuration
         self._database = KeptConnection(configuration)
         self._reader = KeptReader(configuration)
@@ -82,10 +84,11 @@ class Worker:
             os._exit(0)
         log.debug("command", command=request.command, uid=uid, status=status, seconds=time.monotonic() - began)
 
-    def _leave(self) -> None:
-        """Called in a session: it is no worker, and goes on when the gateway ends."""
+    def _leave(self, uid: int) -> None:
+        """Called in a session of a user: it is no worker, and goes on when the gateway ends."""
         self._control.close()
         os.setsid()
+        self._sessions.enter(uid)
 
     def _wait(self, begins: bool) -> None:
         self._tell(WAITING if begins else WORKING)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+PASSIVE, INTERACTIVE = "PASSIVE", "INTERACTIVE"
+"""Kinds of jobs: one that runs its command, and one that is there for a shell of its user."""
+
 NOOP = ("noop", "noop=standby")
 """Spellings of the type of a job that holds its resources and runs nothing.
 

@@ -43,6 +43,7 @@ class LaunchRow:
     checkpoint_signal: int
     submission: int
     incarnation: str
+    kind: str
     resources: tuple[dict[str, object], ...]
     amounts: tuple[HeldAmount, ...] = ()
 
@@ -96,7 +97,7 @@ _TO_LAUNCH = """
 _LAUNCH_ROWS = """
     SELECT j.job_id, j.attempt, j.state, j.array_id, j.array_index, j.user_name, j.job_name, j.project, j.command,
            j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
-           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id, j.incarnation,
+           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id, j.incarnation, j.kind,
            (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND upper_inf(a.during)),
@@ -266,7 +267,7 @@ def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launc
     if not jobs:
         return []
     return [
-        LaunchRow(*row[:12], tuple(row[12]), *row[13:18], tuple(row[18] or ()), _amounts(row[19]))  # type: ignore[call-arg]
+        LaunchRow(*row[:12], tuple(row[12]), *row[13:19], tuple(row[19] or ()), _amounts(row[20]))  # type: ignore[call-arg]
         for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state])
     ]
 

@@ -11,6 +11,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from oarpy.model.dependency import Dependency
+from oarpy.model.job_types import PASSIVE
 from oarpy.model.request import Consumption
 from oarpy.store.database import Connection
 
@@ -94,11 +95,11 @@ _INSERT_JOBS = """
     ), members AS (
         SELECT job_id, row_number() OVER (ORDER BY job_id) AS array_index, min(job_id) OVER () AS array_id FROM drawn
     )
-    INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, types,
-        properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify,
-        reservation_start, reservation_state, state, message)
-    SELECT job_id, %(submission)s, array_id, array_index, %(name)s, %(user)s, %(project)s, %(queue)s, %(types)s,
-        %(properties)s,
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind,
+        types, properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal,
+        notify, reservation_start, reservation_state, state, message)
+    SELECT job_id, %(submission)s, array_id, array_index, %(name)s, %(user)s, %(project)s, %(queue)s, %(kind)s,
+        %(types)s, %(properties)s,
         CASE WHEN coalesce(p.arguments, '') = '' THEN %(command)s ELSE %(command)s || ' ' || p.arguments END,
         %(directory)s, %(stdout)s, %(stderr)s, %(checkpoint)s, %(checkpoint_signal)s, %(notify)s,
         %(reservation)s, CASE WHEN %(reservation)s::timestamptz IS NOT NULL THEN 'toSchedule' END,
@@ -236,6 +237,7 @@ class NewSubmission:
     submitted_from: str = ""
     environment: Mapping[str, str] | None = None
     request: Mapping[str, object] | None = None
+    kind: str = PASSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +426,7 @@ def _job_parameters(submission: int, new: NewSubmission) -> dict[str, object]:
         "user": new.user,
         "project": new.project,
         "queue": new.queue,
+        "kind": new.kind,
         "types": list(new.types),
         "properties": new.properties,
         "command": new.command,

@@ -33,6 +33,8 @@ class JobSpec:
     node's clock; 0 is none. ``variables`` are set last and win over the submission's ``environment``.
     ``processors`` are those of the node that the job is confined to; none: it is not confined. ``memory`` is what the
     job may use on the node, in bytes; 0 means no limit.
+    ``keep`` makes it an interactive job: instead of a command it waits so long for its shell, a leading step, and ends
+    with that.
     """
 
     job: int
@@ -59,6 +61,7 @@ class JobSpec:
     allow_root: bool = False
     processors: tuple[int, ...] = ()
     memory: int = 0
+    keep: float = 0.0
 
     @property
     def key(self) -> JobKey:

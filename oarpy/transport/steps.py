@@ -47,7 +47,8 @@ class StepSpec:
     """What a step is. ``job`` is the specification of its job for this node; paths are those of the node.
 
     ``command`` is for the user's shell, empty for an interactive one. ``variables`` win over those of the job.
-    ``head`` says whether the node is the first of the job, where its script runs.
+    ``head`` says whether the node is the first of the job, where its script runs. ``lead``: it is the shell of an
+    interactive job, which ends with it.
     """
 
     job: JobSpec
@@ -56,6 +57,7 @@ class StepSpec:
     variables: dict[str, str] = field(default_factory=dict)
     terminal: Terminal | None = None
     head: bool = True
+    lead: bool = False
 
     def to_json(self) -> dict[str, object]:
         """The form sent to the node."""
@@ -67,6 +69,7 @@ class StepSpec:
             "variables": self.variables,
             "terminal": terminal and {"type": terminal.type, "rows": terminal.rows, "columns": terminal.columns},
             "head": self.head,
+            "lead": self.lead,
         }
 
 

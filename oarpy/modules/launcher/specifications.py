@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from oarpy.configuration import Jobs
 from oarpy.model.file_names import file_name
+from oarpy.model.job_types import INTERACTIVE
 from oarpy.store.execution import LaunchRow
 from oarpy.transport.jobspec import Checkpoint, JobSpec
 
@@ -41,6 +42,7 @@ def specification(
         variables=_devices(mine) | _amounts(row),
         memory=_memory(row, node),
         processors=_numbers(mine, "cpuset") if confined else (),
+        keep=settings.interactive_patience if row.kind == INTERACTIVE else 0.0,
     )
 
 

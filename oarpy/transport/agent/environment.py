@@ -57,7 +57,8 @@ def _write(path: str, text: str, account: Account) -> None:
 
 def remove_files(state: StateDir, key: str) -> None:
     """Remove the files of a job that is forgotten."""
-    for path in (node_file(state, key), properties_file(state, key), state.step_note(key)):
+    notes = (state.step_note(key), state.session_pipe(key))
+    for path in (node_file(state, key), properties_file(state, key), *notes):
         try:
             os.unlink(path)
         except FileNotFoundError:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from oarpy.transport.agent import processes, requests
+from oarpy.transport.agent import keeper, processes, requests
 from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
 from oarpy.transport.agent.plain_command import plain_command
@@ -115,12 +115,15 @@ class JobRun:
         spec, account = self._spec, self._account
         try:
             write_files(self._state, self._record.key, spec, account)
+            pipe = keeper.make_pipe(self._state, self._record.key, account) if spec["keep"] else ""
         except OSError as error:
             raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         environment = job_environment(self._state, self._record.key, spec, account, self._mark)
         shell = spec["shell"] or account.shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
+        if pipe:
+            shell, arguments = keeper.SHELL, keeper.arguments(pipe, spec["keep"])
         entered = self._isolation.enter(self._record.key, spec["processors"])
         try:
             return run_as(account, lambda: self._execute(shell, arguments, environment))
@@ -139,7 +142,9 @@ class JobRun:
                 (os.POSIX_SPAWN_DUP2, opened[0], 1),
                 (os.POSIX_SPAWN_DUP2, opened[1], 2),
             ]
-            plain = None if self._spec["login_shell"] else plain_command(self._spec["command"], shell, environment)
+            plain = None
+            if not (self._spec["login_shell"] or self._spec["keep"]):
+                plain = plain_command(self._spec["command"], shell, environment)
             if plain is not None:
                 # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
                 with contextlib.suppress(LaunchFailure):
@@ -151,7 +156,8 @@ class JobRun:
 
     def _open_outputs(self) -> list[int]:
         opened: list[int] = []
-        for path in (self._spec["stdout"] or os.devnull, self._spec["stderr"] or os.devnull):
+        wanted = ("", "") if self._spec["keep"] else (self._spec["stdout"], self._spec["stderr"])
+        for path in (wanted[0] or os.devnull, wanted[1] or os.devnull):
             try:
                 # Non-blocking only while opening: a pipe nobody reads must not hold the supervisor for ever.
                 fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK, 0o666)

@@ -69,6 +69,10 @@ class StateDir:
         """The file that is there when steps of a job were started on this node."""
         return os.path.join(self.files, key + ".steps")
 
+    def session_pipe(self, key: str) -> str:
+        """The named pipe through which an interactive job learns of the end of its shell."""
+        return os.path.join(self.files, key + ".session")
+
     def note_step(self, key: str) -> None:
         """Leave word for the end of a job that processes of it may not be below its supervisor."""
         os.close(os.open(self.step_note(key), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))

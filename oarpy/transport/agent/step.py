@@ -17,7 +17,7 @@ import termios
 import time
 
 from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Frames, Malformed, pack, pack_message, read_message
-from oarpy.transport.agent import processes, record
+from oarpy.transport.agent import keeper, processes, record
 from oarpy.transport.agent.account import Accounts, Refusal, check_may_run, run_as
 from oarpy.transport.agent.bell import Bell
 from oarpy.transport.agent.environment import job_environment, write_files
@@ -125,6 +125,7 @@ class StepRun:
         self._poll = select.poll()
         self._statuses: dict[int, int] = {}
         self._main = 0
+        self._hold: keeper.Hold | None = None
         self._waiting = bytearray()
         self._input_ends = False
         self._signals, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -170,6 +171,8 @@ class StepRun:
         key = record.key_of(job["job"], job["attempt"])
         mark = processes.mark_of(self._settings["instance"], job["job"], job["attempt"])
         try:
+            if spec["lead"]:
+                self._hold = keeper.Hold(self._state, key)
             write_files(self._state, key, job, account, replace=False)
             self._state.note_step(key)
         except OSError as error:
@@ -329,7 +332,10 @@ class StepRun:
             os.set_blocking(fd, False)
             while self._forward(fd, kind):
                 continue
-        self._say(ended=self._statuses.get(self._main, signal.SIGKILL))
+        status = self._statuses.get(self._main, signal.SIGKILL)
+        if self._hold is not None:
+            self._hold.end(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+        self._say(ended=status)
 
     def _say(self, **message: object) -> None:
         self._send(pack_message(message))

@@ -155,6 +155,7 @@ _FIELDS = {
     "allow_root": _flag,
     "processors": _numbers,
     "memory": integer,
+    "keep": _seconds,
 }
 
 
@@ -200,6 +201,7 @@ _STEP_FIELDS = {
     "variables": _variables,
     "terminal": _terminal,
     "head": _flag,
+    "lead": _flag,
 }
 
 

@@ -1,0 +1,178 @@
+"""``oarsub -I``, ``oarsub -C`` and ``oarconnect`` at a real terminal, through the gateway and without it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from oarpy.client.sandbox import Sandbox, command
+from oarpy.store import embedded
+from tests.terminal_session import TerminalSession
+
+pytestmark = pytest.mark.e2e
+DEADLINE = 60.0
+WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    settings = {"jobs": {"kill_grace": 1.0, "interactive_patience": 10.0}}
+    made = Sandbox(tmp_path_factory.mktemp("interactive"), settings)
+    made.create()
+    made.start()
+    made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={2}", "--transport", "local")
+    yield made
+    made.stop()
+    embedded.remove(made.directory / "postgresql")
+
+
+def at_terminal(cluster: Sandbox, *words: str, **variables: str) -> TerminalSession:
+    """Start a command at a terminal of its own."""
+    return TerminalSession([command(words[0]), *words[1:]], {**cluster.environment(), **variables})
+
+
+def job_of(session: TerminalSession) -> int:
+    """The id that ``oarsub`` printed."""
+    session.expect("OAR_JOB_ID=")
+    session.expect("\n")
+    return int(session.text.partition("OAR_JOB_ID=")[2].split()[0])
+
+
+def row(cluster: Sandbox, job: int) -> tuple[str, int | None, str]:
+    """State, exit status and message of a job."""
+    with psycopg.connect(cluster.dsn()) as connection:
+        found = connection.execute("SELECT state, exit_status, message FROM jobs WHERE job_id = %s", [job]).fetchone()
+    assert found is not None
+    return found[0], found[1], found[2]
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.1)
+
+
+def wait_for(cluster: Sandbox, job: int, state: str) -> tuple[str, int | None, str]:
+    """Wait until a job is in a state, and return its row."""
+    until(lambda: row(cluster, job)[0] == state, f"job {job} is not {state}")
+    return row(cluster, job)
+
+
+@WAYS
+def test_a_shell_with_a_terminal_and_the_job_ends_with_it(cluster: Sandbox, way: dict[str, str]) -> None:
+    with at_terminal(cluster, "oarsub", "-I", "-l", "/nodes=2/core=1", **way) as session:
+        modes = session.modes()
+        job = job_of(session)
+        session.expect("# Interactive mode: waiting...")
+        session.expect("# Starting...")
+        session.expect(f"# Connect to OAR job {job} via the node n1")
+        session.type("tty; stty size; echo $TERM job=$OAR_JOB_ID $(sort -u $OAR_NODEFILE)\n")
+        session.expect("/dev/pts/")
+        session.expect("30 90")
+        session.expect(f"vt100 job={job} n1 n2")
+        session.resize(41, 101)
+        session.type("until [ \"$(stty size)\" = '41 101' ]; do sleep 0.1; done; echo new size\n")
+        session.expect("new size\r\n")
+        # the interrupt key is the program's, not the client's
+        session.type("sh -c 'trap \"echo caught; exit\" INT; echo go=$((1 + 1)); while :; do sleep 0.1; done'\n")
+        session.expect("go=2")
+        session.type("\x03")
+        session.expect("caught\r\n")
+        session.type("exit 7\n")
+        session.expect(f"# Disconnected from OAR job {job}")
+        assert session.wait() == 7
+        assert session.modes() == modes
+    assert wait_for(cluster, job, "Terminated")[1] == 7 << 8
+
+
+@WAYS
+def test_an_interrupt_while_it_waits_deletes_the_job(cluster: Sandbox, way: dict[str, str]) -> None:
+    (blocker,) = cluster.job_ids("-l", "/nodes=2/core=2,walltime=0:10:0", "sleep 600")
+    with at_terminal(cluster, "oarsub", "-I", "-l", "/nodes=2/core=2", **way) as session:
+        job = job_of(session)
+        session.expect("Start prediction: ")
+        session.type("\x03")
+        assert session.wait() == 130
+    assert wait_for(cluster, job, "Error")[2].startswith("killed: ")
+    cluster.run("oardel", str(blocker))
+
+
+@WAYS
+def test_a_client_that_is_killed_while_it_waits_leaves_no_job(cluster: Sandbox, way: dict[str, str]) -> None:
+    (blocker,) = cluster.job_ids("-l", "/nodes=2/core=2,walltime=0:10:0", "sleep 600")
+    with at_terminal(cluster, "oarsub", "-I", "-l", "/nodes=2/core=2", **way) as session:
+        job = job_of(session)
+        session.expect("Start prediction: ")
+        session.process.kill()
+    if way:
+        # nobody is left to delete it: it runs, and ends when nobody comes
+        cluster.run("oardel", str(blocker))
+        assert wait_for(cluster, job, "Terminated")[1] == 129 << 8
+    else:
+        wait_for(cluster, job, "Error")
+        cluster.run("oardel", str(blocker))
+
+
+@WAYS
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+def test_a_client_that_is_killed_in_its_shell_ends_the_job(cluster: Sandbox, way: dict[str, str], number: int) -> None:
+    with at_terminal(cluster, "oarsub", "-I", **way) as session:
+        job = job_of(session)
+        session.expect("# Connect")
+        session.type("echo here=$((40 + 2))\n")
+        session.expect("here=42")
+        session.process.send_signal(number)
+    assert wait_for(cluster, job, "Terminated")[1] == 129 << 8
+
+
+def test_the_end_of_the_job_ends_the_shell(cluster: Sandbox) -> None:
+    with at_terminal(cluster, "oarsub", "-I") as session:
+        job = job_of(session)
+        session.expect("# Connect")
+        session.type("echo here=$((40 + 2))\n")
+        session.expect("here=42")
+        cluster.run("oardel", str(job))
+        session.expect(f"# Disconnected from OAR job {job}")
+        assert session.wait() > 128
+    assert wait_for(cluster, job, "Error")[2] == "killed: oardel"
+
+
+@WAYS
+def test_connecting_to_a_running_job(cluster: Sandbox, way: dict[str, str]) -> None:
+    (job,) = cluster.job_ids("-l", "/nodes=1", "sleep 600")
+    wait_for(cluster, job, "Running")
+    for words in (["oarsub", "-C"], ["oarconnect", str(job)]):
+        with at_terminal(cluster, *words, **way) as session:
+            session.expect(f"# Connect to OAR job {job}")
+            session.type("echo job=$OAR_JOB_ID; exit 3\n")
+            session.expect(f"job={job}\r\n")
+            session.expect(f"# Disconnected from OAR job {job}")
+            assert session.wait() == 3
+    (other,) = cluster.job_ids("-l", "/nodes=1", "sleep 600")
+    wait_for(cluster, other, "Running")
+    with at_terminal(cluster, "oarconnect", **way) as session:
+        session.expect("oarconnect: 2 jobs of ")
+        session.expect(f" run: {job}, {other} (name one of them)")
+        assert session.wait() == 2
+    cluster.run("oardel", str(job), str(other))
+    wait_for(cluster, job, "Error")
+    wait_for(cluster, other, "Error")
+
+
+def test_what_cannot_be_interactive_is_refused(cluster: Sandbox) -> None:
+    for words, status, what in (
+        (["oarsub", "-I", "-t", "noop"], 2, "oarsub: -I with -t noop ("),
+        (["oarsub", "-I", "--array", "2"], 2, "oarsub: -I with --array ("),
+        (["oarsub", "-I", "-r", "now"], 2, "oarsub: -I with -r ("),
+        (["oarsub", "-C", "-q", "default"], 2, "oarsub: -C with other options"),
+        (["oarsub", "-C", "99999"], 4, "oarsub: there is no job 99999"),
+        (["oarconnect"], 4, "oarconnect: no job of "),
+    ):
+        with at_terminal(cluster, *words) as session:
+            session.expect(what)
+            assert session.wait() == status
