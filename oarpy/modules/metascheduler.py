@@ -13,6 +13,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.keep_alive import read_keep_alive
 from oarpy.modules.lapses import lapsed, next_lapse
 from oarpy.modules.module import Outcome
+from oarpy.modules.passes import Passes
 from oarpy.modules.policies import Policies
 from oarpy.modules.range_texts import RangeTexts, multirange
 from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
@@ -22,7 +23,6 @@ from oarpy.modules.told_predictions import ToldPredictions, Writing
 from oarpy.modules.walltime_grants import grant_walltimes
 from oarpy.scheduler.energy import Keep
 from oarpy.scheduler.plan import Placement, Plan, plan
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import decisions
@@ -55,7 +55,7 @@ class Metascheduler:
         self._keep = read_keep_alive(configuration.energy.keep_alive)
         self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
         self._policies = Policies()
-        self._planning = Planning()
+        self._passes = Passes()
         self._told = ToldPredictions()
         self._texts = RangeTexts()
         self._connection: Connection | None = None
@@ -76,12 +76,14 @@ class Metascheduler:
         except psycopg.errors.ExclusionViolation as error:
             # Somebody else gave a resource away since the snapshot was read: look again.
             log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
+            self._passes.forget()
             return Outcome("resource already held", wake_at=time.time() + _RETRY)
         except psycopg.errors.CheckViolation as error:
             if error.diag.constraint_name != ENOUGH_LEFT:
                 raise
             # The same of an amount. Whatever the reason is, jobs that ask for none do not wait for it.
             self._amounts_refused = True
+            self._passes.forget()
             log.warning("amount not left", detail=(error.diag.message_primary or "")[:300])
             return Outcome("amount not left", wake_at=time.time() + _RETRY)
 
@@ -90,14 +92,18 @@ class Metascheduler:
         with connection.transaction():
             reading, moves = whole_again(self._reader.read(connection, now), now)
             decisions.move(connection, moves, self._settings.security_time)
-            foreseen = self._planning.plan(reading.snapshot, self._policies, self._reader.matchers)
+            foreseen = self._passes.plan(
+                reading.snapshot, self._policies, self._reader.matchers, whole=self._energy.active
+            )
             result = once_awake(foreseen, reading, self._energy.wakeup_time)
             due = due_reservations(reading, now, self._settings)
             begun, writing = self._write(connection, reading, result, due)
             if self._energy.active:
                 self._save_energy(connection, reading, result, due)
-            _report_policies(connection, reading, result)
-            next_change = grant_walltimes(connection, reading.snapshot, foreseen, self._walltime, self._plan)
+            next_change = None
+            if not result.unseen:  # what takes all predictions waits for a pass that has them
+                _report_policies(connection, reading, result)
+                next_change = grant_walltimes(connection, reading.snapshot, foreseen, self._walltime, self._plan)
             decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
@@ -107,12 +113,15 @@ class Metascheduler:
         if result.kill or due.kill:
             word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
         instants = [
-            _next_instant(result, due, next_lapse(reading, now), now),
+            *due.wake_at,
             next_change,
-            None if owed is None else time.time() + owed,
-            time.time() + _RETRY if again else None,
+            next_lapse(reading, now),
+            self._passes.next_start(result, now),
         ]
-        return Outcome(word, wake_at=min((one for one in instants if one is not None), default=None))
+        delays = (owed, self._passes.owed(result), _RETRY if again else None)
+        soon = [time.time() + one for one in delays if one is not None]
+        later = [max(one, now + 1) for one in instants if one is not None]
+        return Outcome(word, wake_at=min((*later, *soon), default=None))
 
     def _plan(self, snapshot: Snapshot) -> Plan:
         return plan(snapshot, self._policies, self._reader.matchers)
@@ -143,7 +152,9 @@ class Metascheduler:
             decisions.refuse(connection, jobs, lapse)
         decisions.kill(connection, sorted({*result.kill, *due.kill}))
         self._texts.begin(reading.snapshot.platform)
-        writing = self._told.compare(_predictions(reading, result, due, gone, self._texts), time.monotonic())
+        writing = self._told.compare(
+            _predictions(reading, result, due, gone, self._texts), time.monotonic(), result.unseen
+        )
         decisions.predict(connection, writing.changed)
         return started, writing
 
@@ -232,10 +243,3 @@ def _reserved(row: ReservedRow, reason: str) -> decisions.Prediction:
     return decisions.Prediction(
         row.id, Verdict.RESERVED, reason, row.moldable, row.start, end, multirange(row.resources)
     )
-
-
-def _next_instant(result: Plan, due: Due, lapse: float | None, now: int) -> float | None:
-    """When something happens that no event announces: a reservation's date, a predicted start, a job that lapses."""
-    starts = [one.start for one in result.placements if one.start is not None and one.start > now]
-    instants = [*starts, *due.wake_at, *([] if lapse is None else [lapse])]
-    return max(min(instants), now + 1) if instants else None

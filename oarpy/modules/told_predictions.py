@@ -40,14 +40,16 @@ class ToldPredictions:
         """Believe nothing of the table any more: all is written again."""
         self._told = {}
 
-    def compare(self, predictions: Mapping[int, Prediction], moment: float) -> Writing:
-        """Return what of ``predictions``, of all waiting jobs, is to be written at ``moment``."""
+    def compare(
+        self, predictions: Mapping[int, Prediction], moment: float, unseen: frozenset[int] = frozenset()
+    ) -> Writing:
+        """Return what of ``predictions``, of all waiting jobs but those ``unseen``, is to be written at ``moment``."""
         changed = [one for one in predictions.values() if _differs(one, self._told.get(one.job))]
         moved = {one.job for one in changed if one.job in self._told and one.verdict == self._told[one.job].verdict}
         owing = len(moved) > MANY and moment < self._at + PERIOD
         if owing:
             changed = [one for one in changed if one.job not in moved]
-        told = {job: self._told[job] for job in predictions if job in self._told}
+        told = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
         return Writing(changed, told | {one.job: one for one in changed}, owing)
 
     def committed(self, writing: Writing, moment: float) -> float | None:

@@ -44,13 +44,15 @@ class Plan:
     """The result of a pass: one placement per waiting job in the snapshot's order, and the best-effort jobs to cancel.
 
     ``slots`` counts the periods of the timeline between which the set of free resources changes; ``broken`` are the
-    queues whose policy failed, and how.
+    queues whose policy failed, and how. ``unseen`` are jobs without a placement as the pass ended before: none of them
+    starts.
     """
 
     placements: tuple[Placement, ...]
     kill: tuple[int, ...]
     slots: int
     broken: Mapping[str, str] = field(default_factory=dict)
+    unseen: frozenset[int] = frozenset()
 
     def by_job(self) -> Mapping[int, Placement]:
         """Return the placements keyed by job id."""

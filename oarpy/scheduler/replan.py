@@ -16,7 +16,7 @@ containers and consumables in ways of their own, it is followed only where the q
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 
 from oarpy.model.job_dates import NO_DATES
@@ -31,6 +31,9 @@ from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob, co
 from oarpy.scheduler.verdicts import Verdict
 
 _PLAIN = Roles()
+_COMPARED_ELSEWHERE = ("now", "holding", "waiting", "filters", "filter_errors", "outcomes", "spans", "priorities")
+_RULES = tuple(one.name for one in fields(Snapshot) if one.name not in _COMPARED_ELSEWHERE)
+"""All else that a snapshot has, whatever that will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +84,23 @@ class Planning:
 
     def plan(self, snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
         """Return ``plan(snapshot, orders, matchers)``."""
+        if matchers is None or matchers.platform is not snapshot.platform:
+            kept = None if self._last is None else self._last.matchers
+            matchers = kept if kept and kept.platform is snapshot.platform else Matchers(snapshot.platform)
+        return self.continued(snapshot, orders, matchers) or self._full(snapshot, orders, matchers)
+
+    def continued(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan | None:
+        """Return the same if it can be made from the last plan; None, and the last plan is forgotten, if not."""
         # an error on the way leaves nothing half changed behind
         last, self._last = self._last, None
-        if snapshot.policy != "conservative":
-            self.full_passes += 1
-            return plan(snapshot, orders, matchers)
-        if matchers is None or matchers.platform is not snapshot.platform:
-            matchers = last.matchers if last and last.snapshot.platform is snapshot.platform else None
-            matchers = matchers or Matchers(snapshot.platform)
         step = None if last is None else _step(last, snapshot, orders, matchers)
         if last is None or step is None:
-            last = self._full(snapshot, orders, matchers)
-        else:
-            _go_on(last, snapshot, step)
+            return None
+        _go_on(last, snapshot, step)
+        return self._kept(last, snapshot)
+
+    def _kept(self, last: _Last, snapshot: Snapshot) -> Plan:
+        """Return the plan of ``last``, which is remembered."""
         placements = tuple(map(last.placements.__getitem__, (job.id for job in snapshot.waiting)))
         last.foresee(placements)
         planner = last.planner
@@ -101,11 +108,13 @@ class Planning:
             self._last = last
         return Plan(placements, tuple(sorted(planner.kill)), planner.slots, dict(planner.broken))
 
-    def _full(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> _Last:
+    def _full(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan:
         self.full_passes += 1
+        if snapshot.policy != "conservative":
+            return plan(snapshot, orders, matchers)
         planner = Continuing(snapshot, orders, matchers)
         planner.run()
-        return _Last(
+        last = _Last(
             snapshot,
             orders,
             matchers,
@@ -115,6 +124,7 @@ class Planning:
             frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on),
             _is_steady(snapshot),
         )
+        return self._kept(last, snapshot)
 
 
 def _go_on(last: _Last, snapshot: Snapshot, step: _Step) -> None:
@@ -154,20 +164,8 @@ def _step(last: _Last, snapshot: Snapshot, orders: Mapping[str, Order], matchers
 
 
 def _same_rules(before: Snapshot, snapshot: Snapshot) -> bool:
-    """Tell whether what decides besides the jobs is the same."""
-    return (
-        snapshot.now >= before.now
-        and snapshot.platform is before.platform
-        and snapshot.policy == before.policy
-        and snapshot.queues == before.queues
-        and snapshot.quotas == before.quotas
-        and snapshot.quota_horizon == before.quota_horizon
-        and snapshot.security_time == before.security_time
-        and snapshot.besteffort_minimum_life == before.besteffort_minimum_life
-        and snapshot.consumables == before.consumables
-        and snapshot.ration == before.ration
-        and snapshot.show_instant == before.show_instant
-    )
+    """Tell whether what decides besides the jobs is the same, and the clock has not gone back."""
+    return snapshot.now >= before.now and all(getattr(before, name) == getattr(snapshot, name) for name in _RULES)
 
 
 def _same_past(last: _Last, snapshot: Snapshot, fresh: Sequence[WaitingJob]) -> bool:

@@ -49,3 +49,12 @@ def test_what_is_rolled_back_was_not_written() -> None:
     memory = ToldPredictions()
     memory.compare(predictions(3, 1000), 0.0)
     assert len(memory.compare(predictions(3, 1000), 0.1).changed) == 3
+
+
+def test_jobs_that_a_pass_left_out_stay_as_they_are() -> None:
+    memory = told(5)
+    partly = memory.compare({5: predictions(5, 2000)[5]}, 0.1, frozenset({1, 2, 3}))
+    assert [one.job for one in partly.changed] == [5]
+    memory.committed(partly, 0.1)
+    again = memory.compare(predictions(5, 1000), 0.2)
+    assert [one.job for one in again.changed] == [4, 5]

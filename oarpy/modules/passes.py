@@ -1,0 +1,68 @@
+"""How much of the queue a pass of the meta-scheduler plans.
+
+All of it when that goes on from the last pass, when the queue is short, and otherwise at most once in a while. In
+between, when one early end follows the other, what can start now is decided at once, and predictions wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from math import inf
+
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import Order
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.replan import Planning
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.starting import plan_starts, starts_suffice
+
+SHORT = 100
+"""Waiting jobs up to which the whole queue is always planned."""
+PERIOD = 1.0
+"""Least seconds between two passes over the whole of a longer queue."""
+SHARE = 4
+"""Such passes are also so many times their own duration apart."""
+
+
+class Passes:
+    """Plans pass after pass; what it remembers is a cache. ``clock`` counts seconds and never goes back."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._planning = Planning()
+        self._due = -inf
+        self._next_start: float = inf
+
+    def forget(self) -> None:
+        """Plan the whole queue anew in the next pass."""
+        self._planning.forget()
+        self._due = -inf
+
+    def plan(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
+        """Return a plan of all jobs, or one with jobs ``unseen``, unless it has to be the ``whole`` queue."""
+        began = self._clock()
+        made = self._planning.continued(snapshot, orders, matchers)
+        if made is None:
+            hurried = not whole and len(snapshot.waiting) > SHORT and began < self._due
+            if hurried and starts_suffice(snapshot):
+                made = plan_starts(snapshot, orders, matchers)
+            else:
+                made = self._planning.plan(snapshot, orders, matchers)
+                ended = self._clock()
+                self._due = ended + max(PERIOD, SHARE * (ended - began))
+        if not made.unseen:
+            later = (one.start for one in made.placements if one.start is not None and one.start > snapshot.now)
+            self._next_start = min(later, default=inf)
+        return made
+
+    def owed(self, made: Plan) -> float | None:
+        """Return in how many seconds the jobs that ``made`` leaves out are to be planned, None when there are none."""
+        return max(0.0, self._due - self._clock()) if made.unseen else None
+
+    def next_start(self, made: Plan, now: float) -> float | None:
+        """Return the first start after ``now`` that is foreseen, for jobs that ``made`` leaves out by an older plan."""
+        starts = [one.start for one in made.placements if one.start is not None and one.start > now]
+        if made.unseen and now < self._next_start < inf:
+            starts.append(self._next_start)
+        return min(starts, default=None)

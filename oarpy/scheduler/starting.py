@@ -1,0 +1,116 @@
+"""A pass that ends as soon as nobody else can start: the starts of a full pass, without most of its predictions.
+
+Under conservative backfilling what is free for a job that shares with nobody only becomes less while a pass goes on. So
+a request that cannot be served from now on at one point of the pass cannot later, and once that is so for whatever the
+jobs not yet looked at ask for, none of them starts in this pass, nor is anything cancelled for one. What the jobs that
+were looked at got does not depend on those that come behind them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import nextafter
+
+from oarpy.scheduler.lines import Line
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.plan import Plan, placement_of
+from oarpy.scheduler.planner import Planner
+from oarpy.scheduler.roles import EXCLUSIVE, roles_of
+from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+
+_Kind = tuple[int, str, tuple[str, ...]]
+"""Jobs that ask for the same: the alternatives (one value for all jobs of an array), filter and types."""
+
+
+def starts_suffice(snapshot: Snapshot) -> bool:
+    """Tell whether a pass over ``snapshot`` may end early.
+
+    Under other policies than conservative backfilling free resources may come back in a pass. And some jobs have to see
+    others placed: one that may start a time before or after another, a new reservation with an anterior or a container.
+    """
+    return snapshot.policy == "conservative" and not any(map(_looks_at_others, snapshot.waiting))
+
+
+def _looks_at_others(job: WaitingJob) -> bool:
+    if job.reservation is not None:
+        return bool(job.depends_on) or roles_of(job).inside is not None
+    return any(one.earliest is not None or one.latest is not None for one in job.depends_on)
+
+
+def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
+    """Return the part of ``plan(snapshot, orders, matchers)`` that tells what happens now; ``unseen`` is the rest.
+
+    All starts, cancellations and answers to reservations are in it. The snapshot is one that :func:`starts_suffice`.
+    """
+    if matchers is None or matchers.platform is not snapshot.platform:
+        matchers = Matchers(snapshot.platform)
+    planner = Starting(snapshot, orders, matchers)
+    planner.run()
+    placements = tuple(
+        placement_of(job.id, planner.decisions[job.id], snapshot.platform)
+        for job in snapshot.waiting
+        if job.id in planner.decisions
+    )
+    unseen = frozenset(job.id for job in snapshot.waiting if job.id not in planner.decisions)
+    return Plan(placements, tuple(sorted(planner.kill)), planner.slots, planner.broken, unseen)
+
+
+class Starting(Planner):
+    """Looks at jobs until none of those left can start."""
+
+    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> None:
+        super().__init__(snapshot, orders, matchers)
+        known = {queue.name for queue in snapshot.queues}
+        jobs = [job for job in snapshot.waiting if not job.held and not job.fault and job.queue in known]
+        self._left = Counter(map(_kind, jobs))
+        """Jobs not yet looked at, by kind."""
+        self._hopeful = {_kind(job): job for job in jobs}
+        """One job of each kind that may still start."""
+        self._over = False
+
+    def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
+        if not self._is_over():
+            super()._run_queues(queues, jobs)
+
+    def _look_at_rationed(self, job: WaitingJob, line: Line) -> None:
+        if not self._is_over():
+            super()._look_at_rationed(job, line)
+
+    def _look_at(self, job: WaitingJob, line: Line) -> None:
+        super()._look_at(job, line)
+        if not job.held and not job.fault:
+            self._left[_kind(job)] -= 1
+
+    def _set_aside_the_parked(self) -> None:
+        """Leave it: whom they wait for may be among those that were not looked at."""
+
+    def _is_over(self) -> bool:
+        """Tell whether none of the jobs left can start."""
+        while not self._over and self._hopeful:
+            kind, job = next(reversed(self._hopeful.items()))
+            if self._left[kind] > 0 and self._may_start(job):
+                return False
+            del self._hopeful[kind]
+        self._over = True
+        return True
+
+    def _may_start(self, job: WaitingJob) -> bool:
+        """Tell whether ``job`` could be placed at once, or has to be looked at anyhow."""
+        roles = roles_of(job)
+        if job.reservation is not None or roles.profile != EXCLUSIVE or roles.inside is not None:
+            return True
+        gantt = self._board.gantt
+        views = gantt.views(roles)
+        free = views[0].common(self._now, nextafter(self._now, float("inf")))
+        return any(
+            option.matcher.may_fit(free)
+            and gantt.bounds.earliest(option.matcher, self._search.hold(option)) <= self._now
+            and self._search.fits(views, option, self._now)
+            for option in self._options.alive(job)
+        )
+
+
+def _kind(job: WaitingJob) -> _Kind:
+    return id(job.alternatives), job.filter, job.types

@@ -1,0 +1,92 @@
+"""How much of a long queue is planned in a pass: all of it once in a while, and in between what can start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oarpy.modules.passes import PERIOD, SHORT, Passes
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
+from oarpy.scheduler.verdicts import Verdict
+from tests.unit.scheduler.cases import cluster, job
+
+PLATFORM = cluster("n1:2 n2:2")
+MATCHERS = Matchers(PLATFORM)
+
+
+class Clock:
+    """Goes when told."""
+
+    def __init__(self) -> None:
+        self.moment = 100.0
+
+    def __call__(self) -> float:
+        return self.moment
+
+
+def queue(length: int) -> Snapshot:
+    """Four jobs hold all cores until 1000, ``length`` others wait."""
+    jobs = [job(number, "/core=1", 100) for number in range(1, length + 1)]
+    alternatives = jobs[0].alternatives
+    holding = tuple(HoldingJob(9000 + core, "eve", 0, 1000, (core,)) for core in range(1, 5))
+    waiting = tuple(replace(one, alternatives=alternatives) for one in jobs)
+    return Snapshot(now=0, platform=PLATFORM, waiting=waiting, holding=holding)
+
+
+def after_an_early_end(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, now=1, holding=snapshot.holding[1:])
+
+
+def planned(passes: Passes, snapshot: Snapshot, *, whole: bool = False) -> Plan:
+    return passes.plan(snapshot, ORDERS, MATCHERS, whole=whole)
+
+
+def started(made: Plan) -> list[int]:
+    return [one.job for one in made.placements if one.verdict is Verdict.STARTS]
+
+
+def test_after_an_early_end_only_what_starts_is_looked_for() -> None:
+    clock = Clock()
+    passes, first = Passes(clock), queue(SHORT + 1)
+    assert planned(passes, first).unseen == frozenset()
+    clock.moment += PERIOD / 4
+    made = planned(passes, after_an_early_end(first))
+    assert started(made) == started(plan(after_an_early_end(first))) == [1]
+    assert made.unseen == frozenset(range(2, SHORT + 2))
+    assert passes.owed(made) == PERIOD * 3 / 4
+    assert passes.next_start(made, 1) == 1000
+
+
+def test_the_rest_is_planned_when_it_is_due() -> None:
+    clock = Clock()
+    passes, first = Passes(clock), queue(SHORT + 1)
+    planned(passes, first)
+    assert planned(passes, after_an_early_end(first)).unseen
+    clock.moment += PERIOD
+    made = planned(passes, after_an_early_end(first))
+    assert made == plan(after_an_early_end(first))
+    assert passes.owed(made) is None
+
+
+def test_a_short_queue_is_always_planned_whole() -> None:
+    passes, first = Passes(Clock()), queue(SHORT)
+    planned(passes, first)
+    assert planned(passes, after_an_early_end(first)) == plan(after_an_early_end(first))
+
+
+def test_the_whole_queue_is_planned_when_that_is_asked_for_or_after_an_error() -> None:
+    passes, first = Passes(Clock()), queue(SHORT + 1)
+    planned(passes, first)
+    assert not planned(passes, after_an_early_end(first), whole=True).unseen
+    assert planned(passes, replace(first, holding=())).unseen
+    passes.forget()
+    assert not planned(passes, replace(first, holding=())).unseen
+
+
+def test_one_more_job_has_its_prediction_at_once() -> None:
+    passes, first = Passes(Clock()), queue(SHORT + 1)
+    planned(passes, first)
+    more = replace(first, waiting=(*first.waiting, job(900, "/core=4", 10)))
+    assert planned(passes, more) == plan(more)
