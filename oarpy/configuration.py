@@ -114,6 +114,14 @@ class Jobs:
     login_shell: bool = False
     interactive_patience: float = 60.0
     resubmission_limit: int = 1
+    prologue: str = ""
+    epilogue: str = ""
+    script_timeout: float = 60.0
+    server_prologue: str = ""
+    server_epilogue: str = ""
+    server_script_timeout: float = 60.0
+    deploy_host: str = ""
+    cosystem_host: str = ""
     notify_prefix: tuple[str, ...] = ()
     notify_timeout: float = 60.0
 

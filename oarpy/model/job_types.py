@@ -21,3 +21,16 @@ def runs_nothing(types: Iterable[str]) -> bool:
     (True, False)
     """
     return not set(NOOP).isdisjoint(types)
+
+
+ON_A_HOST = ("deploy", "deploy=standby", "cosystem", "cosystem=standby")
+"""Spellings of the types of jobs whose program runs on a host of the site, their nodes being left alone."""
+
+
+def on_a_host(types: Iterable[str]) -> str:
+    """Return ``deploy`` or ``cosystem`` for a job of that type, else nothing.
+
+    >>> on_a_host(["besteffort", "deploy=standby"]), on_a_host(["deployed"])
+    ('deploy', '')
+    """
+    return next((kind.partition("=")[0] for kind in types if kind in ON_A_HOST), "")

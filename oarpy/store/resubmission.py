@@ -21,7 +21,7 @@ _RESUBMIT = """
                 WHEN 'Terminated' THEN j.exit_status >> 8 = 99 AND j.ended_at - j.started_at > interval '1 minute'
                 ELSE EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
                              AND e.type IN ('NODE_LOST', 'JOB_LOST', 'BESTEFFORT_KILL', 'CANNOT_WRITE_NODE_FILE',
-                                            'PROLOGUE_ERROR')) END
+                                            'PROLOGUE_ERROR', 'SERVER_PROLOGUE_LOST')) END
           AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)
           -- whoever deleted it does not want it again
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id

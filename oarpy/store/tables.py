@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oarpy.store import tables_changes, tables_consumables, tables_jobs, tables_notices, tables_quotas
+from oarpy.store import tables_changes, tables_consumables, tables_jobs, tables_notices, tables_quotas, tables_scripts
 from oarpy.store.tables_platform import METADATA
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "tables_jobs",
     "tables_notices",
     "tables_quotas",
+    "tables_scripts",
 ]
 
 

@@ -26,9 +26,12 @@ from oarpy.transport.messages import (
     Query,
     Ready,
     Refused,
+    Release,
     Report,
     Resume,
     Resumed,
+    RunScript,
+    ScriptEnded,
     Signal,
     Signalled,
     Start,
@@ -83,6 +86,8 @@ class FakeNode:
     starts: list[JobSpec] = field(default_factory=list)
     refusal: str = ""
     problem: str = ""
+    scripts: list[tuple[str, int]] = field(default_factory=list)
+    script_outcomes: dict[str, str | None] = field(default_factory=dict)
     unreachable: str = ""
     deaf: bool = False
     connected: bool = False
@@ -187,6 +192,8 @@ class FakeTransport:
             return [Pong(command.token, self._clock())]
         if isinstance(command, Check):
             return [Checked(node.problem)]
+        if isinstance(command, RunScript):
+            return [report for spec in command.jobs for report in self._script_of(node, command.kind, spec.key)]
         return [report for key in command.jobs for report in self._act_on(node, command, key)]
 
     def _act_on(self, node: FakeNode, command: Command, key: JobKey) -> list[Report]:
@@ -198,6 +205,8 @@ class FakeTransport:
             return [Signalled(key, command.signal, running)]
         if isinstance(command, Clean):
             return [Cleaned(key, 0, 0)]
+        if isinstance(command, Release):
+            return []
         if isinstance(command, Forget):
             node.jobs.pop(key, None)
             node.forgotten.add(key)
@@ -238,6 +247,14 @@ class FakeTransport:
         if status is not None:
             job.ended = Ended(key, status, "exited", self._start_of(job), self._clock())
         return _story(job)
+
+    @staticmethod
+    def _script_of(node: FakeNode, kind: str, key: JobKey) -> list[Report]:
+        """A script that was not run before runs; it ends as the test wants, never when that is None."""
+        if (kind, key.job) not in node.scripts:
+            node.scripts.append((kind, key.job))
+        outcome = node.script_outcomes.get(kind, "ok")
+        return [] if outcome is None else [ScriptEnded(key, kind, outcome, "" if outcome == "ok" else "as asked")]
 
     def _kill(self, node: FakeNode, key: JobKey) -> list[Report]:
         if key in node.forgotten:

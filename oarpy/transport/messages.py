@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from oarpy.model.errors import OarpyError
 from oarpy.transport.jobspec import JobKey, JobSpec
+
+PROLOGUE, EPILOGUE = "prologue", "epilogue"
+OK, SKIPPED, FAILED, TIMEOUT, LOST = SCRIPT_OUTCOMES = ("ok", "skipped", "failed", "timeout", "lost")
+"""Words for how a script ended; what kept it from running has a word in capitals."""
 
 
 class BadMessage(OarpyError):
@@ -100,11 +104,48 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
+class RunScript:
+    """Run the site's ``program`` on this node for each job, once: ``kind`` is ``prologue`` or ``epilogue``.
+
+    It runs as the agent's user, at most ``timeout`` seconds; arguments: the job's id, its user, its node file, and for
+    a prologue its walltime in seconds. With ``after_prologue`` it runs only where a prologue was begun. Answered by
+    :class:`ScriptEnded`, again and again the same until :class:`Release`.
+    """
+
+    kind: str
+    program: str
+    timeout: float
+    jobs: tuple[JobSpec, ...]
+    after_prologue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Forget what is known of the scripts of these jobs: it is recorded."""
+
+    jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """Ask a node whether it can start jobs; answered by :class:`Checked`."""
 
 
-Command = Start | Kill | Signal | Suspend | Resume | ChangeWalltime | Clean | Forget | Query | Ping | Check
+Command = (
+    Start
+    | Kill
+    | Signal
+    | Suspend
+    | Resume
+    | ChangeWalltime
+    | Clean
+    | Forget
+    | Query
+    | Ping
+    | Check
+    | RunScript
+    | Release
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +274,20 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptEnded:
+    """Answer to :class:`RunScript`.
+
+    ``outcome``: ok, skipped (there is nothing to run), failed, timeout, lost (nobody saw it end), STATE_DIRECTORY or
+    SUPERVISOR (the node could not run it), or another word for what is wrong with the job. ``detail`` is for people.
+    """
+
+    key: JobKey
+    kind: str
+    outcome: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class AgentError:
     """The agent could not act on a message, or could not begin."""
 
@@ -259,6 +314,7 @@ Report = (
     | Cleaned
     | Pong
     | Checked
+    | ScriptEnded
     | AgentError
     | ChannelLost
 )
@@ -272,6 +328,7 @@ _WORDS: dict[type, str] = {
     Clean: "clean",
     Forget: "forget",
     Query: "query",
+    Release: "release",
 }
 
 
@@ -279,7 +336,10 @@ def encode_command(command: Command) -> bytes:
     """The line for a command."""
     body: dict[str, object]
     if isinstance(command, Start):
-        body = _encode_start(command)
+        body = {"type": "start", "incarnation": command.incarnation, **_sharing(command.jobs)}
+    elif isinstance(command, RunScript):
+        body = {name: getattr(command, name) for name in ("kind", "program", "timeout", "after_prologue")}
+        body |= {"type": "script", **_sharing(command.jobs)}
     elif isinstance(command, Ping):
         body = {"type": "ping", "token": command.token}
     elif isinstance(command, Check):
@@ -295,15 +355,15 @@ def encode_command(command: Command) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode() + b"\n"
 
 
-def _encode_start(command: Start) -> dict[str, object]:
+def _sharing(specs: Sequence[JobSpec]) -> dict[str, object]:
     """What all jobs have in common (the environment of an array, say) is sent once."""
-    jobs = [job.to_json() for job in command.jobs]
+    jobs = [job.to_json() for job in specs]
     shared: dict[str, object] = {}
     if len(jobs) > 1:
         first, others = jobs[0], jobs[1:]
         shared = {name: value for name, value in first.items() if all(job[name] == value for job in others)}
         jobs = [{name: value for name, value in job.items() if name not in shared} for job in jobs]
-    return {"type": "start", "incarnation": command.incarnation, "shared": shared, "jobs": jobs}
+    return {"shared": shared, "jobs": jobs}
 
 
 def decode_reports(line: bytes) -> list[Report]:
@@ -418,6 +478,13 @@ def _ended(entry: _Entry) -> Ended:
     )
 
 
+def _scripted(entry: _Entry) -> ScriptEnded:
+    kind, outcome = _get(entry, "kind", str), _get(entry, "outcome", str)
+    if kind not in (PROLOGUE, EPILOGUE) or (outcome not in SCRIPT_OUTCOMES and not _WORD.fullmatch(outcome)):
+        raise ValueError("'kind' or 'outcome' is not a known word")
+    return ScriptEnded(_key(entry), kind, outcome, _text(entry, "detail"))
+
+
 _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "ready": _ready,
     "started": lambda entry: Started(_key(entry), _time(entry, "start")),
@@ -430,6 +497,7 @@ _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "signalled": lambda entry: Signalled(_key(entry), _number(entry, "signal"), _get(entry, "taken", bool)),
     "cleaned": lambda entry: Cleaned(_key(entry), _number(entry, "killed"), _number(entry, "left")),
     "pong": lambda entry: Pong(_get(entry, "token", str), _time(entry, "clock")),
+    "scripted": _scripted,
     "checked": lambda entry: Checked(_text(entry, "problem")),
     "error": lambda entry: AgentError(_text(entry, "detail")),
 }

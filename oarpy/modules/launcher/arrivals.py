@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 
 from oarpy.transport.jobspec import JobKey
@@ -16,6 +16,7 @@ from oarpy.transport.messages import (
     Ready,
     Refused,
     Report,
+    ScriptEnded,
     Started,
     Unknown,
     WalltimeChanged,
@@ -40,6 +41,7 @@ class Arrivals:
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
     """Node to what it cannot do."""
+    scripts: list[tuple[str, ScriptEnded]] = field(default_factory=list)
     complaints: list[tuple[str, str]] = field(default_factory=list)
 
     def only(self, heard: Callable[[JobKey, str], bool]) -> Arrivals:
@@ -55,9 +57,16 @@ class Arrivals:
             },
         )
 
+    def note(self, node: str, report: Report) -> None:
+        """Take in what is not about the program of a job."""
+        match report:
+            case Checked():
+                self.checked[node] = report.problem
+            case ScriptEnded():
+                self.scripts.append((node, report))
+
     def __bool__(self) -> bool:
-        said = (self.channels, self.started, self.ended, self.refused, self.unknown, self.cleaned, self.checked)
-        return any(said) or bool(self.complaints or self.walltimes)
+        return any(getattr(self, item.name) for item in fields(self))
 
 
 def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = MappingProxyType({})) -> Arrivals:
@@ -84,12 +93,10 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
                 arrivals.walltimes.append((node, report))
             case Cleaned():
                 arrivals.cleaned.append((node, report))
-            case Checked():
-                arrivals.checked[node] = report.problem
             case AgentError():
                 arrivals.complaints.append((node, report.detail[:500]))
             case _:
-                continue
+                arrivals.note(node, report)
     return arrivals
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -20,6 +21,9 @@ from oarpy.modules.launcher.arrivals import Arrivals
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost
+from oarpy.modules.launcher.hooks import Hooks
+from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
+from oarpy.modules.launcher.places import Places
 from oarpy.modules.launcher.specifications import specification
 from oarpy.modules.launcher.walltimes import Walltimes
 from oarpy.modules.module import Outcome
@@ -27,7 +31,7 @@ from oarpy.store import execution, nodes, resubmission, site
 from oarpy.store.database import Connection
 from oarpy.store.execution import End, LiveRow
 from oarpy.transport.descriptors import allow_many
-from oarpy.transport.jobspec import JobKey
+from oarpy.transport.jobspec import JobKey, JobSpec
 from oarpy.transport.messages import (
     Check,
     Clean,
@@ -70,11 +74,13 @@ class Launcher:
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning()
         self._walltimes = Walltimes()
+        self._hooks = Hooks(configuration.jobs)
+        self._places = Places(configuration.jobs)
         self._environments: dict[int, dict[str, str]] = {}
 
     def files(self) -> Sequence[int]:
         """Where reports of the nodes arrive."""
-        return [self._channels.fileno()] if self._channels else []
+        return [self._channels.fileno(), *self._hooks.files()] if self._channels else []
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: channels, reports, ends, starts, kills, signals."""
@@ -85,14 +91,14 @@ class Launcher:
         arrivals = sorting.sort(self._unrecorded, self._sent)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []
-        attention = execution.live(connection, everything=False)
+        attention = self._placed(execution.live(connection, everything=False))
         self._settle(connection, channels, attention, now.timestamp())
         started = self._launch(connection, channels, attention)
         self._kill(channels, attention)
         self._signal(connection, channels)
         self._walltimes.tell(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
-        wait = min(channels.tend(), next_sync)
+        wait = min(channels.tend(), next_sync, self._hooks.patience)
         over = execution.next_end(connection, NOOP)
         wake_at = min(time.time() + wait, over) if over else time.time() + wait
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending)
@@ -102,6 +108,7 @@ class Launcher:
         if self._channels is not None:
             self._channels.close()
             self._channels = None
+        self._hooks.close()
 
     def _open_channels(self, connection: Connection) -> Channels:
         if self._channels is None:
@@ -135,6 +142,9 @@ class Launcher:
             log.warning("agent complains", node=node, detail=detail)
         for node, report in arrivals.cleaned:
             self._cleaning.answered(node, report)
+        for node, answer in arrivals.scripts:
+            self._hooks.answered(node, answer)
+        self._hooks.lose(arrivals.channels)
         with connection.transaction():
             left_behind = {node: nodes.left_behind(connection, node) for node in arrivals.ready}
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
@@ -153,7 +163,7 @@ class Launcher:
             self._judge(connection, arrivals)
             # What ended by itself on its only node has left nothing there that its supervisor did not see.
             whole = [end for end in ends if end.job in moved and end.final_state == JobState.TERMINATED]
-            alone = [(end.job, end.ended) for end in whole if len(current[end.job].nodes) == 1]
+            alone = [(end.job, end.ended) for end in whole if len(current[end.job].nodes) == 1 and not self._hooks]
             closed = execution.close(connection, alone)
             self._resubmit(connection, closed, current.values())
         self._after_record(channels, arrivals, left_behind, current)
@@ -162,9 +172,15 @@ class Launcher:
     def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
         """The live jobs which the reports may be about."""
         if arrivals.ready:
-            return execution.live(connection, everything=True)
+            return self._placed(execution.live(connection, everything=True))
         jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused, *arrivals.unknown)}
-        return execution.live_among(connection, sorted(jobs)) if jobs else []
+        jobs |= {report.key.job for _, report in arrivals.scripts}
+        return self._placed(execution.live_among(connection, sorted(jobs))) if jobs else []
+
+    def _placed(self, rows: Sequence[LiveRow]) -> list[LiveRow]:
+        """Put on each job the nodes where it has something."""
+        placed = [(row, self._places.of(row.types, row.nodes)) for row in rows]
+        return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
 
     def _ends(self, arrivals: Arrivals, current: dict[int, LiveRow], now: float) -> list[End]:
         ends = {
@@ -175,6 +191,10 @@ class Launcher:
         for key, (_, refusal) in arrivals.refused.items():
             if _is_current(key, current):
                 ends.setdefault(key.job, end_of_refusal(refusal, now))
+        for node, report in arrivals.scripts:
+            over = end_of_prologue(node, report, now)
+            if over is not None and _is_current(report.key, current) and node in current[report.key.job].nodes:
+                ends.setdefault(report.key.job, over)
         for node, ready in arrivals.ready.items():
             known = {report.key for report in ready.jobs}
             for row in current.values():
@@ -193,6 +213,7 @@ class Launcher:
             *arrivals.cleaned,
         ]
         faults = [fault for node, report in said for fault in faults_of(node, report)]
+        faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]
         for node in nodes.blame(connection, faults):
             log.warning("node at fault", node=node, detail=next(one.text for one in faults if one.node == node))
 
@@ -233,14 +254,31 @@ class Launcher:
 
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
         """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
-        over = [row.id for row in attention if row.state == "Finishing" and self._cleaning.is_clean(row, channels)]
+        clean = [row for row in attention if row.state == "Finishing" and self._cleaning.is_clean(row, channels)]
         idle = [row for row in attention if runs_nothing(row.types) and self._noop_is_over(row, now)]
+        over = self._conclude(connection, channels, clean)
         if over or idle:
             with connection.transaction():
-                over += execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
+                ended = execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
+                over += [] if self._hooks.server_epilogue else ended
                 closed = execution.close(connection, [(job, now) for job in over])
+                self._hooks.release(connection, closed)
                 self._resubmit(connection, closed, attention)
-        self._cleaning.forget({row.id for row in attention})
+            self._hooks.let_nodes_forget([row for row in clean if row.id in closed], channels)
+        live = {row.id for row in attention}
+        self._cleaning.forget(live)
+        self._hooks.forget(live)
+
+    def _conclude(self, connection: Connection, channels: Channels, clean: Sequence[LiveRow]) -> list[int]:
+        """Run the site's epilogues for jobs that left nothing on their nodes; return those that are over with that."""
+        if not self._hooks or not clean:
+            return [row.id for row in clean]
+        rows = execution.launch_rows(connection, [row.id for row in clean], JobState.FINISHING)
+        return self._hooks.concluded(connection, clean, {row.id: self._bare(row) for row in rows}, channels)
+
+    def _bare(self, row: execution.LaunchRow) -> JobSpec:
+        """What a script of the site may know of a job: nothing that depends on the node or comes from its user."""
+        return specification(row, {}, self._jobs, "", confined=False)
 
     def _resubmit(self, connection: Connection, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
         repeatable = {row.id for row in rows if IDEMPOTENT in row.types}.intersection(closed)
@@ -255,50 +293,67 @@ class Launcher:
 
     def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow]) -> int:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
-        waiting = execution.to_launch(connection)
+        waiting = [
+            (job, self._places.of(types, hosts), runs_nothing(types))
+            for job, hosts, types, _ in execution.to_launch(connection)
+        ]
         ready = [
             (job, channels.incarnation(hosts[0]))
-            for job, hosts, types, _ in waiting
-            if hosts and not runs_nothing(types) and all(map(channels.is_connected, hosts))
+            for job, hosts, _ in waiting
+            if hosts and all(map(channels.is_connected, hosts))
         ]
-        idle = [job for job, hosts, types, _ in waiting if runs_nothing(types)]
-        nowhere = [job for job, hosts, types, _ in waiting if not hosts and not runs_nothing(types)]
-        heads = {job: hosts[0] for job, hosts, _, _ in waiting if hosts}
+        idle = [job for job, _, nothing in waiting if nothing]
+        nowhere = [job for job, hosts, nothing in waiting if not hosts and not nothing]
         claimed: list[int] = []
+        resting: list[int] = []
         if ready or idle or nowhere:
             with connection.transaction():
                 claimed = execution.claim(connection, ready)
-                execution.started(connection, [(job, time.time()) for job in execution.claim(connection, _plain(idle))])
+                resting = execution.claim(connection, _plain(idle))
+                if not self._hooks:
+                    execution.started(connection, [(job, time.time()) for job in resting])
                 execution.give_up(connection, nowhere, "none of its resources is on a node")
-        heads |= {row.id: row.nodes[0] for row in attention if row.nodes}
-        unsent = [
-            row.id
-            for row in attention
-            if row.state == "Launching"
-            and not runs_nothing(row.types)
-            and row.kill_reason is None
-            and JobKey(row.id, row.attempt) not in self._sent
-            and row.nodes
-            and channels.is_connected(row.nodes[0])
-        ]
-        self._send_starts(connection, channels, [*claimed, *unsent], heads)
+        places = {job: hosts for job, hosts, _ in waiting} | {row.id: row.nodes for row in attention}
+        unsent = [row.id for row in attention if self._is_unsent(row, channels)]
+        self._send_starts(connection, channels, [*claimed, *(resting if self._hooks else ()), *unsent], places)
         return len(claimed)
 
+    def _is_unsent(self, row: LiveRow, channels: Channels) -> bool:
+        """Whether a job is still to be started, and can be."""
+        if row.state != JobState.LAUNCHING or row.kill_reason is not None or JobKey(row.id, row.attempt) in self._sent:
+            return False
+        return runs_nothing(row.types) or bool(row.nodes and channels.is_connected(row.nodes[0]))
+
     def _send_starts(
-        self, connection: Connection, channels: Channels, jobs: Sequence[int], heads: dict[int, str]
+        self, connection: Connection, channels: Channels, jobs: Sequence[int], places: dict[int, tuple[str, ...]]
     ) -> None:
         rows = execution.launch_rows(connection, jobs)
+        if self._hooks:
+            rows = self._admitted(connection, rows)
         environments = self._environments_of(connection, {row.submission for row in rows})
         batches: dict[tuple[str, str], list[execution.LaunchRow]] = {}
         for row in rows:
-            batches.setdefault((heads[row.id], row.incarnation), []).append(row)
+            batches.setdefault((places[row.id][0], row.incarnation), []).append(row)
         for (node, incarnation), batch in batches.items():
-            specs = tuple(
+            specs = [
                 specification(row, environments[row.submission], self._jobs, node, confined=channels.confines(node))
                 for row in batch
-            )
-            if channels.send(node, Start(specs, incarnation)):
+            ]
+            if self._hooks:
+                specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
+            if specs and channels.send(node, Start(tuple(specs), incarnation)):
                 self._sent |= {spec.key: node for spec in specs}
+
+    def _admitted(self, connection: Connection, rows: Sequence[execution.LaunchRow]) -> list[execution.LaunchRow]:
+        """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
+        now = time.time()
+        passed, failed = self._hooks.pass_server(connection, [(row.id, row.attempt) for row in rows], now)
+        idle = [row.id for row in rows if row.id in passed and runs_nothing(row.types)]
+        if failed or idle:
+            with connection.transaction():
+                execution.finish(connection, failed)
+                execution.started(connection, [(job, now) for job in idle])
+        return [row for row in rows if row.id in passed and not runs_nothing(row.types)]
 
     def _environments_of(self, connection: Connection, submissions: set[int]) -> Mapping[int, dict[str, str]]:
         """The environments of these submissions, which never change; those of the last starts are remembered."""

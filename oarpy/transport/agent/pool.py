@@ -86,6 +86,10 @@ class Pool:
         if present is None or present - self._pids or self._pids - present:
             self._reap()
 
+    def adopt(self, pid: int) -> None:
+        """Count a child of the agent that is no supervisor among those that belong there."""
+        self._pids.add(pid)
+
     def pids(self) -> set[int]:
         """The processes of all supervisors."""
         return set(self._pids)

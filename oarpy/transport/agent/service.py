@@ -17,6 +17,7 @@ from oarpy.transport.agent.jobs import Jobs, write_lost
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
 from oarpy.transport.agent.pool import Pool
+from oarpy.transport.agent.scripts import Order, Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
 from oarpy.transport.agent.supervisor import become_subreaper
 from oarpy.transport.agent.tombstones import Tombstones
@@ -54,12 +55,17 @@ class Agent:
         pool = Pool(self._state, self._isolation, self._poll, select.EPOLLIN, settings["kill_patience"])
         self._pool = pool
         self._jobs = Jobs(self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox)
+        self._scripts = Scripts(
+            self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
+        )
         orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
         self._handlers: dict[str, Callable[[Message], None]] = {
             **orders.handlers(),
             "start": self._on_start,
             "ping": self._on_ping,
             "check": self._on_check,
+            "script": self._on_script,
+            "release": self._on_release,
         }
 
     def serve(self) -> None:
@@ -78,8 +84,8 @@ class Agent:
             if now >= next_tick:
                 next_tick = now + _TICK
                 self._tick(now)
-            if self._bell.listen(self._jobs.follows):
-                self._jobs.look_around()  # what rang before it was listened to
+            if self._bell.listen(self._jobs.follows or self._scripts.awaits):
+                self._look_around()  # what rang before it was listened to
             self._outbox.flush()
             wait = max(0.0, next_tick - time.monotonic())
             for fd, _events in self._poll.poll(wait):
@@ -87,16 +93,21 @@ class Agent:
                     open_channel = self._read()
                 elif fd == self._bell.fd:
                     self._bell.clear()
-                    self._jobs.look_around()
+                    self._look_around()
                 else:
                     self._jobs.hear(fd)
 
     def _tick(self, now: float) -> None:
         self._pool.trim()
-        self._jobs.look_around()
+        self._look_around()
         if now >= self._next_prune:
             self._next_prune = now + _PRUNE_PERIOD
             self._tombstones.prune()
+            self._scripts.prune()
+
+    def _look_around(self) -> None:
+        self._jobs.look_around()
+        self._scripts.look_around()
 
     def _read(self) -> bool:
         lines = self._lines.read()
@@ -129,6 +140,14 @@ class Agent:
 
     def _on_check(self, _message: Message) -> None:
         self._outbox.say("checked", problem=self._state.problem() or self._pool.problem())
+
+    def _on_script(self, message: Message) -> None:
+        kind, program, timeout, after_prologue, specs = wire.read_script(message)
+        for spec in specs:
+            self._scripts.take(Order(kind, program, timeout, after_prologue, spec))
+
+    def _on_release(self, message: Message) -> None:
+        self._scripts.release(wire.read_keys(message))
 
     def _on_start(self, message: Message) -> None:
         specs = wire.read_specs(message)

@@ -28,6 +28,7 @@ class StateDir:
         self.jobs = os.path.join(self.root, "jobs")
         self.files = os.path.join(self.root, "files")
         self.requests = os.path.join(self.root, "requests")
+        self.scripts = os.path.join(self.root, "scripts")
         self.forgotten = os.path.join(self.root, "forgotten")
         self.bell = os.path.join(self.root, "bell")
         self._bell_fd = -1
@@ -40,6 +41,7 @@ class StateDir:
                 (self.jobs, 0o700),
                 (self.files, 0o711),
                 (self.requests, 0o700),
+                (self.scripts, 0o700),
                 (self.forgotten, 0o700),
             ):
                 os.makedirs(path, mode=mode, exist_ok=True)
@@ -83,7 +85,12 @@ class StateDir:
 
     def sync_jobs(self) -> None:
         """Make the existence of all records durable: one flush for many starts."""
-        descriptor = os.open(self.jobs, os.O_RDONLY | os.O_DIRECTORY)
+        self.sync(self.jobs)
+
+    @staticmethod
+    def sync(directory: str) -> None:
+        """Make the names in a directory durable."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
         finally:
@@ -91,7 +98,7 @@ class StateDir:
 
     def problem(self) -> str:
         """What keeps records and files of jobs from being written here; empty when nothing does."""
-        for directory in (self.jobs, self.files, self.requests, self.forgotten):
+        for directory in (self.jobs, self.files, self.requests, self.scripts, self.forgotten):
             path = os.path.join(directory, "trial")  # no record's name
             try:
                 _try_to_write(path)

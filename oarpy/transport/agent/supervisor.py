@@ -75,7 +75,7 @@ def start_supervisor(state: StateDir, isolation: Isolation, patience: float) -> 
     if pid == 0:
         status = 1
         try:
-            _detach(theirs.fileno())
+            detach(theirs.fileno())
             _Service(state, isolation, theirs, patience).serve()
             status = 0
         finally:
@@ -84,7 +84,7 @@ def start_supervisor(state: StateDir, isolation: Isolation, patience: float) -> 
     return Supervisor(pid, ours)
 
 
-def _detach(keep: int) -> None:
+def detach(keep: int) -> None:
     """Leave everything of the agent behind: its session, its channel, its descriptors, its signals."""
     os.setsid()
     os.chdir("/")

@@ -182,6 +182,21 @@ def read_specs(message: dict[str, Any]) -> list[dict[str, Any]]:
     return specs
 
 
+def read_script(message: dict[str, Any]) -> tuple[str, str, float, bool, list[dict[str, Any]]]:
+    """(kind, program, seconds, only after a prologue, jobs) of a message about a script."""
+    kind, program, timeout = message.get("kind"), message.get("program"), message.get("timeout")
+    after = message.get("after_prologue")
+    if (
+        kind not in ("prologue", "epilogue")
+        or not _text(program)
+        or not program
+        or not _seconds(timeout)
+        or not _flag(after)
+    ):
+        raise BadMessage("script: bad value for 'kind', 'program', 'timeout' or 'after_prologue'")
+    return kind, program, timeout, after, read_specs(message)  # type: ignore[return-value]
+
+
 def _terminal(value: object) -> bool:
     if value is None:
         return True

@@ -1,0 +1,28 @@
+"""On which nodes a job has something: its own, the site's host for its type, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oarpy.configuration import Jobs
+from oarpy.model.job_types import on_a_host, runs_nothing
+
+
+class Places:
+    """Where the programs of jobs run, by the settings of the site."""
+
+    def __init__(self, settings: Jobs) -> None:
+        self._hosts = {"deploy": settings.deploy_host, "cosystem": settings.cosystem_host}
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that are configured for types of jobs."""
+        return tuple(sorted({host for host in self._hosts.values() if host}))
+
+    def of(self, types: Iterable[str], nodes: Iterable[str] | None) -> tuple[str, ...]:
+        """Return where a job of these types with these nodes has something, its program on the first of them."""
+        types = tuple(types)
+        if runs_nothing(types):
+            return ()
+        host = self._hosts.get(on_a_host(types), "")
+        return (host,) if host else tuple(nodes or ())
