@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase, digits
 
@@ -31,12 +31,13 @@ def render(
     columns: int = 40,
     by: str | None = None,
     letters: dict[int, str] | None = None,
+    beneath: Sequence[int] = (),
 ) -> str:
     """Draw ``bars`` from ``start`` on, ``step`` seconds per column, one row per resource.
 
     ``by`` draws one row per block of that property instead. A cell shows the job that holds some of the row during the
     column (``letters``, else 1-9, A-Z by rank of the job), ``+`` for several, ``.`` when free, ``x``
-    when the resources are not Alive.
+    when the resources are not Alive. Others are drawn over the jobs ``beneath``, such as containers, outermost first.
 
     >>> from oarpy.scheduler.platform import Resource
     >>> platform = Platform.build([Resource(1), Resource(2)])
@@ -49,14 +50,16 @@ def render(
     rows = _rows(platform, by)
     width = max((len(label) for label, _ in rows), default=0)
     cells = {label: [_empty(platform, ids)] * columns for label, ids in rows}
-    for bar in drawn:
+    depth = {job: rank for rank, job in enumerate(beneath)}
+    covered = {FREE, DOWN, *(names[job] for job in beneath if job in names)}
+    for bar in sorted(drawn, key=lambda bar: depth.get(bar.job, len(depth))):
         held = set(bar.resources)
         first = max(0, int((bar.start - start) // step))
         last = min(columns, -int(-(bar.end - start) // step))
         for label, ids in rows:
             if held & ids:
                 for column in range(first, last):
-                    cells[label][column] = _cell(cells[label][column], names[bar.job])
+                    cells[label][column] = _cell(cells[label][column], names[bar.job], covered)
     return "\n".join(f"{label:<{width}} |{''.join(cells[label])}|" for label, _ in rows)
 
 
@@ -75,5 +78,5 @@ def _empty(platform: Platform, ids: frozenset[int]) -> str:
     return FREE if platform.bits_of(ids) & platform.alive else DOWN
 
 
-def _cell(before: str, letter: str) -> str:
-    return letter if before in (FREE, DOWN, letter) else SHARED
+def _cell(before: str, letter: str, covered: Collection[str]) -> str:
+    return letter if before == letter or before in covered else SHARED

@@ -1,0 +1,319 @@
+"""Scheduling cases as they stand in docs/scheduling: a cluster, jobs, and the Gantt that they give.
+
+``docs/scheduling/index.md`` describes the notation. Everything happens at second 0.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from oarpy.model.dependency import parse_dependency
+from oarpy.model.job_dates import JobDates
+from oarpy.model.request import parse_request
+from oarpy.scheduler.consumables import Consumable
+from oarpy.scheduler.energy import Keep, PowerNode, PowerOrders, Use, power_orders
+from oarpy.scheduler.gantt_text import Bar, render
+from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.shares import FactorRules, Priorities, Usage
+from oarpy.scheduler.snapshot import (
+    DEFAULT_QUEUES,
+    Alternative,
+    HoldingJob,
+    Policy,
+    Queue,
+    QuotaRule,
+    Ration,
+    Snapshot,
+    WaitingJob,
+)
+from oarpy.simulation.scenario_filters import admitted
+
+STEP = 10
+"""Seconds of a column."""
+WAKEUP, SLEEP = 20, 50
+"""Seconds before its use at which a node is woken, and within which none may be foreseen for one that sleeps."""
+
+Options = dict[str, str]
+
+
+@dataclass(slots=True)
+class Case:
+    """What the lines of a case say before ``gives``."""
+
+    rows: list[Resource] = field(default_factory=list)
+    snapshot: dict[str, object] = field(default_factory=dict)
+    queues: list[Queue] = field(default_factory=list)
+    quotas: list[QuotaRule] = field(default_factory=list)
+    consumables: list[Consumable] = field(default_factory=list)
+    holding: list[HoldingJob] = field(default_factory=list)
+    waiting: list[WaitingJob] = field(default_factory=list)
+    asleep: set[str] = field(default_factory=set)
+    keep: int = 0
+
+
+def outcome(text: str) -> str:
+    """Return what the case in ``text`` gives, as it has to stand after ``gives``; the words there say what to tell."""
+    given, _, expected = text.partition("gives\n")
+    case = Case()
+    for line in given.splitlines():
+        if line.strip() and not line.startswith("#"):
+            word, *rest = shlex.split(line)
+            _READERS[word](case, rest)
+    snapshot = _snapshot(case)
+    made = plan(snapshot)
+    lines = expected.splitlines()
+    columns = next((len(line.partition("|")[2]) - 1 for line in lines if "|" in line), 0)
+    told = _gantt(case, snapshot, made, columns) if columns else []
+    for line in lines:
+        if "|" not in line:
+            told.append(_told(line.split(), case, snapshot, made))
+    return "".join(f"{line}\n" for line in told)
+
+
+def _snapshot(case: Case) -> Snapshot:
+    order = ("(asleep)",) if case.asleep else ()
+    rows = [
+        replace(row, properties={**row.properties, "(asleep)": row.properties.get("network_address") in case.asleep})
+        for row in case.rows
+    ]
+    platform = Platform.build(rows if case.asleep else case.rows, order=order)
+    filters, errors = admitted(platform, case.waiting)
+    return replace(
+        Snapshot(now=0, platform=platform),
+        queues=tuple(case.queues) or DEFAULT_QUEUES,
+        quotas=tuple(case.quotas),
+        consumables=tuple(case.consumables),
+        holding=tuple(case.holding),
+        waiting=tuple(case.waiting),
+        filters=filters,
+        filter_errors=errors,
+        **case.snapshot,  # type: ignore[arg-type]
+    )
+
+
+def _gantt(case: Case, snapshot: Snapshot, made: Plan, columns: int) -> list[str]:
+    bars = [Bar(job.id, job.start, job.end, job.resources) for job in case.holding]
+    bars += [
+        Bar(one.job, one.start, one.end, one.resources)
+        for one in made.placements
+        if one.start is not None and one.end is not None
+    ]
+    letters = {bar.job: str(bar.job)[-1] for bar in bars}
+    everybody: list[HoldingJob | WaitingJob] = [*case.holding, *case.waiting]
+    around = [job for job in everybody if any(word in _OPENING for word in _words(job))]
+    beneath = [job.id for job in sorted(around, key=lambda job: "inner" in _words(job))]
+    text = render(snapshot.platform, bars, step=STEP, columns=columns, letters=letters, beneath=beneath)
+    return text.splitlines()
+
+
+_OPENING = ("container", "placeholder")
+
+
+def _words(job: HoldingJob | WaitingJob) -> set[str]:
+    return {word.partition("=")[0] for word in job.types}
+
+
+def _told(words: Sequence[str], case: Case, snapshot: Snapshot, made: Plan) -> str:
+    """Say what an expected line is about: the verdict of a job, what is cancelled, which nodes wake or sleep."""
+    if words[0] == "cancels":
+        return " ".join(["cancels", *map(str, made.kill)])
+    if words[0] in ("wakes", "sleeps"):
+        orders = _power(case, snapshot, made)
+        return " ".join([words[0], *(orders.wake if words[0] == "wakes" else orders.sleep)])
+    one = made.by_job()[int(words[0].rstrip(":"))]
+    # a line that ends after the verdict does not tell the reason
+    return f"{one.job}: {one.verdict}" + (f", {one.reason}" if len(words) > 2 else "")
+
+
+def _power(case: Case, snapshot: Snapshot, made: Plan) -> PowerOrders:
+    platform = snapshot.platform
+    uses = [Use(job.start, platform.bits_of(job.resources)) for job in case.holding]
+    uses += [Use(one.start, one.bits) for one in made.placements if one.start is not None]
+    nodes = [
+        PowerNode(str(block.value), block.bits, "asleep" if block.value in case.asleep else "up", rested=True)
+        for block in platform.blocks("network_address")
+    ]
+    keep = [Keep(platform.default_type, case.keep)] if case.keep else []
+    return power_orders(nodes, uses, keep, 0, wakeup_time=WAKEUP, sleep_time=SLEEP)
+
+
+# --- the lines of a case
+
+
+def _cluster(case: Case, words: Sequence[str]) -> None:
+    for word in words:
+        name, _, cores = word.partition(":")
+        for _ in range(int(cores)):
+            number = len(case.rows) + 1
+            case.rows.append(Resource(number, properties={"network_address": name, "core": number}))
+
+
+def _licences(case: Case, words: Sequence[str]) -> None:
+    for _ in range(int(words[0])):
+        number = len(case.rows) + 1
+        case.rows.append(Resource(number, "licence", properties={"licence": number}))
+
+
+def _property(case: Case, words: Sequence[str]) -> None:
+    name, *values = words
+    for word in values:
+        ids, _, value = word.partition("=")
+        for number in _ids(ids):
+            row = case.rows[number - 1]
+            known: object = int(value) if value.isdigit() else value
+            case.rows[number - 1] = replace(row, properties={**row.properties, name: known})
+
+
+def _state(case: Case, words: Sequence[str]) -> None:
+    for word in words:
+        ids, _, state = word.partition("=")
+        for number in _ids(ids):
+            case.rows[number - 1] = replace(case.rows[number - 1], state=state)
+
+
+def _set(case: Case, words: Sequence[str]) -> None:
+    options = _options(words)
+    for name, kind in (("security_time", int), ("besteffort_minimum_life", int)):
+        if name in options:
+            case.snapshot[name] = kind(options.pop(name))
+    if "policy" in options:
+        policy: Policy = options.pop("policy")  # type: ignore[assignment]
+        case.snapshot["policy"] = policy
+    if "keep_alive" in options:
+        case.keep = int(options.pop("keep_alive"))
+    if {"jobs_per_pass", "jobs_per_user"} & options.keys():
+        case.snapshot["ration"] = Ration(int(options.pop("jobs_per_pass", 0)), int(options.pop("jobs_per_user", 0)))
+    _refuse(options)
+
+
+def _past(case: Case, words: Sequence[str]) -> None:
+    used = {user: float(share) for user, share in _options(words).items()}
+    before = case.snapshot.get("priorities", Priorities())
+    assert isinstance(before, Priorities)
+    case.snapshot["priorities"] = replace(before, usage=Usage(used, used))
+
+
+def _weights(case: Case, words: Sequence[str]) -> None:
+    options = {name: float(value) for name, value in _options(words).items()}
+    before = case.snapshot.get("priorities", Priorities())
+    assert isinstance(before, Priorities)
+    factors = FactorRules(**{"age": 0.0, "karma": 0.0, **options})  # type: ignore[arg-type]
+    case.snapshot["priorities"] = replace(before, factors=factors, resources=len(case.rows))
+
+
+def _queue(case: Case, words: Sequence[str]) -> None:
+    name, priority, policy = words
+    case.queues.append(Queue(name, int(priority), policy))
+
+
+def _quota(case: Case, words: Sequence[str]) -> None:
+    options = _options(words)
+    valid = options.pop("valid", None)
+    spans = None if valid is None else tuple(_span(part) for part in valid.split(","))
+    numbers = {name: float(options.pop(name)) for name in ("resources", "jobs", "resource_hours") if name in options}
+    patterns = {name: options.pop(name) for name in ("queue", "project", "type", "user", "period") if name in options}
+    _refuse(options)
+    case.quotas.append(QuotaRule(**patterns, **numbers, valid=spans))  # type: ignore[arg-type]
+
+
+def _consumable(case: Case, words: Sequence[str]) -> None:
+    name, *capacities = words
+    amounts = {host: int(amount) for host, amount in _options(capacities).items()}
+    case.consumables.append(Consumable(name, "network_address", amounts))
+
+
+def _asleep(case: Case, words: Sequence[str]) -> None:
+    case.asleep |= set(words)
+
+
+def _running(case: Case, words: Sequence[str]) -> None:
+    number, ids, span, *rest = words
+    start, end = _span(span)
+    options = _options(rest)
+    types = tuple(options.pop("types", "").split())
+    case.holding.append(
+        HoldingJob(
+            int(number),
+            options.pop("user", "ann"),
+            start,
+            end - start,
+            tuple(_ids(ids)),
+            types=types,
+            **options,  # type: ignore[arg-type]
+        )
+    )
+
+
+def _job(case: Case, words: Sequence[str]) -> None:
+    number, *rest = words
+    ways = []
+    while rest and "=" in rest[0] and rest[0][0] in "/{":
+        request, walltime, *rest = rest
+        parsed = parse_request(request)
+        ways.append(Alternative(parsed.groups, int(walltime), parsed.consumes))
+        if rest and rest[0] == "or":
+            del rest[0]
+    held = "held" in rest
+    options = _options(word for word in rest if word != "held")
+    dates = JobDates(
+        float(options.pop("postpone", -inf)), float(options.pop("expire", inf)), float(options.pop("deadline", inf))
+    )
+    after = tuple(parse_dependency(one) for one in options.pop("after", "").split())
+    date = options.pop("at", None)
+    case.waiting.append(
+        WaitingJob(
+            int(number),
+            options.pop("user", "ann"),
+            types=tuple(options.pop("types", "").split()),
+            submitted=int(options.pop("submitted", 0)),
+            alternatives=tuple(ways),
+            depends_on=after,
+            reservation=None if date is None else float(date),
+            dates=dates,
+            held=held,
+            **options,
+        )
+    )
+
+
+def _options(words: Iterable[str]) -> Options:
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def _refuse(options: Options) -> None:
+    if options:
+        raise ValueError(f"unknown: {options}")
+
+
+def _ids(text: str) -> list[int]:
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _span(text: str) -> tuple[float, float]:
+    begin, _, end = text.partition("..")
+    return float(begin), float(end or inf)
+
+
+_READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
+    "cluster": _cluster,
+    "licences": _licences,
+    "property": _property,
+    "state": _state,
+    "set": _set,
+    "used": _past,
+    "weights": _weights,
+    "queue": _queue,
+    "quota": _quota,
+    "consumable": _consumable,
+    "asleep": _asleep,
+    "running": _running,
+    "job": _job,
+}

@@ -1,0 +1,44 @@
+"""Every case of docs/scheduling gives what stands there; ``python -m tests.cases.test_cases`` rewrites the pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cases.notation import outcome
+
+PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "scheduling"
+_FENCE = re.compile(r"^```case\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_GIVES = "gives\n"
+
+
+def cases() -> list[tuple[str, str]]:
+    """Return the name of the page and the text of each case."""
+    return [
+        (f"{page.stem}-{number + 1}", text)
+        for page in sorted(PAGES.glob("*.md"))
+        for number, text in enumerate(_FENCE.findall(page.read_text(encoding="utf-8")))
+    ]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in cases()])
+def test_case(text: str) -> None:
+    assert outcome(text) == text.partition(_GIVES)[2]
+
+
+def test_every_page_has_cases_and_is_listed() -> None:
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    for page in PAGES.glob("*.md"):
+        assert page.name == "index.md" or f"]({page.name})" in index
+        assert _FENCE.search(page.read_text(encoding="utf-8"))
+
+
+def _rewritten(text: str) -> str:
+    return _FENCE.sub(lambda found: f"```case\n{found[1].partition(_GIVES)[0]}{_GIVES}{outcome(found[1])}```", text)
+
+
+if __name__ == "__main__":
+    for changed in sorted(PAGES.glob("*.md")):
+        changed.write_text(_rewritten(changed.read_text(encoding="utf-8")), encoding="utf-8")
