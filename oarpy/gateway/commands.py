@@ -22,6 +22,7 @@ COMMANDS = (
     "oarqueue",
     "oarresume",
     "oarsh",
+    "oarsrun",
     "oarstat",
     "oarsub",
     "oarwalltime",

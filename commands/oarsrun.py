@@ -1,0 +1,83 @@
+"""``oarsrun``: one program many times across the nodes of a running job."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.rendering import json_text, write
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog="Its exit status is the highest one of the programs (128 and the signal when one ended it).",
+    context_settings={"allow_interspersed_args": False},
+)
+def oarsrun(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND...", help="The program and its arguments; one word is text for the shell."),
+    ],
+    count: Annotated[
+        str | None,
+        typer.Option("-n", "--processes", metavar="N", help="N processes over the cores; otherwise one on each node."),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("-j", "--job", metavar="ID", help="The job; otherwise OAR_JOB_ID says which.")
+    ] = None,
+    no_prefix: Annotated[
+        bool, typer.Option("--no-prefix", help="Print lines as they are, without the node they come from.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("-J", "--json", help="Print JSON when all have ended: status, stdout, stderr of each.")
+    ] = False,
+) -> None:
+    """Run a program on every node of one's running job at the same time, within the limits of the job."""
+    from oarpy.client import job_steps, parallel_steps
+    from oarpy.client.caller import current
+    from oarpy.client.session import open_session
+
+    caller = current()
+    wanted = parallel_steps.parse_count(count)
+    job_id = job_steps.named_job(job, caller.environment)
+    with open_session("oarsrun") as session:
+        found = job_steps.running_job(session, job_id)
+    where = parallel_steps.places(found, wanted)
+    kept = {place: job_steps.Collected() for place in where} if as_json else {}
+    with caller.attached() as streams:
+
+        def pass_on(place: parallel_steps.Place, stream: int, lines: bytes) -> None:
+            if as_json:
+                kept[place].send(stream, lines)
+            else:
+                streams.send(stream, lines if no_prefix else parallel_steps.labelled(place.label, lines))
+
+        text = command[0] if len(command) == 1 else shlex.join(command)
+        outcomes = parallel_steps.run(found, where, text, streams, pass_on)
+        status = parallel_steps.worst(outcomes)
+        for one in outcomes:
+            if one.error:
+                streams.send(2, f"oarsrun: {one.place.label}: {one.error}\n".encode())
+    if as_json:
+        processes = [
+            {
+                "rank": one.place.rank,
+                "host": one.place.node.name,
+                "status": one.status,
+                "error": one.error or None,
+                "stdout": kept[one.place].text(1),
+                "stderr": kept[one.place].text(2),
+            }
+            for one in outcomes
+        ]
+        write(json_text({"job_id": job_id, "status": status, "processes": processes}))
+    raise typer.Exit(status)
+
+
+def main() -> None:
+    """Run the command on the arguments of the process."""
+    run(app, "oarsrun")
