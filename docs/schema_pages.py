@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from oarpy.model.states import FINAL_STATES, HOLDING_STATES, TRANSITIONS, JobState, ResourceState
+from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIONS, JobState, ResourceState
 from oarpy.store import embedded, migrations
 from oarpy.store.catalog import ColumnDescription, Relation, describe
 from oarpy.store.database import connect
@@ -27,6 +27,12 @@ _STATES = """# States
 ## Jobs
 
 Every move that is not listed is refused by the database, for modules, commands and hand-written SQL alike.
+"""
+
+_PASSAGES = """
+What happened to a job between two looks of the launcher is one move, which stands for several. The log of its states
+(`job_state_logs`) shows them all, one right after the other.
+
 """
 
 _RESOURCES = """
@@ -89,6 +95,7 @@ def states_page() -> str:
     arrows = [f"    {move.source} --> {move.target}: {move.event}" for move in TRANSITIONS]
     picture = ["```mermaid", "stateDiagram-v2", "    [*] --> Waiting", "    [*] --> Hold", *arrows, *finals, "```", ""]
     moves = [(f"{move.source}", f"{move.target}", move.event, move.who) for move in TRANSITIONS]
+    passages = [(f"{source}", f"{target}", ", ".join(through)) for (source, target), through in PASSAGES.items()]
     states = [
         (f"{state}", state.letter, "yes" if state in HOLDING_STATES else "", "yes" if state in FINAL_STATES else "")
         for state in JobState
@@ -102,6 +109,8 @@ def states_page() -> str:
         + _table(("state", "letter", "holds resources", "final"), states)
         + "\n"
         + _table(("from", "to", "event", "who"), moves)
+        + _PASSAGES
+        + _table(("from", "to", "through"), passages)
         + _RESOURCES
         + _table(("state", "meaning"), [(f"{state}", _MEANINGS[state]) for state in ResourceState])
     )

@@ -105,6 +105,12 @@ TRANSITIONS: tuple[Transition, ...] = tuple(
 
 ALLOWED: frozenset[tuple[JobState, JobState]] = frozenset((move.source, move.target) for move in TRANSITIONS)
 
+PASSAGES: dict[tuple[JobState, JobState], tuple[JobState, ...]] = {
+    (JobState.LAUNCHING, JobState.TERMINATED): (JobState.RUNNING, JobState.FINISHING),
+    (JobState.RUNNING, JobState.TERMINATED): (JobState.FINISHING,),
+}
+"""Moves that stand for several allowed ones, with the states in between: what happened between two looks at a job."""
+
 
 class ResourceState(StrEnum):
     """States of a resource."""

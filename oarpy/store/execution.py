@@ -62,6 +62,20 @@ class LiveRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Agenda:
+    """What there is for the launcher: jobs to launch, to settle (killed or Finishing), signals, walltimes to be told.
+
+    ``noop_end``: when (epoch seconds) the walltime of a running job that runs nothing is over first; None: none runs.
+    """
+
+    launch: bool
+    settle: bool
+    signal: bool
+    walltimes: bool
+    noop_end: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """How a job's program ended: raw wait status (None if unknown), instants in epoch seconds, what it becomes."""
 
@@ -111,6 +125,17 @@ _LAUNCH_ROWS = """
 
 _ENVIRONMENTS = "SELECT submission_id, environment FROM submissions WHERE submission_id = ANY(%s)"
 
+# Looking at jobs costs more than looking whether there are any; the signals of jobs that are over are settled too.
+_AGENDA = """
+    SELECT EXISTS (SELECT FROM jobs WHERE state = 'toLaunch' AND state NOT IN ('Terminated', 'Error')),
+           EXISTS (SELECT FROM jobs WHERE state = 'Finishing' AND state NOT IN ('Terminated', 'Error'))
+               OR EXISTS (SELECT FROM kill_requests WHERE state = 'decided' AND state <> 'done'),
+           EXISTS (SELECT FROM signal_requests WHERE NOT done),
+           EXISTS (SELECT FROM walltime_changes WHERE NOT node_told),
+           (SELECT extract(epoch FROM min(started_at + walltime))::float8 FROM jobs
+            WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND types && %s::text[])
+"""
+
 # Jobs on nodes; with the second condition only those that the launcher has something to do about.
 _LIVE = """
     SELECT j.job_id, j.attempt, j.state, j.types,
@@ -129,13 +154,6 @@ _LIVE = """
     GROUP BY j.job_id
 """
 
-# When the first running job of one of these types is over.
-_NEXT_END = """
-    SELECT extract(epoch FROM min(started_at + walltime))::float8 FROM jobs
-    WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND types && %s::text[]
-"""
-
-# The clock of a node may be wrong: what it reports lies between the submission and now.
 _STARTED = """
     UPDATE jobs j
     SET state = 'Running', started_at = greatest(least(to_timestamp(s.at), clock_timestamp()), j.submitted_at)
@@ -161,6 +179,17 @@ _FINISH_EVENTS = """
     SELECT e.type, e.job_id, e.message
     FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS e(job_id, type, message)
     WHERE e.type <> ''
+"""
+
+# What is known to have started and ended by itself, with nothing to be done on its nodes: all at once.
+_END = """
+    UPDATE jobs j
+    SET state = 'Terminated', final_state = 'Terminated', exit_status = e.exit_status,
+        started_at = coalesce(j.started_at, to_timestamp(e.started)),
+        ended_at = greatest(to_timestamp(e.ended), coalesce(j.started_at, to_timestamp(e.started)))
+    FROM unnest(%s::bigint[], %s::int[], %s::float8[], %s::float8[]) AS e(job_id, exit_status, started, ended)
+    WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running')
+    RETURNING j.job_id
 """
 
 # A job that never started cannot be Terminated.
@@ -233,7 +262,6 @@ _SIGNALS = """
     SELECT s.request_id, s.job_id, j.attempt, s.signal
     FROM signal_requests s JOIN jobs j USING (job_id)
     WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
-      AND EXISTS (SELECT FROM signal_requests WHERE NOT done)  -- mostly there are none: nothing else is read then
     ORDER BY s.request_id
 """
 _SIGNALS_DONE = """
@@ -300,10 +328,11 @@ def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> l
     ]
 
 
-def next_end(connection: Connection, types: Sequence[str]) -> float | None:
-    """Return when (epoch seconds) the walltime of a running job of these types is over first, None when none runs."""
-    row = connection.execute(_NEXT_END, [list(types)]).fetchone()
-    return None if row is None or row[0] is None else float(row[0])
+def agenda(connection: Connection) -> Agenda:
+    """Return what there is to be done."""
+    row = connection.execute(_AGENDA, [list(NOOP)]).fetchone()
+    assert row is not None
+    return Agenda(*row)
 
 
 def give_up(connection: Connection, jobs: Sequence[int], reason: str) -> None:
@@ -339,6 +368,14 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
             _FINISH_EVENTS, [[end.job for end in told], [end.event for end in told], [end.message for end in told]]
         )
     return sorted(moved)
+
+
+def end(connection: Connection, ends: Sequence[End]) -> list[int]:
+    """Move jobs that started and ended by themselves to Terminated, whatever of it was recorded; return those moved."""
+    if not ends:
+        return []
+    columns = [[getattr(one, name) for one in ends] for name in ("job", "exit_status", "started", "ended")]
+    return [row[0] for row in connection.execute(_END, columns)]
 
 
 def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int]:

@@ -10,7 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, text
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 
-from oarpy.model.states import FINAL_STATES, HOLDING_STATES, TRANSITIONS, JobState, ResourceState
+from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIONS, JobState, ResourceState
 from oarpy.store import migrations
 from oarpy.store.tables import METADATA, is_ours
 
@@ -195,6 +195,11 @@ def _states(connection: Connection) -> Iterator[str]:
             "job_transitions",
             "SELECT from_state, to_state, event, who FROM job_transitions",
             {(move.source.value, move.target.value, move.event, move.who) for move in TRANSITIONS},
+        ),
+        (
+            "job_passages",
+            "SELECT from_state, to_state, array_to_string(through, ' ') FROM job_passages",
+            {(source.value, target.value, " ".join(through)) for (source, target), through in PASSAGES.items()},
         ),
         ("resource_states", "SELECT state FROM resource_states", {(state.value,) for state in ResourceState}),
     )

@@ -51,6 +51,15 @@ job_transitions = Table(
     Column("who", Text, nullable=False),
 )
 
+job_passages = Table(
+    "job_passages",
+    METADATA,
+    Column("from_state", Text, ForeignKey("job_states.state"), primary_key=True),
+    Column("to_state", Text, ForeignKey("job_states.state"), primary_key=True),
+    Column("through", ARRAY(Text), nullable=False),
+    CheckConstraint("through <> '{}'", name="job_passages_through_check"),
+)
+
 submissions = Table(
     "submissions",
     METADATA,

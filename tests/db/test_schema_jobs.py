@@ -16,7 +16,7 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from oarpy.model.states import ALLOWED, FINAL_STATES, JobState
+from oarpy.model.states import ALLOWED, FINAL_STATES, PASSAGES, JobState
 from tests.db.hand_written import Connection, add_job, add_resource, insert, move, one, path_to
 
 pytestmark = pytest.mark.db
@@ -111,7 +111,7 @@ def test_every_move_is_allowed_or_refused_as_the_code_says(connection: Connectio
         with connection.transaction(force_rollback=True):
             job = add_job(connection)
             move(connection, job, *path_to(source))
-            if (source, target) in ALLOWED:
+            if (source, target) in {*ALLOWED, *PASSAGES}:
                 move(connection, job, target)
                 assert one(connection, "SELECT state FROM jobs WHERE job_id = %s", job) == target
             else:
@@ -161,6 +161,27 @@ def test_log_tells_the_whole_life_without_gap(connection: Connection) -> None:
     for (_, _, _, left), (_, _, entered, _) in itertools.pairwise(log):
         assert left == entered
     assert log[-1][3] is None
+
+
+@pytest.mark.parametrize(("source", "target"), sorted(PASSAGES))
+def test_a_passage_leaves_the_log_of_the_moves_it_stands_for(
+    connection: Connection, source: JobState, target: JobState
+) -> None:
+    job, other = add_job(connection, notify="exec:/bin/true"), add_job(connection)
+    move(connection, job, *path_to(source), target)
+    move(connection, other, *path_to(source), *PASSAGES[source, target], target)
+    whole, steps = (connection.execute(LOG, [one_of]).fetchall() for one_of in (job, other))
+    assert [row[:2] for row in whole] == [row[:2] for row in steps]
+    for (_, _, _, left), (_, _, entered, _) in itertools.pairwise(whole):
+        assert left == entered
+    told = connection.execute("SELECT tag FROM notices WHERE job_id = %s ORDER BY notice_id", [job]).fetchall()
+    assert told == [("RUNNING",), ("END",)]
+
+
+def test_passages_are_made_of_allowed_moves() -> None:
+    for (source, target), through in PASSAGES.items():
+        assert set(itertools.pairwise((source, *through, target))) <= ALLOWED
+        assert (source, target) not in ALLOWED
 
 
 def test_log_refuses_a_second_present_and_an_unknown_move(connection: Connection) -> None:

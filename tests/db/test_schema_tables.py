@@ -138,6 +138,10 @@ def test_no_schema_is_one_problem(empty_dsn: str) -> None:
             "INSERT INTO job_transitions VALUES ('Error', 'Running', 'magic', 'nobody')",
             "job_transitions has the unknown row ('Error', 'Running'",
         ),
+        (
+            "DELETE FROM job_passages WHERE from_state = 'Running'",
+            "job_passages lacks the row ('Running', 'Terminated'",
+        ),
         ("UPDATE job_states SET final = true WHERE state = 'Hold'", "job_states lacks the row ('Hold', 'H', False"),
         ("INSERT INTO resource_states VALUES ('Sleepy')", "resource_states has the unknown row ('Sleepy',)"),
         ("INSERT INTO resource_properties VALUES ('gpu', 'integer')", "property gpu has no column in resources"),

@@ -14,7 +14,7 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.model.job_types import NOOP, runs_nothing
+from oarpy.model.job_types import runs_nothing
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import arrivals as sorting
 from oarpy.modules.launcher.arrivals import Arrivals
@@ -77,6 +77,8 @@ class Launcher:
         self._hooks = Hooks(configuration.jobs)
         self._places = Places(configuration.jobs)
         self._environments: dict[int, dict[str, str]] = {}
+        self._unsure = True
+        """Whether there may be jobs that are Launching and of which no node was told."""
 
     def files(self) -> Sequence[int]:
         """Where reports of the nodes arrive."""
@@ -91,16 +93,20 @@ class Launcher:
         arrivals = sorting.sort(self._unrecorded, self._sent)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []
-        attention = self._placed(execution.live(connection, everything=False))
+        agenda = execution.agenda(connection)
+        over = agenda.noop_end is not None and agenda.noop_end <= now.timestamp()
+        look = agenda.settle or over or self._unsure or bool(self._hooks)
+        attention = self._placed(execution.live(connection, everything=False)) if look else []
         self._settle(connection, channels, attention, now.timestamp())
-        started = self._launch(connection, channels, attention)
+        started = self._launch(connection, channels, attention, agenda.launch)
         self._kill(channels, attention)
-        self._signal(connection, channels)
-        self._walltimes.tell(connection, channels)
+        if agenda.signal:
+            self._signal(connection, channels)
+        if agenda.walltimes or self._walltimes.said:
+            self._walltimes.tell(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
         wait = min(channels.tend(), next_sync, self._hooks.patience)
-        over = execution.next_end(connection, NOOP)
-        wake_at = min(time.time() + wait, over) if over else time.time() + wait
+        wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending)
 
     def close(self) -> None:
@@ -132,6 +138,7 @@ class Launcher:
             with connection.transaction():
                 nodes.record_channels(connection, [(node, "unknown", "", "") for node in closed])
         self._synced = time.monotonic()
+        self._unsure = True
         return float("inf")
 
     # Reports --------------------------------------------------------------------------------------------------------
@@ -150,24 +157,19 @@ class Launcher:
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
             arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
-            starts = [(key.job, at) for key, (_, at) in arrivals.started.items() if _is_current(key, current)]
-            starts += [
-                (key.job, report.start)
-                for key, (_, report) in arrivals.ended.items()
-                if report.start is not None and _is_current(key, current)
-            ]
-            execution.started(connection, list(dict(starts).items()))
             self._walltimes.record(connection, arrivals.walltimes)
-            ends = self._ends(arrivals, current, now)
-            moved = set(execution.finish(connection, ends))
             self._judge(connection, arrivals)
-            # What ended by itself on its only node has left nothing there that its supervisor did not see.
-            whole = [end for end in ends if end.job in moved and end.final_state == JobState.TERMINATED]
-            alone = [(end.job, end.ended) for end in whole if len(current[end.job].nodes) == 1 and not self._hooks]
-            closed = execution.close(connection, alone)
+            ends = self._ends(arrivals, current, now)
+            whole = [end for end in ends if _leaves_nothing(end, current) and not self._hooks]
+            closed = execution.end(connection, whole)
+            others = [end for end in ends if end.job not in closed]
+            starts = {key.job: at for key, (_, at) in arrivals.started.items() if _is_current(key, current)}
+            starts |= {end.job: end.started for end in others if end.started is not None}
+            execution.started(connection, [start for start in starts.items() if start[0] not in closed])
+            moved = execution.finish(connection, others)
             self._resubmit(connection, closed, current.values())
         self._after_record(channels, arrivals, left_behind, current)
-        return len(moved)
+        return len(closed) + len(moved)
 
     def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
         """The live jobs which the reports may be about."""
@@ -233,6 +235,7 @@ class Launcher:
             self._killed.pop(key, None)
         for node, keys in forget.items():
             channels.forget(node, keys)
+        self._unsure |= bool(arrivals.channels)
         for node in arrivals.channels:
             # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}
@@ -291,11 +294,11 @@ class Launcher:
 
     # Starts ---------------------------------------------------------------------------------------------------------
 
-    def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow]) -> int:
+    def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool) -> int:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
         waiting = [
             (job, self._places.of(types, hosts), runs_nothing(types))
-            for job, hosts, types, _ in execution.to_launch(connection)
+            for job, hosts, types, _ in (execution.to_launch(connection) if waits else ())
         ]
         ready = [
             (job, channels.incarnation(hosts[0]))
@@ -304,29 +307,33 @@ class Launcher:
         ]
         idle = [job for job, _, nothing in waiting if nothing]
         nowhere = [job for job, hosts, nothing in waiting if not hosts and not nothing]
-        claimed: list[int] = []
         resting: list[int] = []
-        if ready or idle or nowhere:
+        claimed = execution.claim(connection, ready)  # one statement: a transaction of its own
+        if idle or nowhere:
             with connection.transaction():
-                claimed = execution.claim(connection, ready)
                 resting = execution.claim(connection, _plain(idle))
                 if not self._hooks:
                     execution.started(connection, [(job, time.time()) for job in resting])
                 execution.give_up(connection, nowhere, "none of its resources is on a node")
         places = {job: hosts for job, hosts, _ in waiting} | {row.id: row.nodes for row in attention}
-        unsent = [row.id for row in attention if self._is_unsent(row, channels)]
-        self._send_starts(connection, channels, [*claimed, *(resting if self._hooks else ()), *unsent], places)
+        unsent = [row for row in attention if self._is_unsent(row)]
+        reachable = [row.id for row in unsent if runs_nothing(row.types) or channels.is_connected(row.nodes[0])]
+        begun = [*claimed, *(resting if self._hooks else ()), *reachable]
+        sent = self._send_starts(connection, channels, begun, places)
+        self._unsure = sent < len(claimed) + len(unsent)
         return len(claimed)
 
-    def _is_unsent(self, row: LiveRow, channels: Channels) -> bool:
-        """Whether a job is still to be started, and can be."""
+    def _is_unsent(self, row: LiveRow) -> bool:
+        """Whether a job is still to be started."""
         if row.state != JobState.LAUNCHING or row.kill_reason is not None or JobKey(row.id, row.attempt) in self._sent:
             return False
-        return runs_nothing(row.types) or bool(row.nodes and channels.is_connected(row.nodes[0]))
+        return runs_nothing(row.types) or bool(row.nodes)
 
     def _send_starts(
         self, connection: Connection, channels: Channels, jobs: Sequence[int], places: dict[int, tuple[str, ...]]
-    ) -> None:
+    ) -> int:
+        """Send jobs that are Launching to their first nodes; return how many."""
+        sent = 0
         rows = execution.launch_rows(connection, jobs)
         if self._hooks:
             rows = self._admitted(connection, rows)
@@ -343,6 +350,8 @@ class Launcher:
                 specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
             if specs and channels.send(node, Start(tuple(specs), incarnation)):
                 self._sent |= {spec.key: node for spec in specs}
+                sent += len(specs)
+        return sent
 
     def _admitted(self, connection: Connection, rows: Sequence[execution.LaunchRow]) -> list[execution.LaunchRow]:
         """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
@@ -395,6 +404,12 @@ def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:
     """Whether it is for ``node`` to say what becomes of a job: for its first one, or for any when it is over."""
     row = current.get(key.job)
     return row is None or row.nodes[:1] == (node,)
+
+
+def _leaves_nothing(end: End, current: Mapping[int, LiveRow]) -> bool:
+    """Whether nothing is left to be done: what ended by itself on its only node left nothing its supervisor missed."""
+    by_itself = end.final_state == JobState.TERMINATED and end.started is not None
+    return by_itself and len(current[end.job].nodes) == 1
 
 
 def _is_current(key: JobKey, current: dict[int, LiveRow]) -> bool:
