@@ -37,7 +37,7 @@ def text(found: Standing) -> str:
         if found.policy == "multifactor":
             lines += ["", "The karma is made of", *_karma_table(found.parts).text().splitlines()]
     else:
-        lines[-1:] = [_order_line(found)]
+        lines[-1:] = [_order_line(found), *_key_lines(found)]
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
@@ -59,7 +59,9 @@ def record(found: Standing) -> dict[str, JsonValue]:
             "resource_hours": ahead.resource_hours,
             "nearest": ahead.nearest,
             "nearest_value": found.nearest_value,
+            "nearest_key": list(found.nearest_key),
         },
+        "key": list(found.key),
         "value": found.value,
         "resources": found.size,
         "karma": [
@@ -109,8 +111,31 @@ def _order_line(found: Standing) -> str:
         "fifo": "Jobs go by date of submission.",
         "smallest": f"Jobs with the fewest resources go first; this one asks for {found.size}.",
         "largest": f"Jobs with the most resources go first; this one asks for {found.size}.",
+        "shortest": f"Jobs with the shortest walltime go first; this one asks for {_walltime(found)}.",
+        "longest": f"Jobs with the longest walltime go first; this one asks for {_walltime(found)}.",
+        "widest": (
+            "Jobs with the most resources, and among equals the longest walltime, go first; "
+            f"this one asks for {found.size} for {_walltime(found)}."
+        ),
     }
+    if "/" in found.policy:
+        return "Jobs go by windows of their date of submission, and within one by the policy named before the slash."
     return orders.get(found.policy, "The policy is a plug-in.")
+
+
+def _walltime(found: Standing) -> str:
+    return elapsed(found.job.alternatives[0].walltime) if found.job.alternatives else "nothing"
+
+
+def _key_lines(found: Standing) -> Iterator[str]:
+    """Show the numbers of an order that has no better explanation: a plug-in's, or one by windows."""
+    if found.key and found.policy not in ("fifo", "smallest", "largest", "shortest", "longest", "widest"):
+        nearest = f"; the job right before has {_key_text(found.nearest_key)}" if found.nearest_key else ""
+        yield f"It orders by {_key_text(found.key)}, the smallest goes first{nearest}."
+
+
+def _key_text(key: tuple[float, ...]) -> str:
+    return f"({', '.join(f'{part:.15g}' for part in key)})"
 
 
 def _sum_lines(found: Standing) -> Iterator[str]:

@@ -20,11 +20,12 @@ _REFUSED = frozenset({JobState.TO_ERROR, JobState.ERROR})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``reason`` says why a reservation was refused."""
+    """``reason`` says why a reservation was refused, ``next_date`` (epoch seconds) when it could be had, if ever."""
 
     job_id: int
     accepted: bool
     reason: str = ""
+    next_date: float | None = None
 
 
 def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: float) -> list[Answer]:
@@ -65,5 +66,5 @@ def _answer(row: ReservationRow) -> Answer | None:
         reason = row.message
         for prefix in ("reservation ", "refused: ", "refused: "):
             reason = reason.removeprefix(prefix)
-        return Answer(row.id, accepted=False, reason=reason)
+        return Answer(row.id, accepted=False, reason=reason, next_date=row.offer)
     return Answer(row.id, accepted=True) if row.reservation_state == "Scheduled" else None

@@ -36,7 +36,7 @@ def record(submitted: Submitted, answers: Sequence[Answer], *, verbose: bool) ->
     """Return the JSON object of ``oarsub -J``.
 
     ``job_id`` (the first job), ``array_id``, ``job_ids``, ``notes`` (of the rules), ``warnings``; ``reservations``
-    (``job_id``, ``accepted``, ``reason``) when it was one; ``trace`` with ``-v``.
+    (``job_id``, ``accepted``, ``reason``, ``next_date``) when it was one; ``trace`` with ``-v``.
     """
     result: dict[str, JsonValue] = {
         "job_id": submitted.job_ids[0],
@@ -47,7 +47,13 @@ def record(submitted: Submitted, answers: Sequence[Answer], *, verbose: bool) ->
     }
     if answers:
         result["reservations"] = [
-            {"job_id": answer.job_id, "accepted": answer.accepted, "reason": answer.reason} for answer in answers
+            {
+                "job_id": answer.job_id,
+                "accepted": answer.accepted,
+                "reason": answer.reason,
+                "next_date": answer.next_date,
+            }
+            for answer in answers
         ]
     if verbose:
         result["trace"] = list(submitted.trace)

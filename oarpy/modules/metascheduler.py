@@ -146,7 +146,8 @@ class Metascheduler:
         gone = set(started)
         decisions.log(connection, [event for event in due.events if event[0] in gone])
         decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
-        decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED")
+        offers = {one.job: one.offer for one in result.placements if one.offer is not None}
+        decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED", offers)
         decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
         for lapse, jobs in lapsed(reading, result).items():
             decisions.refuse(connection, jobs, lapse)

@@ -126,22 +126,26 @@ class Explainer:
         ]
         return f"it has to {' and '.join(bounds)}"
 
-    def refused(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
-        """Explain a reservation that is refused."""
+    def refused(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> tuple[Verdict, str, float | None]:
+        """Explain a reservation that is refused, and say when it could be had (None: never, or not looked for)."""
         date = demand.job.reservation or 0
         if date + demand.options[0].walltime <= self._now:
-            return Verdict.RESERVATION, f"refused: its end {self._show(date + demand.options[0].walltime)} is past"
+            end = self._show(date + demand.options[0].walltime)
+            return Verdict.RESERVATION, f"refused: its end {end} is past", None
         impossible = self.impossible(demand, gantt)
         if impossible is not None and impossible[0] == Verdict.NEVER:
-            return impossible
+            return *impossible, None
         start = max(date, self._now)
+        other = self._search.earliest(gantt, demand, max(start, ready)).found
+        date_offered = None if other is None else other.claim.start
+        offer = "" if date_offered is None else f", possible at {self._show(date_offered)}"
         if ready > start:
-            return Verdict.RESERVATION, f"refused: the job it depends on is expected to end at {self._show(ready)}"
-        other = self._search.earliest(gantt, demand, start).found
-        offer = f", possible at {self._show(other.claim.start)}" if other else ""
-        if answer.fitted is not None:
-            return Verdict.RESERVATION, f"refused: {self._quota(demand, answer, gantt)}{offer}"
-        return Verdict.RESERVATION, f"refused: its resources are not free at {self._show(start)}{offer}"
+            reason = f"the job it depends on is expected to end at {self._show(ready)}"
+        elif answer.fitted is not None:
+            reason = self._quota(demand, answer, gantt)
+        else:
+            reason = f"its resources are not free at {self._show(start)}"
+        return Verdict.RESERVATION, f"refused: {reason}{offer}", date_offered
 
     def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:
         """Say why no time would do, None when an empty platform could serve the job."""

@@ -20,7 +20,7 @@ class Placement:
 
     ``alternative`` (an index), ``start`` and ``end`` are None, and ``bits`` is 0, when there is no prediction. ``end``
     is start + walltime; the job keeps its resources for the security time after that. ``lapse`` is what the job can no
-    longer meet: it will never start.
+    longer meet: it will never start. ``offer`` is when a refused reservation could be had.
     """
 
     job: int
@@ -32,6 +32,7 @@ class Placement:
     end: float | None = None
     bits: int = 0
     lapse: Lapse | None = None
+    offer: float | None = None
 
     @cached_property
     def resources(self) -> list[int]:
@@ -77,7 +78,7 @@ def placement_of(job: int, decision: Decision, platform: Platform) -> Placement:
     """Return a decision as the placement that others see."""
     found = decision.found
     if found is None:
-        return Placement(job, decision.verdict, decision.reason, platform, lapse=decision.lapse)
+        return Placement(job, decision.verdict, decision.reason, platform, lapse=decision.lapse, offer=decision.offer)
     claim = found.claim
     return Placement(
         job, decision.verdict, decision.reason, platform, found.option.index, claim.start, claim.end, claim.bits

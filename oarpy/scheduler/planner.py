@@ -25,12 +25,16 @@ from oarpy.scheduler.verdicts import Lapse, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a job got in this pass; ``lapse`` says that it will never get more."""
+    """What a job got in this pass; ``lapse`` says that it will never get more.
+
+    ``offer`` is the first date at which a refused reservation could be had.
+    """
 
     verdict: Verdict
     reason: str
     found: Found | None = None
     lapse: Lapse | None = None
+    offer: float | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -218,7 +222,8 @@ class Planner:
 
     def _decide_reservation(self, demand: Demand, ready: float, answer: Answer) -> Decision:
         if answer.found is None:
-            return Decision(*self._explainer.refused(demand, ready, answer, self._board.gantt))
+            verdict, reason, offer = self._explainer.refused(demand, ready, answer, self._board.gantt)
+            return Decision(verdict, reason, offer=offer)
         if answer.found.claim.start == self._now:
             return self._start(demand, answer.found)
         return Decision(Verdict.RESERVED, "accepted", answer.found)

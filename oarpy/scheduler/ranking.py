@@ -38,11 +38,17 @@ class Ranking:
 
     def ordered(self, jobs: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob]:
         """Order ``jobs`` by the policy of ``queue``. Raises :class:`BrokenPolicy`."""
+        return self.ordered_with_keys(jobs, queue)[0]
+
+    def ordered_with_keys(
+        self, jobs: Sequence[WaitingJob], queue: Queue
+    ) -> tuple[list[WaitingJob], dict[int, tuple[float, ...]]]:
+        """Order ``jobs``, and return what they were ordered by, least first. Raises :class:`BrokenPolicy`."""
         order = self._orders.get(queue.policy)
         if order is None:
             raise BrokenPolicy(queue, "does not exist")
         try:
             ranks = {job.id: order(Candidate(job, self._now, self._size, self._priorities)) for job in jobs}
-            return sorted(jobs, key=lambda job: ranks[job.id])
+            return sorted(jobs, key=lambda job: ranks[job.id]), ranks
         except Exception as error:  # a plug-in may raise anything
             raise BrokenPolicy(queue, f"failed: {type(error).__name__}: {error}") from error

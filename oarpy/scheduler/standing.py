@@ -33,7 +33,8 @@ class Standing:
 
     ``place`` counts from 1 among the jobs ``among`` those queues that are not held (the job itself always counts); None
     for a reservation, which comes before them. ``value`` is the karma (least first) or the multifactor priority (most
-    first), ``nearest_value`` that of the job right before; None for other policies.
+    first), ``nearest_value`` that of the job right before; None for other policies. ``key`` is what the policy orders
+    the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
     """
 
     job: WaitingJob
@@ -48,6 +49,8 @@ class Standing:
     factors: tuple[Factor, ...] = ()
     value: float | None = None
     nearest_value: float | None = None
+    key: tuple[float, ...] = ()
+    nearest_key: tuple[float, ...] = ()
 
 
 def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDERS) -> Standing | None:
@@ -87,7 +90,8 @@ def _ranked(found: Standing, snapshot: Snapshot, orders: Mapping[str, Order], si
         and (not other.held or other.id == found.job.id)
     ]
     try:
-        ordered = Ranking(orders, size, snapshot.now, snapshot.priorities).ordered(rivals, found.queues[0])
+        ranking = Ranking(orders, size, snapshot.now, snapshot.priorities)
+        ordered, keys = ranking.ordered_with_keys(rivals, found.queues[0])
     except BrokenPolicy as broken:
         return replace(found, failure=str(broken))
     place = [other.id for other in ordered].index(found.job.id)
@@ -101,7 +105,22 @@ def _ranked(found: Standing, snapshot: Snapshot, orders: Mapping[str, Order], si
         nearest=None if nearest is None else nearest.id,
     )
     nearest_value = None if nearest is None else _value(found.policy, nearest, size, snapshot)
-    return replace(found, place=place + 1, among=len(ordered), ahead=ahead, nearest_value=nearest_value)
+    return replace(
+        found,
+        place=place + 1,
+        among=len(ordered),
+        ahead=ahead,
+        nearest_value=nearest_value,
+        key=_numbers(keys[found.job.id]),
+        nearest_key=() if nearest is None else _numbers(keys[nearest.id]),
+    )
+
+
+def _numbers(key: object) -> tuple[float, ...]:
+    """Return the numbers of a key; a plug-in may order by something else, which is not shown."""
+    if not isinstance(key, tuple) or not all(isinstance(part, int | float) for part in key):
+        return ()
+    return key
 
 
 def _value(policy: str, job: WaitingJob, size: Size, snapshot: Snapshot) -> float | None:

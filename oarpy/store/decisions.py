@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from oarpy.store.database import Connection
 
@@ -118,8 +119,8 @@ _EVENTS = """
 # A job that can never run, or a reservation that is refused: the reason is its message.
 _REFUSE = """
     WITH refused AS (
-        UPDATE jobs j SET state = 'toError', message = r.reason
-        FROM unnest(%(jobs)s::bigint[], %(reasons)s::text[]) AS r(job_id, reason)
+        UPDATE jobs j SET state = 'toError', message = r.reason, reservation_offer = to_timestamp(r.offer)
+        FROM unnest(%(jobs)s::bigint[], %(reasons)s::text[], %(offers)s::float8[]) AS r(job_id, reason, offer)
         WHERE j.job_id = r.job_id AND j.state IN ('Waiting', 'toAckReservation')
         RETURNING j.job_id, r.reason
     )
@@ -226,11 +227,20 @@ def log(connection: Connection, events: Sequence[tuple[int, str, str]]) -> None:
         connection.execute(_EVENTS, [types, jobs, texts])
 
 
-def refuse(connection: Connection, reasons: Sequence[tuple[int, str]], event: str) -> None:
-    """Move jobs to toError with a reason each, logged as ``event``."""
+def refuse(
+    connection: Connection,
+    reasons: Sequence[tuple[int, str]],
+    event: str,
+    offers: Mapping[int, float] = MappingProxyType({}),
+) -> None:
+    """Move jobs to toError with a reason each, logged as ``event``.
+
+    ``offers`` are the dates (epoch seconds) at which refused reservations could be had, by job.
+    """
     if reasons:
         jobs, texts = [job for job, _ in reasons], [text for _, text in reasons]
-        connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "event": event})
+        dates = [offers.get(job) for job in jobs]
+        connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
 
 
 def kill(connection: Connection, jobs: Sequence[int]) -> None:

@@ -148,7 +148,8 @@ _REPOINT_DEPENDANTS = """
 
 # A reservation is answered in its own row; when it is refused the message says why.
 _RESERVATION_ANSWERS = """
-    SELECT job_id, state, reservation_state, message FROM jobs WHERE job_id = ANY(%s) ORDER BY job_id
+    SELECT job_id, state, reservation_state, message, extract(epoch FROM reservation_offer)::float8
+    FROM jobs WHERE job_id = ANY(%s) ORDER BY job_id
 """
 
 
@@ -252,12 +253,13 @@ class EndedJobRow:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRow:
-    """How far an advance reservation is answered."""
+    """How far an advance reservation is answered; ``offer`` is when a refused one could be had (epoch seconds)."""
 
     id: int
     state: str
     reservation_state: str | None
     message: str
+    offer: float | None
 
 
 def queues(connection: Connection) -> dict[str, QueueRow]:

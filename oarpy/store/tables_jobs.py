@@ -150,6 +150,7 @@ jobs = Table(
     Column("started_at", TIMESTAMP(timezone=True)),
     Column("ended_at", TIMESTAMP(timezone=True)),
     Column("accounted", Boolean, nullable=False, server_default=text("false")),
+    Column("reservation_offer", TIMESTAMP(timezone=True)),
     CheckConstraint("(NOT accounted) OR (ended_at IS NOT NULL)", name="accounted_when_final"),
     CheckConstraint(
         "(state NOT IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', "

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from oarpy.configuration import load
+from oarpy.modules.metascheduler import Metascheduler
 from tests.db.oarsub_cluster import Connection, Submitter, build, settings, submitter
 
 pytestmark = pytest.mark.db
@@ -71,6 +75,34 @@ def test_refused(connection: Connection, oarsub: Submitter, cluster_environment:
         )
         assert running.communicate(timeout=60) == ("# Reservation not valid --> KO (4 of 5 nodes)\n", "")
         assert running.returncode == 3
+
+
+def test_refused_with_the_next_date_in_json(
+    connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]
+) -> None:
+    """Three nodes of five are Alive, and a job holds them all for an hour."""
+    oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
+    connection.execute("UPDATE resources SET state = 'Dead' WHERE state <> 'Alive'")
+    scheduler = Metascheduler(load(cluster_environment))
+    scheduler.run_once(connection, datetime.now().astimezone())
+    with subprocess.Popen(
+        ["oarsub", "-J", "-r", "now", "-l", "/nodes=2,walltime=0:10:0", "date"],
+        env={**cluster_environment, **settings()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        deadline = time.monotonic() + 60
+        while running.poll() is None and time.monotonic() < deadline:
+            scheduler.run_once(connection, datetime.now().astimezone())
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(0.1)
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (3, "")
+    (answer,) = json.loads(out)["reservations"]
+    assert not answer["accepted"]
+    assert answer["next_date"] > time.time() + 3000
+    assert datetime.fromtimestamp(answer["next_date"]).strftime("possible at %Y-%m-%d %H:%M:%S") in answer["reason"]
 
 
 def test_nobody_answers(connection: Connection, oarsub: Submitter) -> None:

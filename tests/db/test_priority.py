@@ -175,6 +175,7 @@ def test_rank_and_karma_are_shown(connection: Connection, shell: Shell) -> None:
         "resource_hours": 2,
         "nearest": second,
         "nearest_value": pytest.approx(0.75),
+        "nearest_key": [pytest.approx(0.75), found["ahead"]["nearest_key"][1], second],
     }
     assert {part["name"]: part["share"] for part in found["karma"]} == {"project": 1, "user": 0.75, "asked": 0.75}
     text = shell.done("oarstat", "--priority", str(first))
@@ -226,6 +227,12 @@ def test_a_plug_in_orders_its_queue(connection: Connection, shell: Shell, instal
     add_nodes(connection, "n1")
     first, second = add_job(connection), add_job(connection)
     assert shown(shell, second)["rank"] == {"place": 1, "among": 2}
+    found = shown(shell, first)
+    assert (found["key"], found["ahead"]["nearest_key"]) == ([-first], [-second])
+    assert shell.done("oarstat", "--priority", str(first)).endswith(
+        "The policy is a plug-in.\n"
+        f"It orders by ({-first}), the smallest goes first; the job right before has ({-second}).\n"
+    )
     run_pass(connection)
     assert states(connection) == {first: "Waiting", second: "toLaunch"}
 
