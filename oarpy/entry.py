@@ -14,9 +14,10 @@ from typing import NoReturn
 _INTERRUPTED = 130
 
 
-def start(name: str) -> NoReturn:
+def start(name: str, *, by_gateway: bool = True) -> NoReturn:
     """Run the command ``name`` on the arguments of the process, and end the process."""
-    _try_gateway(name)
+    if by_gateway:
+        _try_gateway(name)
     import importlib
 
     importlib.import_module(f"oarpy.commands.{name}").main()
@@ -31,6 +32,7 @@ oardel = partial(start, "oardel")
 oarhold = partial(start, "oarhold")
 oarnodes = partial(start, "oarnodes")
 oarnodesetting = partial(start, "oarnodesetting")
+oarprint = partial(start, "oarprint", by_gateway=False)  # what it reads is here, inside a job
 oarproperty = partial(start, "oarproperty")
 oarqueue = partial(start, "oarqueue")
 oarresume = partial(start, "oarresume")

@@ -209,7 +209,8 @@ class Ended:
 
     ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
     exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
-    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, CANNOT_WRITE_NODE_FILE, SUPERVISOR. May come more than once.
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, CANNOT_WRITE_NODE_FILE, SUPERVISOR. ``memory_kills`` counts the
+    processes that the kernel killed because the job was out of its memory. May come more than once.
     """
 
     key: JobKey
@@ -219,6 +220,7 @@ class Ended:
     end: float
     detail: str = ""
     left: int = 0
+    memory_kills: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +477,7 @@ def _ended(entry: _Entry) -> Ended:
         end=_time(entry, "end"),
         detail=_text(entry, "detail"),
         left=_number(entry, "left"),
+        memory_kills=0 if entry.get("memory_kills") is None else _number(entry, "memory_kills"),
     )
 
 

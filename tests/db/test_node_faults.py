@@ -107,3 +107,13 @@ def test_a_lost_node_with_a_fault_is_not_taken_back_by_the_monitor(cluster: Smal
     cluster.nodes.inbox.put("n1", [Cleaned(cluster.key(job), 0, 2)])
     cluster.settle()
     assert cluster.sql(STATE) == [("n1", "Suspected", "launcher")]
+
+
+def test_a_job_that_met_the_limit_of_its_memory_says_so_and_blames_nobody(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    cluster.nodes.inbox.put("n1", [Ended(cluster.key(job), 137 << 8, "exited", 1.0, 2.0, memory_kills=2)])
+    cluster.settle()
+    assert (cluster.state(job), cluster.events(job)) == ("Terminated", ["OUT_OF_MEMORY"])
+    assert cluster.job(job, "message").startswith("2 of its processes killed by the kernel")
+    assert cluster.sql(STATE) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,3 +119,77 @@ def test_version_2_on_plain_files(tmp_path: Path) -> None:
     assert (group / "cgroup.procs").read_text() == "0"
     isolation.leave()
     assert (tmp_path / "cgroup.procs").read_text() == "0"
+
+
+def _plain_group(tmp_path: Path, version: int) -> tuple[Path, str]:
+    """A node's folder of groups made of plain files, and the name of the file of a limit."""
+    mount = tmp_path if version == 2 else tmp_path / "memory"
+    mount.mkdir(exist_ok=True)
+    (mount / "cgroup.procs").write_text("")
+    if version == 2:
+        (mount / "cgroup.controllers").write_text("memory")
+    Isolation("cgroup", str(tmp_path), "/state")
+    (base,) = (mount / "oarpy").iterdir()
+    limit = "memory.max" if version == 2 else "memory.limit_in_bytes"
+    (base / limit).write_text("")
+    for key in ("7.1", "8.1"):
+        (base / key).mkdir()
+        for name in ("cgroup.procs", limit):
+            (base / key / name).write_text("")
+    return base, limit
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_limit_of_memory_on_plain_files(tmp_path: Path, version: int) -> None:
+    """What is written where; a plain file stands for each one that the kernel would make."""
+    base, limit = _plain_group(tmp_path, version)
+    isolation = Isolation("cgroup", str(tmp_path), "/state")
+    assert isolation.enter("7.1", (), 1 << 30)
+    assert (base / "7.1" / limit).read_text() == str(1 << 30)
+    assert (base / "7.1" / "cgroup.procs").read_text() == "0"
+    assert isolation.enter("8.1", ()) == (version == 2)
+    assert (base / "8.1" / limit).read_text() == ""
+    isolation.leave()
+    assert (tmp_path / ("" if version == 2 else "memory") / "cgroup.procs").read_text() == "0"
+    assert isolation.memory_kills("7.1") == 0
+    counts = {
+        1: ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+        2: ("memory.events", "oom_kill 3\n"),
+    }
+    name, text = counts[version]
+    (base / "7.1" / name).write_text(text)
+    assert isolation.memory_kills("7.1") == 3
+    assert isolation.name_of("7.1") == (f"/oarpy/{base.name}/7.1" if version == 2 else "")
+
+
+def _limits_memory() -> bool:
+    isolation = Isolation("auto", str(ROOT), "/test-of-isolation")
+    try:
+        entered = isolation.enter("0.0", (), 1 << 30)
+        return entered and any(
+            (group / name).is_file() and (group / name).read_text().strip() == str(1 << 30)
+            for base in (ROOT, *ROOT.glob("*"))
+            for group in base.glob("oarpy/*/0.0")
+            for name in ("memory.max", "memory.limit_in_bytes")
+        )
+    finally:
+        isolation.leave()
+        isolation.end("0.0", 1.0)
+
+
+def test_a_job_without_memory_left_is_ended_by_the_kernel_and_that_is_reported(
+    request: pytest.FixtureRequest, driver: Driver
+) -> None:
+    if _mode(request) != "auto" or not _limits_memory():
+        pytest.skip("this kernel, or this user, has no limits of memory for control groups")
+    greedy = f"{sys.executable} -S -c 'print(1, flush=True); x = bytearray(300 << 20)'"
+    driver.start(driver.spec(1, f"{greedy}; echo $?", memory=64 << 20))
+    ended = driver.expect(Ended)
+    said = (driver.directory / "out.1").read_text().split()
+    if ended.memory_kills == 0 and said == ["1", "0"]:
+        pytest.skip("this kernel takes a limit of memory and does not keep to it")
+    assert ended.memory_kills == 1
+    assert (ended.reason, said) == ("exited", ["1", "137"])
+    driver.start(driver.spec(2, f"{greedy}; echo $?", memory=1 << 30))
+    assert driver.expect(Ended).memory_kills == 0
+    assert (driver.directory / "out.2").read_text().split() == ["1", "0"]

@@ -20,6 +20,10 @@ LEFT = "CPUSET_CLEAN_ERROR"
 """Type of the event of processes that resist SIGKILL."""
 
 
+MEMORY = "OUT_OF_MEMORY"
+"""Type of the event of a job that met the limit of its memory and ended by itself."""
+
+
 def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
     """Return what ``report`` says against the node it came from: not what the job, its user or the server did wrong.
 
@@ -49,6 +53,9 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
         event, message = "WALLTIME", "killed: its walltime was over"
     elif report.reason == "lost":
         event, message = "JOB_LOST", "lost: nobody saw it end (its supervisor or its node was killed)"
+    if report.memory_kills:
+        said = f"{report.memory_kills} of its processes killed by the kernel: it had no more of the memory it asked for"
+        event, message = event or MEMORY, f"{message}; {said}" if message else said
     return End(key.job, final, report.status, report.start, report.end, event, message[:500])
 
 

@@ -408,7 +408,7 @@ def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:
 
 def _leaves_nothing(end: End, current: Mapping[int, LiveRow]) -> bool:
     """Whether nothing is left to be done: what ended by itself on its only node left nothing its supervisor missed."""
-    by_itself = end.final_state == JobState.TERMINATED and end.started is not None
+    by_itself = end.final_state == JobState.TERMINATED and end.started is not None and not end.event
     return by_itself and len(current[end.job].nodes) == 1
 
 

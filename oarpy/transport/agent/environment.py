@@ -65,8 +65,13 @@ def remove_files(state: StateDir, key: str) -> None:
             continue
 
 
-def job_environment(state: StateDir, key: str, spec: dict[str, Any], account: Account, mark: str) -> dict[str, str]:
-    """A job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins."""
+def job_environment(
+    state: StateDir, key: str, spec: dict[str, Any], account: Account, mark: str, group: str
+) -> dict[str, str]:
+    """A job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
+
+    ``group`` is the job's control group below the mount point, if it has one.
+    """
     environment: dict[str, str] = {
         "PATH": _DEFAULT_PATH,
         "HOME": account.home,
@@ -94,6 +99,8 @@ def job_environment(state: StateDir, key: str, spec: dict[str, Any], account: Ac
     environment.update(dict.fromkeys(_DIRECTORY_NAMES, directory))
     environment.update(dict.fromkeys(("OAR_ARRAYID", "OAR_ARRAY_ID"), str(spec["array_id"] or job)))
     environment.update(dict.fromkeys(("OAR_ARRAYINDEX", "OAR_ARRAY_INDEX"), str(spec["array_index"] or 1)))
+    if group:
+        environment["OAR_CPUSET"] = group
     if spec["nodes"]:
         environment.update(dict.fromkeys(_NODE_FILE_NAMES, node_file(state, key)))
     if spec["resources"]:

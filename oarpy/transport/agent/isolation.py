@@ -1,7 +1,7 @@
 """What keeps a job to its processors and together: a control group of its own, or the affinity of its processes.
 
-Version 2 of control groups where it is there (also beside version 1), else cpuset and freezer of version 1. What the
-node does not allow is done without: the least is that jobs are found by their parents and by their mark.
+Version 2 of control groups where it is there (also beside version 1), else cpuset, freezer and memory of version 1.
+What the node does not allow is done without: the least is that jobs are found by their parents and by their mark.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ AUTO, CGROUP, AFFINITY, NONE = "auto", "cgroup", "affinity", "none"
 _PAUSE = 0.005
 _REMOVAL_PATIENCE = 2.0
 _CONTROLLERS = ("cpuset", "memory")
+_LIMIT_1, _LIMIT_2 = "memory.limit_in_bytes", "memory.max"
 
 
 class Isolation:
@@ -30,36 +31,69 @@ class Isolation:
     def __init__(self, mode: str, root: str, state: str) -> None:
         self._processors = sorted(os.sched_getaffinity(0))
         self._affinity = mode != NONE
+        self._name = ""
         self._unified = ""
         self._cpuset = ""
         self._freezer = ""
+        self._memory = ""
         self._homes: list[str] = []
         if mode not in (AUTO, CGROUP):
             return
-        name = os.path.join("oarpy", f"{zlib.crc32(os.fsencode(os.path.abspath(state))):08x}")
+        name = self._name = os.path.join("oarpy", f"{zlib.crc32(os.fsencode(os.path.abspath(state))):08x}")
         unified = next((path for path in (root, os.path.join(root, "unified")) if _has(path, "cgroup.controllers")), "")
         with contextlib.suppress(OSError):
             self._unified = _make_unified(unified, name) if unified else ""
         if not _has(self._unified, "cpuset.cpus"):
             with contextlib.suppress(OSError):
                 self._cpuset = _make_cpuset(os.path.join(root, "cpuset"), name)
+        if not _has(self._unified, _LIMIT_2):
+            with contextlib.suppress(OSError):
+                self._memory = _make(os.path.join(root, "memory"), name)
         if not self._unified:
             with contextlib.suppress(OSError):
                 self._freezer = _make(os.path.join(root, "freezer"), name)
-        self._homes = _homes({"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer}, name)
+        bases = {"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer, "memory": self._memory}
+        self._homes = _homes(bases, name)
 
-    def enter(self, key: str, processors: Sequence[int]) -> bool:
+    def enter(self, key: str, processors: Sequence[int], memory: int = 0) -> bool:
         """Put this process into the group of a job, made when it is not there; children then are in it.
 
-        ``processors`` are confined to only when this machine has all of them. What fails is done without. Returns
-        whether :meth:`leave` has something to undo.
+        ``processors`` are confined to only when this machine has all of them; ``memory`` is the most bytes that the job
+        may have in use, 0 for no limit. What fails is done without. Returns whether :meth:`leave` has anything to undo.
         """
+        limited = self._limit(key, memory) if memory else False
         joined = [base for base in (self._unified, self._freezer) if base and _join(os.path.join(base, key))]
         confined = self._confinement(processors)
         if confined and not self._confine(key, confined):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, confined)
-        return bool(joined or confined)
+        return bool(joined or confined or limited)
+
+    def _limit(self, key: str, memory: int) -> bool:
+        """Limit the memory of a job's group; return whether a group was joined for it."""
+        base, limit = self._memory_place()
+        group = os.path.join(base, key)
+        try:
+            os.makedirs(group, exist_ok=True)
+            _write(os.path.join(group, limit), str(memory))
+        except OSError:
+            return False
+        return base == self._memory and _join(group)
+
+    def _memory_place(self) -> tuple[str, str]:
+        """Where groups have a limit of memory, and the name of its file."""
+        return (self._memory, _LIMIT_1) if self._memory else (self._unified, _LIMIT_2)
+
+    def memory_kills(self, key: str) -> int:
+        """How many processes of a job the kernel killed because the group was out of its memory."""
+        base, limit = self._memory_place()
+        name = "memory.oom_control" if limit == _LIMIT_1 else "memory.events"
+        try:
+            with open(os.path.join(base, key, name), encoding="ascii") as file:
+                counts = dict(line.split() for line in file)
+            return int(counts["oom_kill"])
+        except (OSError, ValueError, KeyError):
+            return 0  # no such group, or a kernel before 4.13, which does not count them
 
     def _confinement(self, processors: Sequence[int]) -> list[int]:
         here = [number for number in processors if number in self._processors]
@@ -80,6 +114,11 @@ class Isolation:
             return False
         return _join(group)
 
+    def name_of(self, key: str) -> str:
+        """The path of a job's control group below the mount point; empty where jobs have none."""
+        base = self._unified or self._cpuset or self._freezer
+        return f"/{self._name}/{key}" if base else ""
+
     def leave(self) -> None:
         """Take this process back to where it was before it entered a group."""
         for home in self._homes:
@@ -91,7 +130,7 @@ class Isolation:
     def end(self, key: str, patience: float) -> int:
         """Kill all that is in the group of a job and remove it; return how many processes resist."""
         left = 0
-        for base in (self._unified, self._freezer, self._cpuset):
+        for base in (self._unified, self._freezer, self._cpuset, self._memory):
             group = os.path.join(base, key)
             if base and os.path.isdir(group):
                 left = max(left, _kill(group, patience))

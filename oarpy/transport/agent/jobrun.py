@@ -64,6 +64,7 @@ class JobRun:
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
         self._detail = ""
+        self._memory_kills = 0
         self._began = time.monotonic()
         self._start = time.time()
         self._tell_at: float | None = None
@@ -92,6 +93,7 @@ class JobRun:
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
         finally:
+            self._memory_kills = self._isolation.memory_kills(self._record.key) if self._spec["memory"] else 0
             left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
             left = max(left, self._isolation.end(self._record.key, self._patience))
             self._finish(left)
@@ -118,13 +120,14 @@ class JobRun:
             pipe = keeper.make_pipe(self._state, self._record.key, account) if spec["keep"] else ""
         except OSError as error:
             raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
-        environment = job_environment(self._state, self._record.key, spec, account, self._mark)
+        group = self._isolation.name_of(self._record.key)
+        environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
         shell = spec["shell"] or account.shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
         if pipe:
             shell, arguments = keeper.SHELL, keeper.arguments(pipe, spec["keep"])
-        entered = self._isolation.enter(self._record.key, spec["processors"])
+        entered = self._isolation.enter(self._record.key, spec["processors"], spec["memory"])
         try:
             return run_as(account, lambda: self._execute(shell, arguments, environment))
         finally:
@@ -292,6 +295,7 @@ class JobRun:
             "reason": self._reason,
             "detail": self._detail[:500],
             "left": left,
+            "memory_kills": self._memory_kills,
         }
         while True:
             try:

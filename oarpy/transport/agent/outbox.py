@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_OUTCOME = ("start", "end", "status", "reason", "detail", "left")
+_OUTCOME = ("start", "end", "status", "reason", "detail", "left", "memory_kills")
 
 
 class Outbox:

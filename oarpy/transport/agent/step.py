@@ -177,7 +177,8 @@ class StepRun:
             self._state.note_step(key)
         except OSError as error:
             raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
-        environment = job_environment(self._state, key, job, account, mark)
+        isolation = Isolation(self._settings["isolation"], self._settings["cgroup_root"], self._settings["state"])
+        environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key))
         environment.update(spec["variables"], PWD=spec["directory"])
         if spec["terminal"]:
             environment["TERM"] = spec["terminal"]["type"]
@@ -191,8 +192,7 @@ class StepRun:
             enter_directory(spec["directory"])
             return spawn(shell, arguments, environment, self._streams.actions())
 
-        isolation = Isolation(self._settings["isolation"], self._settings["cgroup_root"], self._settings["state"])
-        entered = isolation.enter(key, job["processors"])
+        entered = isolation.enter(key, job["processors"], job["memory"])
         try:
             self._main = run_as(account, execute)
         finally:
