@@ -185,9 +185,10 @@ _FINISH_EVENTS = """
 _END = """
     UPDATE jobs j
     SET state = 'Terminated', final_state = 'Terminated', exit_status = e.exit_status,
-        started_at = greatest(coalesce(j.started_at, least(to_timestamp(e.started), clock_timestamp())), j.submitted_at),
+        started_at = coalesce(j.started_at,
+            greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at)),
         ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at,
-                            coalesce(j.started_at, least(to_timestamp(e.started), clock_timestamp())))
+            coalesce(j.started_at, least(to_timestamp(e.started), clock_timestamp())))
     FROM unnest(%s::bigint[], %s::int[], %s::float8[], %s::float8[]) AS e(job_id, exit_status, started, ended)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running')
     RETURNING j.job_id
