@@ -167,7 +167,7 @@ def start(connection: Connection, starts: Sequence[Start]) -> list[int]:
         {
             "jobs": [one.job for one in starts],
             "moldables": [one.moldable for one in starts],
-            "walltimes": [one.walltime for one in starts],
+            "walltimes": [float(one.walltime) for one in starts],
             **_assignments(starts),
         },
     )
@@ -184,8 +184,8 @@ def accept(connection: Connection, reservations: Sequence[Reservation], security
         {
             "jobs": [one.job for one in reservations],
             "moldables": [one.moldable for one in reservations],
-            "starts": [one.start for one in reservations],
-            "walltimes": [one.walltime for one in reservations],
+            "starts": [float(one.start) for one in reservations],
+            "walltimes": [float(one.walltime) for one in reservations],
             "security": security_time,
             **_assignments(reservations),
         },
@@ -204,8 +204,8 @@ def move(connection: Connection, moves: Sequence[Move], security_time: float) ->
         _RESERVE_AGAIN,
         {
             "jobs": [one.job for one in moves],
-            "starts": [one.start for one in moves],
-            "walltimes": [one.walltime for one in moves],
+            "starts": [float(one.start) for one in moves],
+            "walltimes": [float(one.walltime) for one in moves],
             "security": security_time,
             **_assignments(moves),
         },
@@ -259,8 +259,8 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
                 "verdicts": [one.verdict for one in predictions],
                 "reasons": [one.reason for one in predictions],
                 "moldables": [one.moldable for one in predictions],
-                "starts": [one.start for one in predictions],
-                "ends": [one.end for one in predictions],
+                "starts": [_float(one.start) for one in predictions],
+                "ends": [_float(one.end) for one in predictions],
                 "resources": [one.resources for one in predictions],
             },
         )
@@ -269,6 +269,11 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
 def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
     """Note that a pass took ``seconds`` and looked at ``waiting`` jobs."""
     connection.execute(_PASS, [seconds, waiting])
+
+
+def _float(instant: float | None) -> float | None:
+    """A list of whole numbers and others is no array to the driver."""
+    return None if instant is None else float(instant)
 
 
 def _assignments(given: Sequence[Start] | Sequence[Reservation] | Sequence[Move]) -> dict[str, list[int] | list[bool]]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
+from oarpy.modules.metascheduler import Metascheduler
 from oarpy.transport.messages import Signal
 from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
@@ -315,3 +316,18 @@ def test_a_reservation_about_to_be_launched_on_a_lost_node_is_kept(connection: C
     cluster.offset = 640
     cluster.settle()
     assert (cluster.state(job), cluster.hosts(job)) == ("Running", ["n1", "n1"])
+
+
+def test_dates_that_are_whole_and_others_are_written_together(cluster: SmallCluster) -> None:
+    cluster.submit("/nodes=1,walltime=1:0:0")
+    first = reserve(cluster, 60)
+    cluster.settle()
+    waiting = cluster.submit("/nodes=2,walltime=1:0:0")
+    cluster.scheduler = Metascheduler(cluster.settings)
+    cluster.plan()
+    assert [cluster.verdict(job)[0] for job in (first, waiting)] == ["reserved", "resources_busy"]
+    cluster.add_nodes("n3")
+    cluster.offset = 61
+    beside = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.settle()
+    assert cluster.states([first, beside]) == ["Running", "Running"]
