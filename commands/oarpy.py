@@ -157,7 +157,9 @@ def simulate(
     cores_per_node: Annotated[
         int, typer.Option("--cores-per-node", metavar="C", help="Above 1, jobs get whole nodes.")
     ] = 1,
-    policy: Annotated[str, typer.Option("--policy", metavar="P[,P...]", help="conservative, easy, fcfs.")] = "",
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="P[,P...]", help="conservative, easy, fcfs; of a trace also compressed.")
+    ] = "",
     order: Annotated[str | None, typer.Option("--order", metavar="O", help="Order of the queue, or queues.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Replay the first N jobs of a trace.")] = None,
     since: Annotated[str | None, typer.Option("--since", metavar="D", help="Jobs of the past from this date.")] = None,

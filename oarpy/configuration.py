@@ -54,6 +54,7 @@ class Scheduler:
 
     security_time: int = 60
     policy: str = "conservative"
+    compression: bool = False
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
     hierarchy: tuple[str, ...] = ("network_address", "host", "cpu", "core", "resource_id")
     besteffort_minimum_life: int = 0

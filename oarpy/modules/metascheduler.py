@@ -55,7 +55,7 @@ class Metascheduler:
         self._keep = read_keep_alive(configuration.energy.keep_alive)
         self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
         self._policies = Policies()
-        self._passes = Passes()
+        self._passes = Passes(compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
         self._texts = RangeTexts()
         self._connection: Connection | None = None

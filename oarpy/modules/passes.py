@@ -26,11 +26,15 @@ SHARE = 4
 
 
 class Passes:
-    """Plans pass after pass; what it remembers is a cache. ``clock`` counts seconds and never goes back."""
+    """Plans pass after pass; what it remembers is a cache. ``clock`` counts seconds and never goes back.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    With ``compression`` every pass plans the whole queue: what starts depends on the predictions made before.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, compression: bool = False) -> None:
         self._clock = clock
-        self._planning = Planning()
+        self._compression = compression
+        self._planning = Planning(compression=compression)
         self._due = -inf
         self._next_start: float = inf
 
@@ -44,6 +48,7 @@ class Passes:
         began = self._clock()
         made = self._planning.continued(snapshot, orders, matchers)
         if made is None:
+            whole = whole or self._compression
             hurried = not whole and len(snapshot.waiting) > SHORT and began < self._due
             if hurried and starts_suffice(snapshot):
                 made = plan_starts(snapshot, orders, matchers)

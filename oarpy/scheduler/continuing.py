@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.dependencies import Dependencies
-from oarpy.scheduler.lines import LINES
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
 from oarpy.scheduler.planner import Decision, Planner, Turn
@@ -112,7 +111,7 @@ class Continuing(Planner):
             self.stages.append(Stage(stage.queues, stage.besteffort, []))
             if stage.besteffort and not last.besteffort:
                 self._explainer = self._last_explainer = self._explaining(self._board.gantt.copy())
-        line = LINES[self._snapshot.policy](self._board, self._search, self._now)
+        line = self._line()
         for job in stage.jobs:
             self.stages[-1].jobs.append(job)
             self._look_at_rationed(job, line)

@@ -150,6 +150,11 @@ class Gantt:
         if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
 
+    def give_back(self, claim: Claim) -> None:
+        """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
+        self.whole.exclusive.add(claim.start, claim.end + self._security, claim.bits)
+        self.bounds = Bounds()
+
     def amount(self, roles: Roles, claim: Claim) -> Amount:
         """Return what ``claim`` adds to the quota sums."""
         if not roles.counted:

@@ -107,7 +107,7 @@ class Planner:
 
     def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
         """Plan queues of equal priority: new reservations first, then the rest by the policy of the first queue."""
-        line = LINES[self._snapshot.policy](self._board, self._search, self._now)
+        line = self._line()
         reservations = [job for job in jobs if job.reservation is not None]
         for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
             self._look_at(job, line)
@@ -129,6 +129,10 @@ class Planner:
                 jobs = [job for job in jobs if job.queue != broken.queue.name]
                 queues = queues[1:]
         return []
+
+    def _line(self) -> Line:
+        """Return a new line for the jobs of some queues."""
+        return LINES[self._snapshot.policy](self._board, self._search, self._now)
 
     def _look_at_rationed(self, job: WaitingJob, line: Line) -> None:
         """Look at ``job`` unless this pass has looked at enough jobs."""

@@ -10,71 +10,33 @@ are those that a full pass would find again when, since then,
 
 Then only the new jobs are placed, on the timeline that was kept. As a clock that moves on touches dates, quotas,
 containers and consumables in ways of their own, it is followed only where the queue has none of these
-(:func:`_is_steady`). Everything else calls for a full pass.
+(:func:`~oarpy.scheduler.difference.is_steady`). Everything else calls for a full pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from math import inf
+from collections.abc import Mapping
 
-from oarpy.model.job_dates import NO_DATES
-from oarpy.scheduler.continuing import Continuing, Stage
-from oarpy.scheduler.gantt import bits_held
+from oarpy.scheduler.compression import Compressing
+from oarpy.scheduler.continuing import Continuing
+from oarpy.scheduler.difference import Last, Step, is_plain, is_steady, step_between
+from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import OF_THE_JOB_ALONE, ORDERS, Order
-from oarpy.scheduler.plan import Placement, Plan, placement_of, plan
-from oarpy.scheduler.ranking import BrokenPolicy, by_priority
-from oarpy.scheduler.roles import Roles, roles_of
-from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob, conditions
-from oarpy.scheduler.verdicts import Verdict
-
-_PLAIN = Roles()
-_COMPARED_ELSEWHERE = ("now", "holding", "waiting", "filters", "filter_errors", "outcomes", "spans", "priorities")
-_RULES = tuple(one.name for one in fields(Snapshot) if one.name not in _COMPARED_ELSEWHERE)
-"""All else that a snapshot has, whatever that will be."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What lies between two passes: jobs that started as planned, and new ones by the stage they belong to."""
-
-    started: tuple[HoldingJob, ...]
-    fresh: tuple[Stage, ...]
-
-
-@dataclass(slots=True)
-class _Last:
-    """The last pass. ``conditions`` are those that were known then, ``anteriors`` what waiting jobs depend on.
-
-    ``starting`` were to start at once, ``next_start`` is the first start predicted for another; ``steady`` says that
-    the clock's moving on changes no placement.
-    """
-
-    snapshot: Snapshot
-    orders: Mapping[str, Order]
-    matchers: Matchers
-    planner: Continuing
-    placements: dict[int, Placement]
-    conditions: frozenset[str]
-    anteriors: frozenset[int]
-    steady: bool
-    starting: frozenset[int] = frozenset()
-    next_start: float = inf
-
-    def foresee(self, placements: Sequence[Placement]) -> None:
-        """Note what the plan says about starts."""
-        self.starting = frozenset(one.job for one in placements if one.verdict is Verdict.STARTS)
-        later = (one.start for one in placements if one.start is not None and one.verdict is not Verdict.STARTS)
-        self.next_start = min(later, default=inf)
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.plan import Plan, placement_of, plan
+from oarpy.scheduler.snapshot import Snapshot
 
 
 class Planning:
-    """Plans again and again. What it remembers is a cache: without it, every pass is a full one."""
+    """Plans again and again. What it remembers is a cache: without it, every pass is a full one.
 
-    def __init__(self) -> None:
-        self._last: _Last | None = None
+    With ``compression``, early ends do not call for a full pass: jobs are moved forward from their places instead, and
+    plans are no longer those that :func:`~oarpy.scheduler.plan.plan` makes.
+    """
+
+    def __init__(self, *, compression: bool = False) -> None:
+        self._compression = compression
+        self._last: Last | None = None
         self.full_passes = 0
         """How many plans were made anew."""
 
@@ -93,13 +55,15 @@ class Planning:
         """Return the same if it can be made from the last plan; None, and the last plan is forgotten, if not."""
         # an error on the way leaves nothing half changed behind
         last, self._last = self._last, None
-        step = None if last is None else _step(last, snapshot, orders, matchers)
+        step = None if last is None else step_between(last, snapshot, orders, matchers, early=self._compression)
         if last is None or step is None:
             return None
+        if step.early:
+            return self._planned(Compressing(snapshot, orders, matchers, _claims(last)), snapshot, orders, matchers)
         _go_on(last, snapshot, step)
         return self._kept(last, snapshot)
 
-    def _kept(self, last: _Last, snapshot: Snapshot) -> Plan:
+    def _kept(self, last: Last, snapshot: Snapshot) -> Plan:
         """Return the plan of ``last``, which is remembered."""
         placements = tuple(map(last.placements.__getitem__, (job.id for job in snapshot.waiting)))
         last.foresee(placements)
@@ -112,9 +76,14 @@ class Planning:
         self.full_passes += 1
         if snapshot.policy != "conservative":
             return plan(snapshot, orders, matchers)
-        planner = Continuing(snapshot, orders, matchers)
+        return self._planned(Continuing(snapshot, orders, matchers), snapshot, orders, matchers)
+
+    def _planned(
+        self, planner: Continuing, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
+    ) -> Plan:
+        """Run ``planner`` on ``snapshot``."""
         planner.run()
-        last = _Last(
+        last = Last(
             snapshot,
             orders,
             matchers,
@@ -122,12 +91,21 @@ class Planning:
             {job.id: placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting},
             frozenset(snapshot.filters) | frozenset(snapshot.filter_errors),
             frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on),
-            _is_steady(snapshot),
+            is_steady(snapshot),
         )
         return self._kept(last, snapshot)
 
 
-def _go_on(last: _Last, snapshot: Snapshot, step: _Step) -> None:
+def _claims(last: Last) -> dict[int, Claim]:
+    """Return what the last plan predicts that jobs will hold."""
+    return {
+        number: Claim(one.start, one.end - one.start, one.bits)
+        for number, one in last.placements.items()
+        if one.start is not None and one.end is not None
+    }
+
+
+def _go_on(last: Last, snapshot: Snapshot, step: Step) -> None:
     """Bring ``last`` to ``snapshot``."""
     planner = last.planner
     for number in planner.go_on(snapshot, step.started, step.fresh):
@@ -138,173 +116,4 @@ def _go_on(last: _Last, snapshot: Snapshot, step: _Step) -> None:
     last.snapshot = snapshot
     last.conditions |= frozenset(snapshot.filters) | frozenset(snapshot.filter_errors)
     last.anteriors |= frozenset(dependency.job for job in jobs for dependency in job.depends_on)
-    last.steady = last.steady and all(map(_is_plain, jobs))
-
-
-def _step(last: _Last, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> _Step | None:
-    """Return what happened since the last pass, None when it calls for a full one."""
-    before = last.snapshot
-    if orders is not last.orders or matchers is not last.matchers or not _same_rules(before, snapshot):
-        return None
-    started = _started(last, snapshot)
-    if started is None:
-        return None
-    gone = {job.id for job in started}
-    if gone and last.planner.parked:
-        # a job that waited for its anterior gets its own turn back when that one has started
-        return None
-    if (gone or snapshot.now > before.now) and not (last.steady and snapshot.now <= _next_start(last, gone)):
-        return None
-    kept = tuple(job for job in before.waiting if job.id not in gone) if gone else before.waiting
-    fresh = snapshot.waiting[len(kept) :]
-    if snapshot.waiting[: len(kept)] != kept or not _same_past(last, snapshot, fresh):
-        return None
-    stages = _stages(last, snapshot, fresh, gone)
-    return None if stages is None else _Step(started, stages)
-
-
-def _same_rules(before: Snapshot, snapshot: Snapshot) -> bool:
-    """Tell whether what decides besides the jobs is the same, and the clock has not gone back."""
-    return snapshot.now >= before.now and all(getattr(before, name) == getattr(snapshot, name) for name in _RULES)
-
-
-def _same_past(last: _Last, snapshot: Snapshot, fresh: Sequence[WaitingJob]) -> bool:
-    """Tell whether conditions and ended jobs mean the same to the jobs that waited before."""
-    before = last.snapshot
-    ended = (snapshot.outcomes.keys() | snapshot.spans.keys()) - (before.outcomes.keys() | before.spans.keys())
-    if not last.anteriors.isdisjoint(ended) or not last.anteriors.isdisjoint(job.id for job in fresh):
-        return False
-    for old, new in (
-        (before.filters, snapshot.filters),
-        (before.filter_errors, snapshot.filter_errors),
-        (before.outcomes, snapshot.outcomes),
-        (before.spans, snapshot.spans),
-    ):
-        if old is not new and not old.items() <= new.items():
-            return False
-    known = snapshot.filters.keys() | snapshot.filter_errors.keys()
-    return known <= last.conditions or conditions(before.waiting).isdisjoint(known - last.conditions)
-
-
-def _next_start(last: _Last, gone: set[int]) -> float:
-    """Return the first start foreseen for a job that still waits."""
-    return last.next_start if last.starting <= gone else last.snapshot.now
-
-
-def _started(last: _Last, snapshot: Snapshot) -> tuple[HoldingJob, ...] | None:
-    """Return the jobs that hold resources now as they were planned to.
-
-    None when others do, or when one that held resources does no longer, its security time not being over.
-    """
-    before = {job.id: job for job in last.snapshot.holding}
-    started = []
-    for job in snapshot.holding:
-        if job.end <= snapshot.now and _was_to_hold(job, last, snapshot):
-            return None
-        old = before.pop(job.id, None)
-        if old is None:
-            if not _as_planned(job, last, snapshot):
-                return None
-            started.append(job)
-        elif old != job:
-            return None
-    if any(number in last.anteriors or _was_to_hold(job, last, snapshot) for number, job in before.items()):
-        return None
-    return tuple(started)
-
-
-def _was_to_hold(job: HoldingJob, last: _Last, snapshot: Snapshot) -> bool:
-    """Tell whether the last pass let ``job`` hold its resources beyond the instant of ``snapshot``."""
-    return job.end > last.snapshot.now and job.end + snapshot.security_time > snapshot.now
-
-
-def _as_planned(job: HoldingJob, last: _Last, snapshot: Snapshot) -> bool:
-    """Tell whether ``job``, of a steady queue, holds what the last pass started it with, for as long as planned."""
-    placement = last.placements.get(job.id)
-    return (
-        placement is not None
-        and placement.verdict is Verdict.STARTS
-        and job.start <= snapshot.now
-        and job.end == placement.end
-        and bits_held(snapshot.platform, job) == placement.bits
-        and not job.besteffort
-        and not job.consumes
-        and roles_of(job) == _PLAIN
-    )
-
-
-def _stages(last: _Last, snapshot: Snapshot, fresh: Sequence[WaitingJob], gone: set[int]) -> tuple[Stage, ...] | None:
-    """Return the new jobs by stage, in order; None unless they come behind all others, whose order stands."""
-    groups = by_priority(snapshot.queues)
-    place = {queue.name: rank for rank, queues in enumerate(groups) for queue in queues}
-    if not all(_can_be_added(job, last, place) for job in fresh):
-        return None
-    found: dict[tuple[bool, int], list[WaitingJob]] = {}
-    for job in fresh:
-        found.setdefault((job.besteffort, place[job.queue]), []).append(job)
-    stage = last.planner.stages[-1]
-    key = stage.besteffort, place[stage.queues[0].name]
-    if any(other < key for other in found):
-        return None
-    if any(not besteffort for besteffort, _ in found) and any(job.besteffort for job in snapshot.holding):
-        return None
-    try:
-        behind = _behind(last, snapshot, found.pop(key, []), gone)
-        if behind is None:
-            return None
-        stages = [Stage(stage.queues, stage.besteffort, behind)] if behind else []
-        for (besteffort, rank), jobs in sorted(found.items(), key=lambda item: item[0]):
-            ordered = last.planner.ordered(snapshot, jobs, groups[rank][0])
-            stages.append(Stage(groups[rank], besteffort, ordered))
-    except BrokenPolicy:
-        return None
-    return tuple(stages)
-
-
-def _can_be_added(job: WaitingJob, last: _Last, place: Mapping[str, int]) -> bool:
-    """Tell whether a new job leaves those that wait alone, whatever its rank behind them is."""
-    if job.queue not in place or job.reservation is not None:
-        return False
-    roles = roles_of(job)
-    return not roles.containers and last.planner.knows(roles.profile)
-
-
-def _behind(last: _Last, snapshot: Snapshot, fresh: list[WaitingJob], gone: set[int]) -> list[WaitingJob] | None:
-    """Return the new jobs of the last stage in order; None when they, or those before them, change places."""
-    *others, stage = last.planner.stages
-    for other in others:
-        jobs = _left(other.jobs, gone)
-        queue = other.queues[0]
-        if not _is_fixed(queue, last.orders) and last.planner.ordered(snapshot, jobs, queue) != jobs:
-            return None
-    jobs, queue = _left(stage.jobs, gone), stage.queues[0]
-    # where two jobs never change places, the last one stands for all
-    known = jobs[-1:] if _is_fixed(queue, last.orders) else jobs
-    if not fresh and len(known) <= 1:
-        return []
-    ordered = last.planner.ordered(snapshot, known + fresh, queue)
-    return ordered[len(known) :] if ordered[: len(known)] == known else None
-
-
-def _left(jobs: list[WaitingJob], gone: set[int]) -> list[WaitingJob]:
-    return [job for job in jobs if job.id not in gone] if gone else jobs
-
-
-def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
-    return orders.get(queue.policy) in OF_THE_JOB_ALONE
-
-
-def _is_steady(snapshot: Snapshot) -> bool:
-    """Tell whether nothing but a predicted start makes a difference as time goes by."""
-    limited = snapshot.quotas or snapshot.consumables or snapshot.ration.jobs or snapshot.ration.jobs_per_user
-    return not limited and all(map(_is_plain, snapshot.waiting)) and all(map(_is_plain, snapshot.holding))
-
-
-def _is_plain(job: WaitingJob | HoldingJob) -> bool:
-    """Tell whether a job shares with nobody, cannot be cancelled, and has no dates; its anteriors may have ends."""
-    if job.besteffort or roles_of(job) != _PLAIN:
-        return False
-    if isinstance(job, HoldingJob):
-        return not job.consumes
-    shifted = any(one.earliest is not None or one.latest is not None for one in job.depends_on)
-    return job.reservation is None and job.dates is NO_DATES and not shifted
+    last.steady = last.steady and all(map(is_plain, jobs))

@@ -8,11 +8,11 @@ from oarpy.model.errors import UsageError
 from oarpy.simulation.baselines import Easy, Fcfs
 from oarpy.simulation.engine import Scheduler
 from oarpy.simulation.machine import Machine
-from oarpy.simulation.production import Production
+from oarpy.simulation.production import Compressed, Production
 from oarpy.simulation.trace import TraceJob
 
 _Maker = Callable[[Sequence[TraceJob], str, Machine], Scheduler]
-_MAKERS: dict[str, _Maker] = {"fcfs": Fcfs, "easy": Easy, "conservative": Production}
+_MAKERS: dict[str, _Maker] = {"fcfs": Fcfs, "easy": Easy, "conservative": Production, "compressed": Compressed}
 POLICIES = tuple(_MAKERS)
 
 

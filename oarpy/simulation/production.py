@@ -8,6 +8,8 @@ that what is already placed allows, so as long as the timeline ahead is what the
 - a job that arrives leaves the places of those ahead of it as they are: it and those behind are placed after them, on
   the timeline that they leave;
 - a job that ends early calls for a full pass.
+
+:class:`Compressed` is another policy: there an early end never makes a prediction later.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from dataclasses import replace
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.plan import plan
+from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Policy, Queue, Snapshot, WaitingJob
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.queue_order import Rank, ranks
@@ -67,7 +70,7 @@ class FullPasses:
         self, now: float, holding: tuple[HoldingJob, ...], waiting: tuple[WaitingJob, ...]
     ) -> dict[int, HoldingJob]:
         """Return what ``waiting`` will hold according to the planner; jobs without a prediction are missing."""
-        outcome = plan(replace(self._empty, now=now, holding=holding, waiting=waiting), self._orders, self._matchers)
+        outcome = self._plan(replace(self._empty, now=now, holding=holding, waiting=waiting))
         return {
             one.job: HoldingJob(
                 one.job, _USER, one.start, self._requests[one.job].alternatives[0].walltime, bits=one.bits
@@ -75,6 +78,9 @@ class FullPasses:
             for one in outcome.placements
             if one.start is not None
         }
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        return plan(snapshot, self._orders, self._matchers)
 
     def _start(self, placed: dict[int, HoldingJob], now: float) -> list[int]:
         started = [job for job, held in placed.items() if held.start <= now]
@@ -119,6 +125,17 @@ class Production(FullPasses):
         kept = {job: held for job, held in self._placed.items() if self._ranks[job] < first}
         behind = tuple(waiting for job, waiting in self._waiting.items() if job not in kept)
         self._placed = kept | self._place(now, (*self._running.values(), *kept.values()), behind)
+
+
+class Compressed(FullPasses):
+    """Conservative backfilling with compression: after an early end jobs move forward from their places, none back."""
+
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
+        super().__init__(jobs, order, machine)
+        self._planning = Planning(compression=True)
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        return self._planning.plan(snapshot, self._orders, self._matchers)
 
 
 def _with_order(order: str, rank: Sequence[Rank]) -> Mapping[str, Order]:

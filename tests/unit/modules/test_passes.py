@@ -90,3 +90,11 @@ def test_one_more_job_has_its_prediction_at_once() -> None:
     planned(passes, first)
     more = replace(first, waiting=(*first.waiting, job(900, "/core=4", 10)))
     assert planned(passes, more) == plan(more)
+
+
+def test_with_compression_all_is_planned_and_nobody_is_told_a_later_date() -> None:
+    passes, first = Passes(Clock(), compression=True), queue(SHORT + 1)
+    before = planned(passes, first).by_job()
+    made = planned(passes, after_an_early_end(first))
+    assert made.unseen == frozenset()
+    assert all((one.start or 0) <= (before[one.job].start or 0) for one in made.placements)

@@ -98,3 +98,31 @@ def test_a_new_job_behind_best_effort_jobs_takes_a_full_pass_a_best_effort_one_d
 def test_a_platform_that_changes_takes_a_full_pass() -> None:
     planning, snapshot, _ = planned_once()
     assert passes(planning, replace(snapshot, platform=cluster("n1:2 n2:2", {1: "Suspected"}))) == 1
+
+
+def test_compression_keeps_a_promise_that_planning_anew_would_break() -> None:
+    platform = cluster("n1:3")
+    queue = (job(1, "/core=3", 20), job(2, "/core=2", 30))
+    snapshot = Snapshot(
+        now=0,
+        platform=platform,
+        waiting=queue,
+        holding=(running(7, "1", 0, 40), running(8, "2", 0, 10), running(9, "3", 0, 10)),
+    )
+    planning = Planning(compression=True)
+    assert [one.start for one in planning.plan(snapshot).placements] == [40, 10]
+    early = replace(snapshot, now=5, holding=snapshot.holding[1:])
+    assert [one.start for one in plan(early).placements] == [10, 30]
+    assert [one.start for one in planning.plan(early).placements] == [40, 10]
+    assert planning.full_passes == 1
+
+
+def test_compression_moves_jobs_forward() -> None:
+    planning = Planning(compression=True)
+    holding = (running(8, "1-2", 0, 100), running(9, "3-4", 0, 50))
+    snapshot = Snapshot(now=0, platform=PLATFORM, waiting=(job(1, "/nodes=2", 50), job(2, "/nodes=1", 40)))
+    made = planning.plan(replace(snapshot, holding=holding))
+    assert [one.start for one in made.placements] == [100, 50]
+    made = planning.plan(replace(snapshot, now=20, holding=holding[1:]))
+    # job 1 moves while job 2 still has its old place, from 50 to 90
+    assert [(one.start, one.resources) for one in made.placements] == [(90, [1, 2, 3, 4]), (20, [1, 2])]

@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.simulation.engine import replay
 from oarpy.simulation.generate import generated
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.policies import make_scheduler
 from oarpy.simulation.processor_rows import busy_steps
-from oarpy.simulation.production import FullPasses, Production
+from oarpy.simulation.production import Compressed, FullPasses, Production
 from oarpy.simulation.queue_order import ranks
 from oarpy.simulation.trace import TraceJob, in_submit_order
 
@@ -93,6 +95,31 @@ def test_when_estimates_are_exact_everybody_starts_as_first_promised(rows: list[
     scheduler = Promises(jobs, "fifo", Machine(6))
     starts = replay(jobs, scheduler)
     assert dict(enumerate(starts)) == scheduler.promised
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=rows(6))
+def test_under_compression_nobody_starts_later_than_first_promised(rows: list[Row]) -> None:
+    jobs = workload(*rows)
+    scheduler = CompressedPromises(jobs, "fifo", Machine(6))
+    starts = replay(jobs, scheduler)
+    assert max(busy for _, busy in busy_steps(jobs, starts)) <= 6
+    assert all(start <= scheduler.promised[job] for job, start in enumerate(starts))
+
+
+class CompressedPromises(Compressed):
+    """Remembers the start first foreseen for each job."""
+
+    def __init__(self, jobs: tuple[TraceJob, ...], order: str, machine: Machine) -> None:
+        super().__init__(jobs, order, machine)
+        self.promised: dict[int, float] = {}
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        made = super()._plan(snapshot)
+        for one in made.placements:
+            assert one.start is not None
+            assert one.start <= self.promised.setdefault(one.job, one.start)
+        return made
 
 
 class Promises(Production):
