@@ -239,3 +239,26 @@ def test_options_that_clash_are_one_clear_error(shell: Shell, arguments: Sequenc
     result = shell("oarpy", "simulate", *arguments)
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert complaint in result.err
+
+
+def test_amounts_of_the_past_keep_jobs_apart(cluster: SmallCluster, shell: Shell, tmp_path: Path) -> None:
+    cluster.add_consumable("memory", n1=8, n2=4)
+    jobs = [
+        Past(0, 600, ("/core=1,memory=6,walltime=1:0:0",)),
+        Past(100, 600, ("/core=1,memory=4,walltime=1:0:0",)),
+        Past(200, 100, ("/core=1,memory=3,walltime=1:0:0", "/core=1,memory=2,walltime=1:30:0"), start=700),
+        Past(210, 10, ("/core=1,walltime=0:1:0",)),
+    ]
+    first, second, third, fourth = (add(cluster, past) for past in jobs)
+    # 2 of n1 are left: enough for the other alternative alone, whose run is taken to be longer
+    assert starts(shell, tmp_path) == {first: 0, second: 100, third: 200, fourth: 210}
+    cluster.sql("UPDATE consumable_capacities SET capacity = 7 WHERE block = 'n1'")
+    assert starts(shell, tmp_path) == {first: 0, second: 100, third: 600, fourth: 210}
+    # what began before the period keeps its amounts
+    cluster.sql(
+        "INSERT INTO assigned_resources SELECT %s, min(resource_id), tstzrange(%s, %s) FROM resources",
+        first, at(0), at(600),
+    )  # fmt: skip
+    cluster.sql("INSERT INTO assigned_amounts VALUES (%s, 'memory', 'n1', 6, tstzrange(%s, %s))", first, at(0), at(600))
+    later = starts(shell, tmp_path, "--since", at(50).isoformat())
+    assert later == {second: 100, third: 600, fourth: 210}
