@@ -12,6 +12,7 @@ from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_dates import NO_DATES, read_dates
 from oarpy.modules.policies import Policies
+from oarpy.modules.sleeping import once_awake
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.plan import Placement, plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, Platform
@@ -57,6 +58,7 @@ class Prediction:
     """``last`` is the last member of an array of ``size``, of those that were planned; equal to ``first`` for one job.
 
     ``cancelled`` are best-effort jobs in the way; ``next_date`` is when a refused reservation could be had.
+    ``asleep`` are nodes of the first member that have to wake before it starts.
     """
 
     first: Forecast
@@ -66,6 +68,7 @@ class Prediction:
     planned: int
     reservation: float | None = None
     next_date: float | None = None
+    asleep: tuple[str, ...] = ()
     cancelled: tuple[int, ...] = ()
 
     @property
@@ -114,7 +117,10 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
         members = [replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
     policies = Policies()
-    placements = plan(snapshot, policies, reader.matchers).by_job()
+    made = plan(snapshot, policies, reader.matchers)
+    asked = {job.id for job in snapshot.waiting if job.reservation is not None}
+    awake = once_awake(made, reading.asleep, asked, session.configuration.energy.wakeup_time)
+    placements = awake.by_job()
     probe = Probe(snapshot, first, policies, reader.matchers)
     forecast = _forecast(placements[first.id])
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
@@ -127,6 +133,7 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
         reservation=first.reservation,
         next_date=probe.next_date(first, first.reservation or 0) if refused else None,
         cancelled=_cancelled(snapshot, placements[first.id]),
+        asleep=_asleep(placements[first.id], reading.asleep),
     )
 
 
@@ -184,6 +191,12 @@ def _place(platform: Platform, start: float, end: float, bits: int) -> Place:
     properties = (platform.resources[platform.position[number]].properties for number in ids)
     nodes = dict.fromkeys(str(row[NETWORK_ADDRESS]) for row in properties if row.get(NETWORK_ADDRESS) is not None)
     return Place(start, end, ids, tuple(nodes))
+
+
+def _asleep(placement: Placement, bits: int) -> tuple[str, ...]:
+    if placement.start is None or placement.end is None:
+        return ()
+    return _place(placement.platform, placement.start, placement.end, placement.bits & bits).nodes
 
 
 def _cancelled(snapshot: Snapshot, placement: Placement) -> tuple[int, ...]:

@@ -34,8 +34,9 @@ def record(run: DryRun) -> dict[str, JsonValue]:
     Always ``admitted``, ``refused``, ``reason``, ``verdict``, ``trace``, ``notes``, ``warnings``. When admitted also
     ``queue``, ``project``, ``types``, ``properties``; where it would run: ``start``, ``end`` (null without a
     prediction), ``resources`` (how many), ``resource_ids``, ``nodes``; ``alternatives``, each with ``request``,
-    ``walltime`` and those five; ``chosen``, its place there from 0, or null; ``cancelled``; ``array`` with ``size``,
-    ``planned``, ``first`` and ``last``; ``reservation`` with ``date``, ``accepted`` and ``next_date``, null for others.
+    ``walltime`` and those five; ``chosen``, its place there from 0, or null; ``cancelled``; ``asleep``; ``array``
+    with ``size``, ``planned``, ``first`` and ``last``; ``reservation`` with ``date``, ``accepted`` and ``next_date``,
+    null for others.
     """
     result: dict[str, JsonValue] = {
         "admitted": run.refusal is None,
@@ -60,6 +61,7 @@ def record(run: DryRun) -> dict[str, JsonValue]:
         ],
         "chosen": found.first.alternative,
         "cancelled": list(found.cancelled),
+        "asleep": list(found.asleep),
         "array": {
             "size": found.size,
             "planned": found.planned,
@@ -87,11 +89,14 @@ def _alternatives(found: Prediction) -> list[str]:
 
 
 def _where(place: Place) -> str:
-    shown = ", ".join(place.nodes[:_MOST_NODES])
-    more = f" and {len(place.nodes) - _MOST_NODES} more" if len(place.nodes) > _MOST_NODES else ""
-    nodes = f" on {shown}{more}" if place.nodes else ""
+    nodes = f" on {_named(place.nodes)}" if place.nodes else ""
     plural = "" if len(place.resources) == 1 else "s"
     return f"start {local_date(place.start)}, {len(place.resources)} resource{plural}{nodes}"
+
+
+def _named(nodes: Sequence[str]) -> str:
+    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
+    return ", ".join(nodes[:_MOST_NODES]) + more
 
 
 def _verdicts(found: Prediction) -> list[str]:
@@ -100,6 +105,8 @@ def _verdicts(found: Prediction) -> list[str]:
         first, last = _when(found.first), _when(found.last)
         lines.append(f"Array of {found.size}: first member {first}, member {found.planned} {last}")
     lines.append(f"Verdict: {found.first.verdict}: {dated(found.first.reason)}")
+    if found.asleep:
+        lines.append(f"These nodes have to wake first: {_named(found.asleep)}")
     if found.reservation is not None:
         lines.append("Reservation refused." if found.refused else "Reservation accepted.")
         if found.next_date is not None:

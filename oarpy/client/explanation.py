@@ -5,17 +5,20 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.states import JobState
 from oarpy.modules.foreseen import foreseen
 from oarpy.modules.policies import Policies
+from oarpy.modules.sleeping import ASLEEP
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
+from oarpy.scheduler.platform import NETWORK_ADDRESS
 from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
 from oarpy.store.job_standing import Standing, standing
 
@@ -28,7 +31,7 @@ class Explanation:
 
     ``owners`` are the users of the jobs that ``answer`` names; ``culprits``, for each of its shortages, the one part
     of the condition that no resource meets (``""`` when there is none such); ``stopped`` tells that the queue of the
-    job is not active.
+    job is not active; ``asleep`` are the nodes that have to wake before it starts.
     """
 
     standing: Standing
@@ -36,6 +39,7 @@ class Explanation:
     owners: dict[int, str] | None = None
     culprits: tuple[str, ...] = ()
     stopped: bool = False
+    asleep: tuple[str, ...] = ()
 
 
 def explain(session: Session, job_id: int) -> Explanation:
@@ -54,13 +58,24 @@ def explain(session: Session, job_id: int) -> Explanation:
         reader.resolve(connection, relaxed_conditions(job))
         places = foreseen(connection, snapshot.platform)
         answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places)
+        asleep = _asleep(snapshot, answer.bits & reading.asleep)
+        if asleep and answer.verdict is Verdict.STARTS:
+            wakeup = session.configuration.energy.wakeup_time
+            start = None if answer.start is None else answer.start + wakeup
+            answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP, start=start)
         return Explanation(
             standing=found,
             answer=answer,
+            asleep=asleep,
             owners=_owners(snapshot, answer),
             culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
             stopped=job.queue in reading.stopped,
         )
+
+
+def _asleep(snapshot: Snapshot, bits: int) -> tuple[str, ...]:
+    """Return the nodes of sleeping resources."""
+    return tuple(str(block.value) for block in snapshot.platform.blocks(NETWORK_ADDRESS) if block.bits & bits)
 
 
 @contextmanager

@@ -59,6 +59,7 @@ def record(explanation: Explanation) -> dict[str, JsonValue]:
     if answer is None:
         return result
     result |= _answer_record(answer, explanation.owners or {})
+    result["asleep"] = list(explanation.asleep)
     result["missing"] = [_shortage_record(*pair) for pair in zip(answer.shortages, explanation.culprits, strict=True)]
     return result
 
@@ -101,6 +102,10 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield f"Predicted start: {local_date(answer.start)}, on {_counted(answer.resources, 'resource')}."
     elif answer.verdict not in (Verdict.STARTS, Verdict.HELD, Verdict.NEVER):
         yield "No start is predicted."
+    if explanation.asleep:
+        more = len(explanation.asleep) - _MOST_NAMED
+        named = ", ".join(explanation.asleep[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield f"These nodes have to wake first: {named}."
     if answer.rank is not None:
         yield f"Rank: {answer.rank.place} of {answer.rank.among} waiting in queue {explanation.standing.queue}."
     if answer.holders:

@@ -95,7 +95,8 @@ class Metascheduler:
             foreseen = self._passes.plan(
                 reading.snapshot, self._policies, self._reader.matchers, whole=self._energy.active
             )
-            result = once_awake(foreseen, reading, self._energy.wakeup_time)
+            asked = {row.id for row in reading.waiting.values() if row.reservation is not None}
+            result = once_awake(foreseen, reading.asleep, asked, self._energy.wakeup_time)
             due = due_reservations(reading, now, self._settings)
             begun, writing = self._write(connection, reading, result, due)
             if self._energy.active:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from oarpy.configuration import Energy
@@ -14,25 +14,32 @@ from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import notifications, power
 from oarpy.store.database import Connection
 
+ASLEEP = "its nodes are asleep and have to wake first"
+"""Why a job does not start on nodes that count as free."""
 
-def once_awake(result: Plan, reading: Reading, wakeup_time: float) -> Plan:
-    """Let jobs that would start on sleeping nodes wait for them; a reservation is accepted and waits on its date."""
-    if not reading.asleep:
+
+def once_awake(result: Plan, asleep: int, reservations: Container[int], wakeup_time: float) -> Plan:
+    """Let jobs that would start on nodes that are ``asleep`` wait for them.
+
+    One of the ``reservations`` is accepted, and waits on its date.
+    """
+    if not asleep:
         return result
-    return replace(result, placements=tuple(_awaiting(one, reading, wakeup_time) for one in result.placements))
+    placements = (_awaiting(one, asleep, one.job in reservations, wakeup_time) for one in result.placements)
+    return replace(result, placements=tuple(placements))
 
 
-def _awaiting(placement: Placement, reading: Reading, wakeup_time: float) -> Placement:
-    if placement.verdict is not Verdict.STARTS or not placement.bits & reading.asleep:
+def _awaiting(placement: Placement, asleep: int, reserved: bool, wakeup_time: float) -> Placement:
+    if placement.verdict is not Verdict.STARTS or not placement.bits & asleep:
         return placement
-    if reading.waiting[placement.job].reservation is not None:
+    if reserved:
         return replace(placement, verdict=Verdict.RESERVED)
     assert placement.start is not None
     assert placement.end is not None
     return replace(
         placement,
         verdict=Verdict.RESOURCES_DOWN,
-        reason="its nodes are asleep and are being woken",
+        reason=ASLEEP,
         start=placement.start + wakeup_time,
         end=placement.end + wakeup_time,
     )

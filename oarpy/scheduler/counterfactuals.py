@@ -73,8 +73,8 @@ class Shortage:
 class Counterfactuals:
     """Everything known about why a waiting job waits. Instants are on the snapshot's axis, None is "no prediction".
 
-    ``alternative`` is the predicted one; ``leaner`` are the largest smaller amounts that would start now; ``resumed``
-    is when a held job would start if it were not.
+    ``alternative`` is the predicted one, on the resources ``bits``; ``leaner`` are the largest smaller amounts that
+    would start now; ``resumed`` is when a held job would start if it were not.
     """
 
     job: int
@@ -82,7 +82,7 @@ class Counterfactuals:
     reason: str
     alternative: int | None
     start: float | None
-    resources: int
+    bits: int
     rank: Rank | None = None
     holders: tuple[Holder, ...] = ()
     quota: QuotaUse | None = None
@@ -93,6 +93,11 @@ class Counterfactuals:
     shorter: Shorter | None = None
     unfiltered: tuple[Unfiltered, ...] = ()
     resumed: float | None = None
+
+    @property
+    def resources(self) -> int:
+        """How many resources are predicted."""
+        return self.bits.bit_count()
 
 
 def counterfactuals(
@@ -123,7 +128,7 @@ def counterfactuals(
         reason=decision.reason,
         alternative=None if decision.found is None else way,
         start=None if claim is None else claim.start,
-        resources=0 if claim is None else claim.bits.bit_count(),
+        bits=0 if claim is None else claim.bits,
         rank=_rank(probe),
         holders=holders(probe, claim),
         quota=quota_use(probe) if decision.verdict is Verdict.QUOTA else None,

@@ -74,7 +74,7 @@ def test_idle_nodes_sleep_and_are_woken_for_a_job(cluster: SmallCluster, spool: 
     small, large = cluster.submit(), cluster.submit("/nodes=1")
     cluster.plan()
     assert cluster.states([small, large]) == ["toLaunch", "Waiting"]
-    assert cluster.verdict(large) == ("resources_down", "its nodes are asleep and are being woken")
+    assert cluster.verdict(large) == ("resources_down", "its nodes are asleep and have to wake first")
     energy(cluster)
     assert spool.read_text() == "sleep n2\nwake n2\n"
     cluster.settle()
