@@ -239,7 +239,7 @@ def refuse(
     """
     if reasons:
         jobs, texts = [job for job, _ in reasons], [text for _, text in reasons]
-        dates = [offers.get(job) for job in jobs]
+        dates = [_float(offers.get(job)) for job in jobs]
         connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
 
 

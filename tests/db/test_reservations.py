@@ -328,6 +328,6 @@ def test_dates_that_are_whole_and_others_are_written_together(cluster: SmallClus
     assert [cluster.verdict(job)[0] for job in (first, waiting)] == ["reserved", "resources_busy"]
     cluster.add_nodes("n3")
     cluster.offset = 61
-    beside = cluster.submit("/nodes=1,walltime=1:0:0")
+    beside = cluster.submit("/nodes=1,walltime=0:30:0")
     cluster.settle()
     assert cluster.states([first, beside]) == ["Running", "Running"]
