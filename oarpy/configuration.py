@@ -254,6 +254,8 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     values: dict[str, Any] = {
         name: _section(name, default, tree.get(name, {}), path, environ, origins) for name, default in SECTIONS.items()
     }
+    if origins["submission.types_not_offered"] == "default":
+        values["submission"] = _with_hosts(values["submission"], values["jobs"])
     configuration = Configuration(**values, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
     _check_time_zone(configuration.scheduler.time_zone)
@@ -268,6 +270,13 @@ def _check_time_zone(name: str) -> None:
         raise UsageError(
             f"scheduler.time_zone: this machine knows no time zone '{name[:60]}'", hint="such as Europe/Paris, or UTC"
         ) from None
+
+
+def _with_hosts(submission: Submission, jobs: Jobs) -> Submission:
+    """Offer the types of jobs for which there is a host."""
+    there = {"deploy": jobs.deploy_host, "cosystem": jobs.cosystem_host}
+    refused = tuple(name for name in submission.types_not_offered if not there.get(name))
+    return dataclasses.replace(submission, types_not_offered=refused)
 
 
 def _path(environ: Mapping[str, str]) -> Path | None:

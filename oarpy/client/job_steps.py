@@ -13,8 +13,10 @@ from oarpy.client.caller import Size, Streams
 from oarpy.client.job_selection import parse_ids
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable, UsageError
+from oarpy.model.job_types import runs_nothing
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import addresses
+from oarpy.modules.launcher.places import Places
 from oarpy.modules.launcher.specifications import specification
 from oarpy.store import execution, job_requests, nodes, site
 from oarpy.store.execution import LaunchRow
@@ -24,15 +26,12 @@ from oarpy.transport.node import NodeAddress, NodeMode
 from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepSpec, Terminal
 from oarpy.transport.stream import Opener
 
-WITHOUT_PROCESSES = frozenset({"noop", "deploy", "cosystem"})
-"""Types of jobs that have nothing on their nodes; ``deploy=standby`` and the like count too."""
-
 _USUAL_TERMINAL = "dumb"
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job of the caller that runs now. ``nodes`` are its nodes, the first one first."""
+    """A job of the caller that runs now. ``nodes`` are those where it has something, the first one first."""
 
     row: LaunchRow
     environment: Mapping[str, str]
@@ -48,7 +47,7 @@ class RunningJob:
             if host in (resource.get("network_address"), resource.get("host"))
         }
         for node in self.nodes:
-            if node.name in names:
+            if node.name == host or node.name in names:
                 return node
         listed = ", ".join(node.name for node in self.nodes[:10])
         raise NotFound(f"'{host[:80]}' is not a node of job {self.row.id}", hint=f"its nodes: {listed}")
@@ -70,12 +69,12 @@ def running_job(session: Session, job_id: int) -> RunningJob:
         if not rows:
             raise NotFound(f"job {job_id} does not run: it is {handles[0].state}")
         row = rows[0]
-        kinds = {kind.partition("=")[0] for kind in row.types} & WITHOUT_PROCESSES
-        if kinds:
-            raise OarpyError(f"job {job_id} is of type {kinds.pop()}: it runs nothing on its nodes")
+        if runs_nothing(row.types):
+            raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
         environment = execution.environments(connection, [row.submission]).get(row.submission, {})
         names = {str(one["network_address"]) for one in row.resources if one["type"] == "default"}
-        found = nodes.named(connection, sorted(names))
+        places = Places(session.configuration.jobs).of(row.types, sorted(names))
+        found = nodes.named(connection, places)
         instance = site.instance(connection)
     settings = session.configuration
     reached = tuple(addresses.node_address(node, settings.nodes) for node in found)

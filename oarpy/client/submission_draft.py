@@ -79,7 +79,7 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
     return submission, warnings
 
 
-_NOT_INTERACTIVE = ("noop", "deploy", "cosystem", "idempotent")
+_NOT_INTERACTIVE = ("noop", "idempotent")
 """Types of jobs that have no shell on a node, or could not go on without their user."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.configuration import Configuration
+from oarpy.modules.launcher.places import Places
 from oarpy.modules.module import Outcome
 from oarpy.store import execution, nodes, notifications
 from oarpy.store.database import Connection
@@ -18,6 +19,7 @@ class Monitor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._timeout = configuration.nodes.lost_timeout
+        self._places = Places(configuration.jobs)
         self.period = min(configuration.modules.monitor, max(self._timeout / 4, 0.5))
 
     def files(self) -> Sequence[int]:
@@ -45,7 +47,7 @@ class Monitor:
         """A job without its first node is over; one that lost another node is killed where it can be reached."""
         ends: dict[int, execution.End] = {}
         kills: dict[int, str] = {}
-        for job, node, is_head in nodes.stranded(connection, self._timeout):
+        for job, node, is_head in nodes.stranded(connection, self._timeout, self._places.elsewhere):
             if is_head:
                 message = f"node {node} was lost while the job was there"
                 ends[job] = execution.End(job, "Error", None, None, now.timestamp(), "NODE_LOST", message)

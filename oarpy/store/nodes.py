@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
@@ -44,7 +44,8 @@ _NODES = """
            EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
                    AND r.state = 'Suspected' AND r.state_by = 'node')
     FROM nodes n
-    WHERE EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
+    WHERE network_address = ANY(%s)
+      OR EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
         OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id AND upper_inf(a.during))))
       AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address AND p.asked = 'sleep')
         AND NOT EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
@@ -55,6 +56,13 @@ _NODES = """
 _NAMED = """
     SELECT network_address, transport, host, port, channel FROM nodes WHERE network_address = ANY(%s)
     ORDER BY network_address
+"""
+
+_ADD_HOSTS = """
+    INSERT INTO nodes (network_address, transport)
+    SELECT host, CASE WHEN host IN ('localhost', '127.0.0.1', '::1') THEN 'local' ELSE 'ssh' END
+    FROM unnest(%s::text[]) AS host
+    ON CONFLICT DO NOTHING
 """
 
 _CHANNELS = """
@@ -146,7 +154,8 @@ _RECOVER = """
     SELECT DISTINCT network_address FROM back
 """
 
-# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job).
+# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job). Those that run on a
+# host of the site leave their nodes alone, which may well restart meanwhile.
 _STRANDED = """
     SELECT j.job_id, s.network_address, s.network_address = h.head
     FROM jobs j
@@ -159,6 +168,14 @@ _STRANDED = """
             FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
             WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
               AND n.channel_since < now() - %(timeout)s * interval '1 second') s ON true
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
+      AND NOT j.types && %(types)s::text[]
+    UNION ALL
+    SELECT j.job_id, n.network_address, true
+    FROM unnest(%(types)s::text[], %(hosts)s::text[]) AS e(type, host)
+        JOIN nodes n ON n.network_address = e.host AND n.channel = 'lost'
+            AND n.channel_since < now() - %(timeout)s * interval '1 second'
+        JOIN jobs j ON e.type = ANY(j.types)
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
 """
 
@@ -228,9 +245,15 @@ _LAUNCHER_LEADS = """
 """
 
 
-def nodes(connection: Connection) -> list[NodeRow]:
-    """Return every node that should have a channel."""
-    return [NodeRow(*row) for row in connection.execute(_NODES)]
+def nodes(connection: Connection, hosts: Sequence[str] = ()) -> list[NodeRow]:
+    """Return every node that should have a channel; ``hosts`` should, with or without resources."""
+    return [NodeRow(*row) for row in connection.execute(_NODES, [list(hosts)])]
+
+
+def add_hosts(connection: Connection, hosts: Sequence[str]) -> None:
+    """Make nodes of hosts that are none: reached by their name over SSH, or this machine."""
+    if hosts:
+        connection.execute(_ADD_HOSTS, [list(hosts)])
 
 
 def named(connection: Connection, names: Sequence[str]) -> list[NodeRow]:
@@ -273,9 +296,13 @@ def recover(connection: Connection) -> list[str]:
     return [row[0] for row in connection.execute(_RECOVER)]
 
 
-def stranded(connection: Connection, timeout: float) -> list[tuple[int, str, bool]]:
-    """Return (job, node, whether it is the job's first node) for jobs on nodes silent for ``timeout`` seconds."""
-    return [(job, node, head) for job, node, head in connection.execute(_STRANDED, {"timeout": timeout})]
+def stranded(connection: Connection, timeout: float, elsewhere: Mapping[str, str]) -> list[tuple[int, str, bool]]:
+    """Return (job, node, whether it is the job's first node) for jobs on nodes silent for ``timeout`` seconds.
+
+    Jobs of some types are on a host instead of their nodes (``elsewhere``: host by type).
+    """
+    values = {"timeout": timeout, "types": list(elsewhere), "hosts": list(elsewhere.values())}
+    return [(job, node, head) for job, node, head in connection.execute(_STRANDED, values)]
 
 
 def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:

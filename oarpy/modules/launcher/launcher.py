@@ -73,9 +73,9 @@ class Launcher:
         self._killed: dict[JobKey, tuple[str, float]] = {}
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning()
-        self._walltimes = Walltimes()
         self._hooks = Hooks(configuration.jobs)
         self._places = Places(configuration.jobs)
+        self._walltimes = Walltimes(self._places)
         self._environments: dict[int, dict[str, str]] = {}
         self._unsure = True
         """Whether there may be jobs that are Launching and of which no node was told."""
@@ -121,6 +121,7 @@ class Launcher:
             allow_many()
             with connection.transaction():
                 nodes.forget_lost_channels(connection)
+                nodes.add_hosts(connection, self._places.hosts)
             self._channels = Channels(self._nodes, site.instance(connection), self._make_transport)
         return self._channels
 
@@ -129,7 +130,7 @@ class Launcher:
         age = time.monotonic() - self._synced
         if age < self._sync_period:
             return self._sync_period - age
-        rows = nodes.nodes(connection)
+        rows = nodes.nodes(connection, self._places.hosts)
         closed = channels.sync(rows)
         for row in rows:
             if row.unfit:
@@ -389,7 +390,7 @@ class Launcher:
         wanted = execution.signals(connection)
         if not wanted:
             return
-        rows = execution.live_among(connection, [job for _, job, _, _ in wanted])
+        rows = self._placed(execution.live_among(connection, [job for _, job, _, _ in wanted]))
         heads = {row.id: row.nodes[0] for row in rows if row.nodes}
         sent = [
             request

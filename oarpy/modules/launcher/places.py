@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from oarpy.configuration import Jobs
-from oarpy.model.job_types import on_a_host, runs_nothing
+from oarpy.model.job_types import ON_A_HOST, on_a_host, runs_nothing
 
 
 class Places:
@@ -13,6 +13,11 @@ class Places:
 
     def __init__(self, settings: Jobs) -> None:
         self._hosts = {"deploy": settings.deploy_host, "cosystem": settings.cosystem_host}
+
+    @property
+    def elsewhere(self) -> dict[str, str]:
+        """The host by the spelling of each type of jobs that has one."""
+        return {kind: host for kind in ON_A_HOST if (host := self._hosts[on_a_host((kind,))])}
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from oarpy.model.job_types import runs_nothing
 from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.places import Places
 from oarpy.store import walltime_changes
 from oarpy.store.database import Connection
 from oarpy.transport.jobspec import JobKey
@@ -20,6 +20,7 @@ _REPEAT = 10.0
 class Walltimes:
     """What was said to whom, and when. Forgetting it only repeats it: a walltime counts from the start of its job."""
 
+    places: Places
     said: dict[JobKey, tuple[int, str, float]] = field(default_factory=dict)
 
     def tell(self, connection: Connection, channels: Channels) -> None:
@@ -29,19 +30,21 @@ class Walltimes:
             self.said.clear()
             return
         moment = time.monotonic()
-        here = [row for row in rows if row.head is None or runs_nothing(row.types)]
+        placed = [(row.job, self.places.of(row.types, () if row.head is None else (row.head,))) for row in rows]
+        heads = {job: nodes[0] for job, nodes in placed if nodes}
+        here = [row for row in rows if row.job not in heads]
         if here:
             with connection.transaction():
                 walltime_changes.told(connection, [(row.job, row.attempt, row.walltime) for row in here])
         for row in rows:
-            if row in here or row.head is None:
+            if row.job not in heads:
                 continue
-            key = JobKey(row.job, row.attempt)
+            key, head = JobKey(row.job, row.attempt), heads[row.job]
             seconds, _, last = self.said.get(key, (0, "", float("-inf")))
             if (seconds != row.walltime or moment - last >= _REPEAT) and channels.send(
-                row.head, ChangeWalltime((key,), row.walltime)
+                head, ChangeWalltime((key,), row.walltime)
             ):
-                self.said[key] = row.walltime, row.head, moment
+                self.said[key] = row.walltime, head, moment
 
     def record(self, connection: Connection, answers: Iterable[tuple[str, WalltimeChanged]]) -> None:
         """Note which nodes have taken what was said to them; what others say does not count."""
