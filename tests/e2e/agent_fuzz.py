@@ -25,6 +25,7 @@ from typing import Any
 
 from oarpy.benchmarks.process_table import pids_with
 
+from oarpy.transport.agent import wire
 from oarpy.transport.bundle import agent_arguments, agent_program
 from oarpy.transport.jobspec import JobKey, JobSpec
 from oarpy.transport.messages import (
@@ -33,12 +34,14 @@ from oarpy.transport.messages import (
     Ended,
     Forget,
     Report,
+    RunScript,
     Start,
     Started,
     decode_reports,
     encode_command,
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.steps import StepSpec, Terminal
 
 PATIENCE = 60.0
 """Seconds within which the agent must answer, whatever it was sent before."""
@@ -74,7 +77,21 @@ VALUES: list[Any] = [
     {"a": "b\0"},
     *_TRICKS,
 ]
-_TYPES = ["start", "kill", "signal", "suspend", "resume", "walltime", "clean", "forget", "query", "ping", "check"]
+_TYPES = [
+    "start",
+    "kill",
+    "signal",
+    "suspend",
+    "resume",
+    "walltime",
+    "clean",
+    "forget",
+    "query",
+    "ping",
+    "check",
+    "script",
+    "release",
+]
 
 
 @dataclass(slots=True)
@@ -188,7 +205,17 @@ class Messages:
     def next(self) -> bytes:
         """Return one input."""
         return self.chance.choice(
-            [self._noise, self._json, self._flipped, self._cut, self._replay, self._order, self._order, self._start]
+            [
+                self._noise,
+                self._json,
+                self._flipped,
+                self._cut,
+                self._replay,
+                self._order,
+                self._order,
+                self._start,
+                self._script,
+            ]
         )()
 
     def _noise(self) -> bytes:
@@ -216,6 +243,21 @@ class Messages:
 
     def _late(self, job: int) -> JobSpec:
         return self.agent.spec(job, "touch ../ran ran", user=f"nobody-{job}", start_deadline=1.0)
+
+    def _whole_script(self) -> dict[str, Any]:
+        spec = self._late(self.chance.randrange(10**6, 10**6 + 50))
+        kind = self.chance.choice(["prologue", "epilogue"])
+        return dict(json.loads(encode_command(RunScript(kind, "/bin/sh", 60.0, (spec,), self.chance.random() < 0.3))))
+
+    def _script(self) -> bytes:
+        """Return a script for a job of nobody, whole or with one value that does not belong there."""
+        content = self._whole_script()
+        if self.chance.random() < 0.8:
+            (job,) = content["jobs"]
+            target = self.chance.choice([content, content, job])
+            names = [name for name in target if name != "user"]
+            target[self.chance.choice(names)] = self.chance.choice(VALUES)
+        return json.dumps(content).encode() + b"\n"
 
     def _flipped(self) -> bytes:
         data = bytearray(self._whole())
@@ -279,6 +321,30 @@ def fuzz(agent: Agent, count: int, seed: int) -> list[str]:
     return wrong
 
 
+def fuzz_steps(count: int, seed: int) -> list[str]:
+    """Read ``count`` specifications of steps with values that do not belong there; return what is wrong."""
+    chance, wrong = random.Random(seed), []
+    job = JobSpec(1, 1, "user", "true", "/tmp", environment={"A": "b"})
+    whole = json.dumps(StepSpec(job, "date", "/tmp", terminal=Terminal("vt100", 24, 80)).to_json())
+    for _ in range(count):
+        content: dict[str, Any] = json.loads(whole)
+        target = chance.choice([content, content["job"], content["terminal"]])
+        name = chance.choice([*target, "no such field"])
+        if chance.random() < 0.2:
+            target.pop(name, None)
+        else:
+            target[name] = chance.choice(VALUES)
+        try:
+            read = wire.read_step(content)
+            if set(read["job"]) != set(json.loads(whole)["job"]):
+                wrong.append(f"a job with other fields: {str(content)[:200]}")
+        except wire.BadMessage:
+            continue
+        except Exception as error:  # what this looks for
+            wrong.append(f"{type(error).__name__} on {str(content)[:200]}")
+    return wrong
+
+
 def reports(chance: random.Random) -> bytes:
     """Return one line of a hostile agent: a whole message, one of its values put to something else, or noise."""
     whole: list[dict[str, Any]] = [
@@ -294,6 +360,8 @@ def reports(chance: random.Random) -> bytes:
         {"type": "suspended", "job": 1, "attempt": 1, "at": 5.0},
         {"type": "pong", "token": "t", "clock": 1.0},
         {"type": "checked", "problem": ""},
+        {"type": "scripted", "job": 1, "attempt": 1, "kind": "prologue", "outcome": "ok", "detail": ""},
+        {"type": "walltime", "job": 1, "attempt": 1, "seconds": 60},
         {"type": "error", "detail": "e"},
     ]
     message = chance.choice(whole)
@@ -364,7 +432,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes, misread = fuzz_reader(options.count, options.seed)
     print(f"{options.count} lines of a hostile agent (seed {options.seed})")
     print("  " + ", ".join(f"{what} {times}" for what, times in sorted(outcomes.items())))
-    wrong += misread
+    wrong += misread + fuzz_steps(options.count, options.seed)
+    print(f"{options.count} specifications of steps (seed {options.seed})")
     print("\n".join(f"  WRONG: {line}" for line in wrong[:20]) or "  no crash, no hang, no effect")
     return 1 if wrong else 0
 

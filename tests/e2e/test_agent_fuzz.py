@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent_fuzz import Agent, fuzz, fuzz_reader
+from tests.e2e.agent_fuzz import Agent, fuzz, fuzz_reader, fuzz_steps
 
 pytestmark = pytest.mark.e2e
 
@@ -19,10 +19,14 @@ def test_no_crash_no_hang_no_effect(tmp_path: Path, seed: int) -> None:
         assert fuzz(agent, 2000, seed) == []
     finally:
         agent.close()
-    assert {"error", "refused", "ended", "pong", "unknown", "checked"} <= set(agent.outcomes)
+    assert {"error", "refused", "ended", "pong", "unknown", "checked", "scripted"} <= set(agent.outcomes)
 
 
 def test_what_a_hostile_agent_says_is_refused_or_can_be_stored() -> None:
     outcomes, wrong = fuzz_reader(5000, 1)
     assert wrong == []
     assert {"read", "refused"} == set(outcomes)
+
+
+def test_specifications_of_steps_are_refused_or_whole() -> None:
+    assert fuzz_steps(3000, 1) == []

@@ -99,7 +99,15 @@ def read_keys(message: dict[str, Any]) -> list[str]:
 
 
 def _text(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value
+    return isinstance(value, str) and "\0" not in value and (value.isascii() or _is_utf8(value))
+
+
+def _is_utf8(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _texts(value: object) -> bool:
