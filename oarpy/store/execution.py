@@ -50,7 +50,10 @@ class LaunchRow:
 
 @dataclass(frozen=True, slots=True)
 class LiveRow:
-    """A job that is on nodes: its nodes (head first), how far it is, and whether it is to be killed."""
+    """A job that is on nodes: its nodes (head first), how far it is, and whether it is to be killed.
+
+    ``failed``: it did not end by itself, and becomes Error.
+    """
 
     id: int
     attempt: int
@@ -59,6 +62,18 @@ class LiveRow:
     nodes: tuple[str, ...]
     kill_reason: str | None
     ends_at: float | None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRow:
+    """A signal to be sent to a job; ``elsewhere``: not to its first node, which has sent it already."""
+
+    request: int
+    job: int
+    attempt: int
+    signal: int
+    elsewhere: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +156,8 @@ _LIVE = """
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
            (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id AND k.state = 'decided'),
-           extract(epoch FROM j.started_at + j.walltime)::float8
+           extract(epoch FROM j.started_at + j.walltime)::float8,
+           j.final_state IS NOT DISTINCT FROM 'Error'
     FROM jobs j
         LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
         LEFT JOIN resources r USING (resource_id)
@@ -261,10 +277,17 @@ _GIVE_UP = """
 """
 
 _SIGNALS = """
-    SELECT s.request_id, s.job_id, j.attempt, s.signal
+    SELECT s.request_id, s.job_id, j.attempt, s.signal, s.elsewhere
     FROM signal_requests s JOIN jobs j USING (job_id)
     WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
     ORDER BY s.request_id
+"""
+_SIGNAL_ELSEWHERE = """
+    INSERT INTO signal_requests (job_id, signal, requested_at, requested_by, elsewhere)
+    SELECT j.job_id, j.checkpoint_signal, to_timestamp(c.at), 'walltime', true
+    FROM unnest(%s::bigint[], %s::float8[]) AS c(job_id, at) JOIN jobs j USING (job_id)
+    WHERE j.state NOT IN ('Terminated', 'Error')
+    ON CONFLICT (job_id, requested_at) WHERE elsewhere DO NOTHING
 """
 _SIGNALS_DONE = """
     WITH sent AS (UPDATE signal_requests SET done = true WHERE request_id = ANY(%s) RETURNING job_id, signal)
@@ -323,8 +346,8 @@ def live_among(connection: Connection, jobs: Sequence[int]) -> list[LiveRow]:
 
 def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> list[LiveRow]:
     return [
-        LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), reason, ends_at)
-        for job, attempt, state, types, nodes, reason, ends_at in connection.execute(
+        LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), *rest)
+        for job, attempt, state, types, nodes, *rest in connection.execute(
             _LIVE, {"all": everything, "jobs": jobs, "noop": list(NOOP)}, binary=True
         )
     ]
@@ -405,9 +428,15 @@ def next_kill(connection: Connection) -> float | None:
     return None if row is None or row[0] is None else float(row[0])
 
 
-def signals(connection: Connection) -> list[tuple[int, int, int, int]]:
-    """Return (request, job, attempt, signal) of the signals to be sent."""
-    return [(request, job, attempt, number) for request, job, attempt, number in connection.execute(_SIGNALS)]
+def signals(connection: Connection) -> list[SignalRow]:
+    """Return the signals to be sent."""
+    return [SignalRow(*row) for row in connection.execute(_SIGNALS)]
+
+
+def signal_elsewhere(connection: Connection, checkpoints: Sequence[tuple[int, float]]) -> None:
+    """Have the checkpoint signal that first nodes sent (job, instant) sent by the other nodes too, each once."""
+    if checkpoints:
+        connection.execute(_SIGNAL_ELSEWHERE, [[job for job, _ in checkpoints], [at for _, at in checkpoints]])
 
 
 def signals_done(connection: Connection, requests: Sequence[int]) -> None:

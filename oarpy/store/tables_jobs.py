@@ -300,7 +300,9 @@ signal_requests = Table(
     Column("requested_at", TIMESTAMP(timezone=True), nullable=False, server_default=text("now()")),
     Column("requested_by", Text, nullable=False, server_default=text("SESSION_USER")),
     Column("done", Boolean, nullable=False, server_default=text("false")),
+    Column("elsewhere", Boolean, nullable=False, server_default=text("false")),
     CheckConstraint("signal BETWEEN 1 AND 64", name="signal_requests_signal_check"),
+    Index("signal_requests_elsewhere", "job_id", "requested_at", unique=True, postgresql_where=text("elsewhere")),
     Index("signal_requests_open", "job_id", postgresql_where=text("NOT done")),
 )
 

@@ -38,6 +38,7 @@ from oarpy.transport.messages import (
     Started,
     Suspend,
     Suspended,
+    Terminate,
     Unknown,
     WalltimeChanged,
 )
@@ -205,7 +206,7 @@ class FakeTransport:
             return [Signalled(key, command.signal, running)]
         if isinstance(command, Clean):
             return [Cleaned(key, 0, 0)]
-        if isinstance(command, Release):
+        if isinstance(command, Release | Terminate):
             return []
         if isinstance(command, Forget):
             node.jobs.pop(key, None)

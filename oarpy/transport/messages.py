@@ -76,10 +76,21 @@ class ChangeWalltime:
 
 
 @dataclass(frozen=True, slots=True)
-class Clean:
-    """Kill -9 every process of the node that carries the mark of these jobs, whoever started it."""
+class Terminate:
+    """Send TERM to what jobs have on a node that is not their first one; :class:`Clean` follows."""
 
     jobs: tuple[JobKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Kill -9 every process of the node that carries the mark of these jobs, whoever started it.
+
+    ``grace`` seconds after TERM; that is sent now, unless :class:`Terminate` did.
+    """
+
+    jobs: tuple[JobKey, ...]
+    grace: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +145,7 @@ class Check:
 Command = (
     Start
     | Kill
+    | Terminate
     | Signal
     | Suspend
     | Resume
@@ -182,6 +194,17 @@ class Started:
 @dataclass(frozen=True, slots=True)
 class Suspended:
     """All processes of the job were stopped at ``at`` (seconds since the epoch)."""
+
+    key: JobKey
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """The first node sent its checkpoint signal to the job at ``at`` (seconds since the epoch), before its walltime.
+
+    Comes for jobs with other nodes, perhaps more than once.
+    """
 
     key: JobKey
     at: float
@@ -307,6 +330,7 @@ Report = (
     Ready
     | Started
     | Suspended
+    | Checkpointed
     | Resumed
     | WalltimeChanged
     | Ended
@@ -323,6 +347,7 @@ Report = (
 
 _WORDS: dict[type, str] = {
     Kill: "kill",
+    Terminate: "terminate",
     Signal: "signal",
     Suspend: "suspend",
     Resume: "resume",
@@ -348,7 +373,7 @@ def encode_command(command: Command) -> bytes:
         body = {"type": "check"}
     else:
         body = {"type": _WORDS[type(command)], "jobs": command.jobs}
-        if isinstance(command, Kill) and command.grace is not None:
+        if isinstance(command, Kill | Clean) and command.grace is not None:
             body["grace"] = command.grace
         elif isinstance(command, Signal):
             body["signal"] = command.signal
@@ -492,6 +517,7 @@ _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "ready": _ready,
     "started": lambda entry: Started(_key(entry), _time(entry, "start")),
     "suspended": lambda entry: Suspended(_key(entry), _time(entry, "at")),
+    "checkpoint": lambda entry: Checkpointed(_key(entry), _time(entry, "at")),
     "resumed": lambda entry: Resumed(_key(entry), _time(entry, "at")),
     "walltime": lambda entry: WalltimeChanged(_key(entry), _number(entry, "seconds")),
     "ended": _ended,

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Clean, Command, Forget, Kill, Signal, Start
+from oarpy.transport.messages import Checkpointed, Clean, Command, Forget, Kill, Signal, Start, Terminate
 from tests.db.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -279,13 +279,52 @@ def test_reports_outlive_a_failed_transaction(cluster: SmallCluster) -> None:
     assert cluster.state(job) == "Terminated"
 
 
-def test_signals_go_to_the_first_node_and_are_noted(cluster: SmallCluster) -> None:
+def test_signals_go_to_all_nodes_and_are_noted(cluster: SmallCluster) -> None:
     job = cluster.submit("/nodes=2")
     cluster.settle()
     cluster.sql("INSERT INTO signal_requests (job_id, signal) VALUES (%s, 12)", job)
     cluster.settle()
-    assert cluster.sent(Signal) == [("n1", Signal((JobKey(job, 1),), 12))]
+    signal = Signal((JobKey(job, 1),), 12)
+    assert cluster.sent(Signal) == [("n1", signal), ("n2", signal)]
     assert cluster.sql("SELECT done FROM signal_requests") == [(True,)]
+
+
+def test_a_signal_waits_for_the_nodes_that_cannot_be_reached(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    signal = Signal((JobKey(job, 1),), 12)
+    cluster.node("n2").connected = False
+    cluster.sql("INSERT INTO signal_requests (job_id, signal) VALUES (%s, 12)", job)
+    cluster.settle()
+    assert cluster.sent(Signal) == [("n1", signal)]
+    assert cluster.sql("SELECT done FROM signal_requests") == [(False,)]
+    cluster.node("n2").connected = True
+    cluster.settle()
+    assert cluster.sent(Signal) == [("n1", signal), ("n2", signal)]
+    assert cluster.sql("SELECT done FROM signal_requests") == [(True,)]
+
+
+def test_a_checkpoint_before_the_walltime_is_told_to_the_other_nodes_once(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    key = JobKey(job, 1)
+    for at in (1.8e9, 1.8e9, 1.9e9):
+        cluster.nodes.inbox.put("n1", [Checkpointed(key, at)])
+        cluster.settle()
+    cluster.nodes.inbox.put("n2", [Checkpointed(key, 2e9)])  # not for it to say
+    cluster.settle()
+    assert cluster.sent(Signal) == [("n2", Signal((key,), 12))] * 2
+
+
+def test_a_kill_reaches_all_nodes_and_the_others_give_time_too(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    key = JobKey(job, 1)
+    cluster.sql("INSERT INTO kill_requests (job_id) VALUES (%s)", job)
+    cluster.settle()
+    assert cluster.sent(Kill) == [("n1", Kill((key,)))]
+    assert cluster.sent(Terminate) == [("n2", Terminate((key,)))]
+    assert dict(cluster.sent(Clean)) == {"n1": Clean((key,), 0), "n2": Clean((key,), 20)}
 
 
 # Jobs that run nothing

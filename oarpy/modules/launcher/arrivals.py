@@ -11,6 +11,7 @@ from oarpy.transport.messages import (
     AgentError,
     ChannelLost,
     Checked,
+    Checkpointed,
     Cleaned,
     Ended,
     Ready,
@@ -41,6 +42,7 @@ class Arrivals:
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
     """Node to what it cannot do."""
+    checkpoints: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
     scripts: list[tuple[str, ScriptEnded]] = field(default_factory=list)
     complaints: list[tuple[str, str]] = field(default_factory=list)
 
@@ -51,6 +53,7 @@ class Arrivals:
             started={key: said for key, said in self.started.items() if heard(key, said[0])},
             ended={key: said for key, said in self.ended.items() if heard(key, said[0])},
             refused={key: said for key, said in self.refused.items() if heard(key, said[0])},
+            checkpoints={key: said for key, said in self.checkpoints.items() if heard(key, said[0])},
             ready={
                 node: replace(ready, jobs=tuple(job for job in ready.jobs if heard(job.key, node)))
                 for node, ready in self.ready.items()
@@ -62,6 +65,8 @@ class Arrivals:
         match report:
             case Checked():
                 self.checked[node] = report.problem
+            case Checkpointed():
+                self.checkpoints[report.key] = (node, report.at)
             case ScriptEnded():
                 self.scripts.append((node, report))
 

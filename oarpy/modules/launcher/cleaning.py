@@ -22,8 +22,12 @@ class _Sweep:
 
 @dataclass(slots=True)
 class Cleaning:
-    """Jobs in Finishing, and the nodes whose answer they await. Forgetting it all only repeats the cleaning."""
+    """Jobs in Finishing, and the nodes whose answer they await. Forgetting it all only repeats the cleaning.
 
+    What a job that was killed has on other nodes than its first gets ``grace`` seconds after TERM, as it had there.
+    """
+
+    grace: int
     sweeps: dict[JobKey, _Sweep] = field(default_factory=dict)
 
     def is_clean(self, row: LiveRow, channels: Channels) -> bool:
@@ -33,11 +37,12 @@ class Cleaning:
         """
         key = JobKey(row.id, row.attempt)
         sweep = self.sweeps.setdefault(key, _Sweep(time.monotonic(), set(row.nodes)))
-        told = {node for node in sweep.unasked if channels.send(node, Clean((key,)))}
+        grace = dict.fromkeys(row.nodes[1:], self.grace) if row.failed else {}
+        told = {node for node in sweep.unasked if channels.send(node, Clean((key,), grace.get(node, 0)))}
         sweep.asked |= told
         sweep.unasked = {node for node in sweep.unasked - told if channels.is_pending(node)}
         sweep.asked = {node for node in sweep.asked if channels.is_connected(node)}
-        return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE
+        return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE + self.grace
 
     def answered(self, node: str, report: Cleaned) -> None:
         """Take in the answer of a node; one with processes that resist SIGKILL is suspected, and not waited for."""

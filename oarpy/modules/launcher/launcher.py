@@ -6,6 +6,7 @@ before its node forgets it. So whatever is killed, the next round finds in the d
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, 
 from oarpy.modules.launcher.hooks import Hooks
 from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.places import Places
+from oarpy.modules.launcher.signalling import Signalling
 from oarpy.modules.launcher.specifications import specification
 from oarpy.modules.launcher.walltimes import Walltimes
 from oarpy.modules.module import Outcome
@@ -40,14 +42,12 @@ from oarpy.transport.messages import (
     Kill,
     Refused,
     Report,
-    Signal,
     Start,
 )
 
 log = structlog.get_logger()
 
 _NODE_SYNC_PERIOD = 1.0
-_KILL_REPEAT = 10.0
 IDEMPOTENT = "idempotent"
 
 
@@ -70,9 +70,9 @@ class Launcher:
         self._synced = float("-inf")
         self._sync_period = node_sync_period
         self._sent: dict[JobKey, str] = {}
-        self._killed: dict[JobKey, tuple[str, float]] = {}
+        self._signalling = Signalling()
         self._unrecorded: list[tuple[str, Report]] = []
-        self._cleaning = Cleaning()
+        self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
         self._hooks = Hooks(configuration.jobs)
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
@@ -99,9 +99,11 @@ class Launcher:
         attention = self._placed(execution.live(connection, everything=False)) if look else []
         self._settle(connection, channels, attention, now.timestamp())
         started = self._launch(connection, channels, attention, agenda.launch)
-        self._kill(channels, attention)
+        self._signalling.kill(channels, attention)
         if agenda.signal:
-            self._signal(connection, channels)
+            self._signalling.signal(
+                connection, channels, lambda jobs: self._placed(execution.live_among(connection, list(jobs)))
+            )
         if agenda.walltimes or self._walltimes.said:
             self._walltimes.tell(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
@@ -159,6 +161,8 @@ class Launcher:
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
             arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
             self._walltimes.record(connection, arrivals.walltimes)
+            passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
+            execution.signal_elsewhere(connection, passed)
             self._judge(connection, arrivals)
             ends = self._ends(arrivals, current, now)
             whole = [end for end in ends if _leaves_nothing(end, current) and not self._hooks]
@@ -177,7 +181,7 @@ class Launcher:
         if arrivals.ready:
             return self._placed(execution.live(connection, everything=True))
         jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused, *arrivals.unknown)}
-        jobs |= {report.key.job for _, report in arrivals.scripts}
+        jobs |= {report.key.job for _, report in arrivals.scripts} | {key.job for key in arrivals.checkpoints}
         return self._placed(execution.live_among(connection, sorted(jobs))) if jobs else []
 
     def _placed(self, rows: Sequence[LiveRow]) -> list[LiveRow]:
@@ -233,14 +237,14 @@ class Launcher:
             forget.setdefault(node, []).append(key)
         for key in (*arrivals.ended, *arrivals.refused):
             self._sent.pop(key, None)
-            self._killed.pop(key, None)
+        self._signalling.over((*arrivals.ended, *arrivals.refused))
         for node, keys in forget.items():
             channels.forget(node, keys)
         self._unsure |= bool(arrivals.channels)
+        self._signalling.lost(arrivals.channels)
         for node in arrivals.channels:
             # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}
-            self._killed = {key: kill for key, kill in self._killed.items() if kill[0] != node}
             self._walltimes.lost(node)
         for node, dead in left_behind.items():
             if dead:
@@ -372,33 +376,6 @@ class Launcher:
             kept = {one: self._environments[one] for one in submissions - missing}
             self._environments = kept | execution.environments(connection, missing)
         return self._environments
-
-    # Kills and signals ----------------------------------------------------------------------------------------------
-
-    def _kill(self, channels: Channels, attention: Sequence[LiveRow]) -> None:
-        moment = time.monotonic()
-        for row in attention:
-            key = JobKey(row.id, row.attempt)
-            if row.kill_reason is None or row.state == "Finishing" or not row.nodes or runs_nothing(row.types):
-                continue
-            _, last = self._killed.get(key, ("", float("-inf")))
-            if moment - last >= _KILL_REPEAT and channels.send(row.nodes[0], Kill((key,), None)):
-                self._killed[key] = row.nodes[0], moment
-
-    def _signal(self, connection: Connection, channels: Channels) -> None:
-        """Send signals, then note them: killed in between it sends one again rather than never."""
-        wanted = execution.signals(connection)
-        if not wanted:
-            return
-        rows = self._placed(execution.live_among(connection, [job for _, job, _, _ in wanted]))
-        heads = {row.id: row.nodes[0] for row in rows if row.nodes}
-        sent = [
-            request
-            for request, job, attempt, number in wanted
-            if job in heads and channels.send(heads[job], Signal((JobKey(job, attempt),), number))
-        ]
-        with connection.transaction():
-            execution.signals_done(connection, sent)
 
 
 def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:

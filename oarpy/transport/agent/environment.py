@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from oarpy.transport.agent.processes import MARK
+from oarpy.transport.agent.processes import MARK, NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,4 +107,5 @@ def job_environment(
         environment["OAR_RESOURCE_PROPERTIES_FILE"] = properties_file(state, key)
     environment.update(spec["variables"])
     environment[MARK] = mark
+    environment[NODE] = state.root
     return environment

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from oarpy.transport.agent import keeper, processes, requests
+from oarpy.transport.agent import guests, keeper, processes, requests
 from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
 from oarpy.transport.agent.plain_command import plain_command
@@ -31,6 +31,8 @@ _SHORT = 0.05
 _RETRY_DISK = 1.0
 _LONGEST_WAIT = 1e6
 """Seconds: the kernel does not take any number of them; a longer wait is one of several."""
+_STEP_PAUSE = 0.1
+"""Seconds between two looks whether steps have ended that were asked to: they are not below this process."""
 _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
 """Requests that, left before the command is launched, are carried out right after."""
 
@@ -88,6 +90,7 @@ class JobRun:
                 if self._early:
                     self._take_requests()
                 self._wait()
+                self._wait_for_steps()
         except LaunchFailure as failure:
             self._reason, self._detail = failure.reason, str(failure)
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
@@ -103,7 +106,8 @@ class JobRun:
         """End the steps of the job, which are not below this process; return how many resist."""
         if not os.path.exists(self._state.step_note(self._record.key)):
             return 0
-        return processes.kill_marked([self._mark], processes.ancestors(), self._patience)[self._mark][1]
+        node = self._state.root
+        return processes.kill_marked([self._mark], processes.ancestors(), self._patience, node)[self._mark][1]
 
     def _set_deadlines(self) -> None:
         walltime = self._spec["walltime"]
@@ -191,6 +195,21 @@ class JobRun:
             if woken is not None and woken.si_signo == requests.LOOK:
                 self._take_requests()
 
+    def _wait_for_steps(self) -> None:
+        """When the job is being terminated its steps have the same time as its program."""
+        while self._kill_at is not None and time.monotonic() < self._kill_at and self._steps():
+            woken = signal.sigtimedwait(WAKE, _STEP_PAUSE)
+            if woken is not None and woken.si_signo == requests.LOOK:
+                self._take_requests()
+
+    def _steps(self) -> list[int]:
+        """Processes of the job on this node that are not below this one."""
+        if not os.path.exists(self._state.step_note(self._record.key)):
+            return []
+        below = set(processes.descendants(os.getpid()))
+        found = processes.marked([self._mark], below | processes.ancestors(), self._state.root)
+        return found.get(self._mark, [])
+
     def _tell_start(self) -> None:
         if self._tell_at is not None:
             self._tell_at = None
@@ -210,6 +229,8 @@ class JobRun:
         elif self._checkpoint_at is not None and now >= self._checkpoint_at:
             self._checkpoint_at = None
             self._signal(self._spec["checkpoint"][1])
+            if len(set(self._spec["nodes"])) > 1:
+                self._report_change("checkpoint")  # the server tells the other nodes
 
     def _take_requests(self) -> None:
         early, self._early = self._early, []
@@ -236,12 +257,16 @@ class JobRun:
         tree = processes.descendants(os.getpid())
         processes.send(tree, signal.SIGTERM)
         processes.send(tree, signal.SIGCONT)
+        guests.terminate(self._steps())
 
     def _signal(self, number: int) -> None:
         """Signal the job's processes; the shell around the command only when it handles the signal or is all there is.
 
         A shell without a handler would die, and the job with it, though the program below it wanted to act.
         """
+        guests.send(self._steps(), number)
+        if self._spec["keep"]:
+            return  # what keeps an interactive job is none of its programs
         tree = processes.descendants(os.getpid())
         if len(tree) > 1 and not processes.catches(self._main, number):
             tree = [pid for pid in tree if pid != self._main]

@@ -68,8 +68,15 @@ class Jobs:
 
     def clean(self, marks: list[str]) -> dict[str, tuple[int, int]]:
         """Kill all processes with these marks; for each how many were killed and how many resist."""
-        spared = processes.ancestors() | self._pool.pids()
-        return processes.kill_marked(marks, spared, _CLEANING_PATIENCE)
+        return processes.kill_marked(marks, self.spared(), _CLEANING_PATIENCE, self._state.root)
+
+    def spared(self) -> set[int]:
+        """Processes of the agent's own, whatever marks they carry."""
+        return processes.ancestors() | self._pool.pids()
+
+    def has_record(self, key: str) -> bool:
+        """Whether the program of a job was started here, or is to be."""
+        return os.path.exists(os.path.join(self._state.jobs, key))
 
     # Starting
 

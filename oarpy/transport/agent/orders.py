@@ -8,6 +8,7 @@ import time
 
 from oarpy.transport.agent import record, requests, wire
 from oarpy.transport.agent.environment import remove_files
+from oarpy.transport.agent.guests import Guests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ class Orders:
         self._tombstones = tombstones
         self._jobs = jobs
         self._outbox = outbox
+        self._guests = Guests(jobs, state.root)
 
     def handlers(self) -> dict[str, Callable[[Message], None]]:
         """The method for each type of message."""
         return {
             "kill": self._on_kill,
+            "terminate": self._on_terminate,
             "signal": self._on_signal,
             "suspend": self._on_suspend,
             "resume": self._on_resume,
@@ -109,7 +112,13 @@ class Orders:
         if not wire.integer(number, 1) or number not in signal.valid_signals():
             raise wire.BadMessage("signal: 'signal' is not a signal number of this node")
         for key, taken in self._ask_running(message, requests.SIGNAL, number):
-            self._outbox.say("signalled", key, signal=number, taken=taken)
+            guests = not taken and not self._jobs.has_record(key) and self._guests.signal(key, number)
+            self._outbox.say("signalled", key, signal=number, taken=taken or guests)
+
+    def _on_terminate(self, message: Message) -> None:
+        for key in wire.read_keys(message):
+            if not self._jobs.has_record(key):
+                self._guests.terminate(key)
 
     def _on_suspend(self, message: Message) -> None:
         self._tell_others(self._ask_running(message, requests.SUSPEND, 0))
@@ -151,7 +160,19 @@ class Orders:
             self._jobs.watch(key, history.state)
 
     def _on_clean(self, message: Message) -> None:
-        keys = {self._jobs.mark(key): key for key in wire.read_keys(message)}
+        keys, grace = wire.read_keys(message), message.get("grace", 0)
+        if not wire.integer(grace):
+            raise wire.BadMessage("clean: 'grace' is not a number of seconds")
+        if not grace:
+            self._guests.forget(keys)
+        self._clean(self._guests.hold_back(keys, grace) if grace else keys)
+
+    def look_around(self) -> None:
+        """Clean up after jobs that were given time."""
+        self._clean(self._guests.due())
+
+    def _clean(self, names: list[str]) -> None:
+        keys = {self._jobs.mark(key): key for key in names}
         if not keys:
             return
         # Remembered first: a step that comes now is either refused, or its processes are found below.

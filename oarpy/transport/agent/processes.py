@@ -7,6 +7,8 @@ import signal
 import time
 
 MARK = "OARPY_JOB"
+NODE = "OARPY_NODE"
+"""The environment variable with the state directory of the node that a process of a job was started on."""
 
 _PAUSE = 0.005
 _FREEZE_PASSES = 20
@@ -17,7 +19,8 @@ def mark_of(instance: str, job: int, attempt: int) -> str:
     return f"{instance}/{job}/{attempt}"
 
 
-def _pids() -> list[int]:
+def pids() -> list[int]:
+    """All processes of the machine."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
@@ -49,7 +52,7 @@ def descendants(root: int) -> list[int]:
     """All living descendants of ``root`` (zombies left out), parents before children."""
     children: dict[int, list[int]] = {}
     dead: set[int] = set()
-    for pid in _pids():
+    for pid in pids():
         found = _stat(pid)
         if found is None:
             continue
@@ -125,7 +128,7 @@ def kill_orphans(spared: set[int], patience: float) -> None:
     deadline = time.monotonic() + patience
     me = os.getpid()
     while time.monotonic() < deadline:
-        adopted = [pid for pid in descendants(me) if pid not in spared and _parent(pid) == me]
+        adopted = [pid for pid in descendants(me) if pid not in spared and parent(pid) == me]
         if not adopted:
             return
         for pid in adopted:
@@ -133,7 +136,8 @@ def kill_orphans(spared: set[int], patience: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _parent(pid: int) -> int:
+def parent(pid: int) -> int:
+    """The parent of a process, 0 when it is gone."""
     found = _stat(pid)
     return found[1] if found else 0
 
@@ -150,34 +154,52 @@ def reap_children(statuses: dict[int, int]) -> bool:
         return False
 
 
-def _marked(wanted: dict[bytes, str], spared: set[int]) -> dict[str, list[int]]:
-    """The living processes that carry one of the ``wanted`` environment entries, by mark."""
+def environment_of(pid: int) -> list[bytes]:
+    """The entries that a process was started with; none when it is gone, or not ours to look at, nor to kill."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def leads_terminal(pid: int) -> bool:
+    """Whether a process leads a session that has a terminal, as an interactive shell does."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return False
+    session, terminal = text[text.rfind(b")") + 2 :].split()[3:5]
+    return int(session) == pid and terminal != b"0"
+
+
+def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list[int]]:
+    """The living processes that carry one of ``marks``, by mark. Zombies have no environment.
+
+    With ``node`` only those that were started there, or do not say where: several nodes may share a machine.
+    """
+    wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
+    anywhere, here = f"{NODE}=".encode(), f"{NODE}={node}".encode()
     found: dict[str, list[int]] = {}
-    for pid in _pids():
-        if pid in spared:
-            continue
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                entries = file.read().split(b"\0")
-        except OSError:
-            continue  # gone, or of a user whose environment we may not read (and whose process we may not kill)
-        for entry in entries:
-            if entry in wanted:
-                found.setdefault(wanted[entry], []).append(pid)
+    for pid in pids():
+        entries = [] if pid in spared else environment_of(pid)
+        mine = [wanted[entry] for entry in entries if entry in wanted]
+        if mine and not (node and any(entry.startswith(anywhere) and entry != here for entry in entries)):
+            found.setdefault(mine[0], []).append(pid)
     return found
 
 
-def kill_marked(marks: list[str], spared: set[int], patience: float) -> dict[str, tuple[int, int]]:
-    """Kill -9 all processes that carry one of ``marks``, again and again until none is left.
+def kill_marked(marks: list[str], spared: set[int], patience: float, node: str = "") -> dict[str, tuple[int, int]]:
+    """Kill -9 all processes that :func:`marked` finds, again and again until none is left.
 
-    Returns for each mark (processes killed, processes left after ``patience`` seconds). Zombies have no environment.
+    Returns for each mark (processes killed, processes left after ``patience`` seconds).
     """
-    wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
     killed: dict[str, set[int]] = {mark: set() for mark in marks}
     left: dict[str, list[int]] = {}
     deadline = time.monotonic() + patience
     while True:
-        left = _marked(wanted, spared)
+        left = marked(marks, spared, node)
         if not left:
             break
         for mark, pids in left.items():

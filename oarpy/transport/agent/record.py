@@ -28,12 +28,13 @@ ENDED = "ended"
 class History:
     """What the lines of a record say."""
 
-    __slots__ = ("changed", "ended", "started", "suspended")
+    __slots__ = ("changed", "checkpoint", "ended", "started", "suspended")
 
     def __init__(self, text: bytes) -> None:
         self.started: dict[str, Any] | None = None
         self.ended: dict[str, Any] | None = None
         self.suspended = False
+        self.checkpoint: float | None = None
         self.changed = 0.0
         for line in text.split(b"\n"):
             self._read(line)
@@ -46,6 +47,9 @@ class History:
             word, at = entry["event"], float(entry["at"])
         except (ValueError, KeyError, TypeError):
             return  # torn by a crash: never happened
+        if word == "checkpoint":
+            self.checkpoint = at
+            return
         self.changed = at
         if word == "started":
             self.started = self.started or entry

@@ -58,7 +58,7 @@ class Agent:
         self._scripts = Scripts(
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )
-        orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
+        orders = self._orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
         self._handlers: dict[str, Callable[[Message], None]] = {
             **orders.handlers(),
             "start": self._on_start,
@@ -108,6 +108,7 @@ class Agent:
     def _look_around(self) -> None:
         self._jobs.look_around()
         self._scripts.look_around()
+        self._orders.look_around()
 
     def _read(self) -> bool:
         lines = self._lines.read()

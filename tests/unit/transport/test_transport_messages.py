@@ -15,6 +15,7 @@ from oarpy.transport.messages import (
     AgentError,
     BadMessage,
     ChangeWalltime,
+    Checkpointed,
     Clean,
     Cleaned,
     Command,
@@ -36,6 +37,7 @@ from oarpy.transport.messages import (
     Started,
     Suspend,
     Suspended,
+    Terminate,
     Unknown,
     decode_reports,
     encode_command,
@@ -76,6 +78,7 @@ REPORTS: list[tuple[dict[str, object], Report]] = [
     ),
     ({"type": "started", "job": 1, "attempt": 1, "start": 1.5}, Started(KEYS[0], 1.5)),
     ({"type": "suspended", "job": 1, "attempt": 1, "at": 1.5}, Suspended(KEYS[0], 1.5)),
+    ({"type": "checkpoint", "job": 1, "attempt": 1, "at": 1.5}, Checkpointed(KEYS[0], 1.5)),
     ({"type": "resumed", "job": 1, "attempt": 1, "at": 1.5}, Resumed(KEYS[0], 1.5)),
     (
         {
@@ -168,7 +171,9 @@ COMMANDS: list[tuple[Command, dict[str, object]]] = [
     (Suspend(KEYS), {"type": "suspend"}),
     (Resume(KEYS), {"type": "resume"}),
     (ChangeWalltime(KEYS, 60), {"type": "walltime", "seconds": 60}),
-    (Clean(KEYS), {"type": "clean"}),
+    (Clean(KEYS), {"type": "clean", "grace": 0}),
+    (Clean(KEYS, 20), {"type": "clean", "grace": 20}),
+    (Terminate(KEYS), {"type": "terminate"}),
     (Forget(KEYS), {"type": "forget"}),
     (Query(KEYS), {"type": "query"}),
 ]

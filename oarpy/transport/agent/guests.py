@@ -1,0 +1,79 @@
+"""What a job has on a node beside its program: steps, and processes that came there by other ways and carry its mark.
+
+On a node that is not the first of a job it is all there is of it.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from oarpy.transport.agent import processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from oarpy.transport.agent.jobs import Jobs
+
+
+def send(pids: list[int], number: int) -> int:
+    """Signal processes of a job; return how many took it.
+
+    A shell around a program, which has processes of the job below it and none above, gets it only when it handles it:
+    it would die otherwise, though the program below it wanted to act.
+    """
+    parents = {pid: processes.parent(pid) for pid in pids}
+    above = set(parents.values())
+    return processes.send(
+        [pid for pid in pids if pid not in above or parents[pid] in parents or processes.catches(pid, number)], number
+    )
+
+
+def terminate(pids: list[int]) -> None:
+    """Ask processes to end; shells at terminals, which do not hear that, as if these were closed."""
+    processes.send(pids, signal.SIGTERM)
+    processes.send([pid for pid in pids if processes.leads_terminal(pid)], signal.SIGHUP)
+    processes.send(pids, signal.SIGCONT)
+
+
+class Guests:
+    """Jobs whose program runs elsewhere, as far as an agent has to do with their ends."""
+
+    def __init__(self, jobs: Jobs, node: str) -> None:
+        self._jobs = jobs
+        self._node = node
+        self._asked: dict[str, float] = {}
+        self._awaited: dict[str, float] = {}
+
+    def signal(self, key: str, number: int) -> bool:
+        """Send a signal to what the job has here; return whether there was anything."""
+        return send(self._find(key), number) > 0
+
+    def terminate(self, key: str) -> None:
+        """Ask what the job has here to end, once."""
+        if key not in self._asked:
+            self._asked[key] = time.monotonic()
+            terminate(self._find(key))
+
+    def hold_back(self, keys: list[str], grace: float) -> list[str]:
+        """Return the jobs that have nothing here; the others are asked to end, and awaited for ``grace`` seconds."""
+        for key in keys:
+            self.terminate(key)
+            self._awaited[key] = self._asked[key] + grace
+        return self.due()
+
+    def due(self) -> list[str]:
+        """Return the awaited jobs that have nothing here any more, or whose time is over, and forget them."""
+        now = time.monotonic()
+        over = [key for key, until in self._awaited.items() if now >= until or not self._find(key)]
+        self.forget(over)
+        return over
+
+    def forget(self, keys: list[str]) -> None:
+        """Wait for these no longer: they are being killed."""
+        for key in keys:
+            self._awaited.pop(key, None)
+            self._asked.pop(key, None)
+
+    def _find(self, key: str) -> list[int]:
+        mark = self._jobs.mark(key)
+        return processes.marked([mark], self._jobs.spared(), self._node).get(mark, [])
