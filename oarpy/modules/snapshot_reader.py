@@ -47,6 +47,8 @@ _MOST_CONDITIONS = 1000
 """Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
 
 
+_FAR = 10 * 365 * 86400
+"""Seconds from now beyond which a date is none."""
 _ASLEEP = "(asleep)"
 """Orders resources by whether they sleep; no property can have this name."""
 
@@ -97,7 +99,8 @@ class SnapshotReader:
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0
-        self._asleep_until = float("inf")
+        self._unchanged_until = float("inf")
+        self._closing: tuple[tuple[float, int], ...] = ()
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
         self._consumables: tuple[Consumable, ...] = ()
@@ -149,6 +152,7 @@ class SnapshotReader:
             queues=tuple(Queue(queue.name, queue.priority, queue.policy) for queue in queues),
             quotas=quotas,
             quota_horizon=horizon,
+            closing=self._closing,
             holding=tuple(holding),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,
@@ -182,7 +186,7 @@ class SnapshotReader:
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
         version = scheduling.platform_version(connection)
-        if version == self._version and now < self._asleep_until:
+        if version == self._version and now < self._unchanged_until:
             return
         self._kinds = scheduling.property_kinds(connection)
         capacities = consumables.by_block(consumables.capacities(connection))
@@ -194,25 +198,30 @@ class SnapshotReader:
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
         )
         self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
+        self._closing = _closing(rows, self._platform, now) if self._configuration.energy.active else ()
         self._filters, self._errors = {}, {}
         self._bits = {}
         self.matchers = Matchers(self._platform)
         self._version = version
 
     def _resources(self, connection: Connection, now: int) -> tuple[list[Resource], tuple[str, ...]]:
-        """Return the resources and their order; those that can be woken count as Alive and come after all others."""
+        """Return the resources and their order; those that can be woken count as Alive and come after all others.
+
+        With energy saving, one whose date is past is as good as Absent.
+        """
         order = self._configuration.scheduler.resource_order
         found = [Resource(*row) for row in scheduling.platform(connection)]
-        self._asleep_until = float("inf")
+        self._unchanged_until = float("inf")
         if not self._configuration.energy.active:
             return found, order
         marked = []
         for row in found:
-            until = row.properties["available_upto"]
-            asleep = row.state == "Absent" and isinstance(until, datetime) and until.timestamp() > now
-            if asleep and isinstance(until, datetime):
-                self._asleep_until = min(self._asleep_until, until.timestamp())
-            state = "Alive" if asleep else row.state
+            until = _available_until(row)
+            asleep = row.state == "Absent" and until is not None and until > now
+            if until is not None and until > now:
+                self._unchanged_until = min(self._unchanged_until, until)
+            over = row.state == "Alive" and until is not None and until <= now
+            state = "Alive" if asleep else "Absent" if over else row.state
             marked.append(replace(row, state=state, properties={**row.properties, _ASLEEP: asleep}))
         return marked, (_ASLEEP, *order)
 
@@ -328,6 +337,21 @@ def alternatives(rows: Iterable[scheduling.GroupRow]) -> dict[int, dict[int, Alt
 def _asked(request: Request, row: scheduling.ReservedRow) -> tuple[Consumption, ...]:
     """Return the amounts of the alternative that was accepted."""
     return request.alternatives[request.moldables.index(row.moldable)].consumes
+
+
+def _available_until(row: Resource) -> float | None:
+    until = row.properties["available_upto"]
+    return until.timestamp() if isinstance(until, datetime) else None
+
+
+def _closing(rows: Sequence[Resource], platform: Platform, now: int) -> tuple[tuple[float, int], ...]:
+    """Return from when on which resources are not available any more; dates far away are as good as none."""
+    found: dict[float, list[int]] = {}
+    for row in rows:
+        until = _available_until(row)
+        if until is not None and now < until < now + _FAR:
+            found.setdefault(until, []).append(row.id)
+    return tuple((until, platform.bits_of(found[until])) for until in sorted(found))
 
 
 @dataclass(slots=True)

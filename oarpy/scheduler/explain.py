@@ -151,6 +151,8 @@ class Explainer:
         """Say why no time would do, None when an empty platform could serve the job."""
         if not any(option.matcher.match(option.matcher.usable) for option in demand.options):
             return self._too_much(demand)
+        if closed := self._closed(demand, gantt):
+            return Verdict.RESOURCES_DOWN, closed
         name = demand.roles.inside
         if name is None:
             return None
@@ -159,6 +161,14 @@ class Explainer:
         if self._search.earliest(gantt.emptied(name), demand, self._now).fitted is None:
             return Verdict.NEVER, f"it does not fit inside container '{name}'"
         return Verdict.RESOURCES_BUSY, f"other jobs fill container '{name}' until it ends"
+
+    def _closed(self, demand: Demand, gantt: Gantt) -> str:
+        """Say that what the job needs is not there for long enough, were it to start now."""
+        for option in demand.options:
+            gone = gantt.closed_by(self._now + self._search.hold(option))
+            if not gone or option.matcher.match(option.matcher.usable & ~gone):
+                return ""
+        return "nodes that it needs are not available for long enough"
 
     def _too_much(self, demand: Demand) -> Explanation:
         job = demand.job

@@ -48,6 +48,9 @@ class Gantt:
         self.now: float = snapshot.now
         self._profiles: frozenset[Profile] = frozenset(roles_of(job).profile for job in snapshot.waiting) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
+        self._closing = snapshot.closing
+        for instant, bits in snapshot.closing:
+            self.whole.close(instant, bits)
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
         capacities = Capacities(snapshot.consumables, snapshot.platform)
@@ -62,7 +65,7 @@ class Gantt:
         """Return an independent Gantt of equal content."""
         twin = object.__new__(Gantt)
         twin._platform, twin._security, twin.now = self._platform, self._security, self.now
-        twin._profiles = self._profiles
+        twin._profiles, twin._closing = self._profiles, self._closing
         twin.whole = self.whole.copy()
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
@@ -165,6 +168,14 @@ class Gantt:
     def counts_all(self, bits: int) -> bool:
         """Tell whether quotas count each of ``bits``."""
         return bits & ~self._platform.default_type == 0
+
+    def closed_by(self, instant: float) -> int:
+        """Return the resources that are not there any more right before ``instant``."""
+        gone = 0
+        for date, bits in self._closing:
+            if date < instant:
+                gone |= bits
+        return gone
 
     def limits(self, job: WaitingJob, roles: Roles) -> Limits | None:
         """Return the quotas that apply to ``job``, if any."""

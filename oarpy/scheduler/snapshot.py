@@ -150,7 +150,8 @@ class Snapshot:
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
     when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past.
-    ``show_instant`` writes instants in reasons. It is known until ``quota_horizon`` which quotas are valid: what one
+    From each instant of ``closing`` on, a set of resources is not there any more. ``show_instant`` writes instants in
+    reasons. It is known until ``quota_horizon`` which quotas are valid: what one
     with spans may limit is not placed beyond that.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
@@ -172,6 +173,7 @@ class Snapshot:
     priorities: Priorities = NO_HISTORY
     besteffort_minimum_life: float = 0
     consumables: tuple[Consumable, ...] = ()
+    closing: tuple[tuple[float, int], ...] = ()
     ration: Ration = Ration()
     show_instant: Callable[[float], str] = plain_instant
 

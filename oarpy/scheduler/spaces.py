@@ -7,6 +7,7 @@ taken; a job that shares sees what its partners hold as free.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from oarpy.scheduler.roles import EXCLUSIVE, Profile
 from oarpy.scheduler.timeline import Timeline
@@ -65,6 +66,12 @@ class Space:
         for other, line in self._held_by_others.items():
             if not other.shares(profile):
                 line.remove(begin, end, bits)
+
+    def close(self, begin: float, bits: int) -> None:
+        """Take ``bits`` away for ever from ``begin`` on, whoever shares with whom."""
+        for line in (self.exclusive, self._held_alone, *self._held_by_others.values()):
+            if line is not None:
+                line.remove(begin, inf, bits)
 
     def open(self, begin: float, end: float, bits: int) -> None:
         """Add a piece: ``bits`` become part of the space during [begin, end)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from functools import reduce
 from itertools import accumulate
+from math import inf
 from operator import and_
 
 import numpy as np
@@ -249,7 +250,7 @@ class Timeline:
         begin = max(begin, self.begins[0])
         if end <= begin:
             return 0, 0
-        return self._boundary(begin), self._boundary(end)
+        return self._boundary(begin), len(self.begins) if end == inf else self._boundary(end)
 
     def _boundary(self, instant: float) -> int:
         index = bisect_left(self.begins, instant)

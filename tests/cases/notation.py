@@ -53,6 +53,7 @@ class Case:
     waiting: list[WaitingJob] = field(default_factory=list)
     asleep: set[str] = field(default_factory=set)
     keep: int = 0
+    closing: dict[str, float] = field(default_factory=dict)
 
 
 def outcome(text: str) -> str:
@@ -89,6 +90,11 @@ def _snapshot(case: Case) -> Snapshot:
         consumables=tuple(case.consumables),
         holding=tuple(case.holding),
         waiting=tuple(case.waiting),
+        closing=tuple(
+            (date, block.bits)
+            for block in platform.blocks("network_address")
+            if (date := case.closing.get(str(block.value))) is not None
+        ),
         filters=filters,
         filter_errors=errors,
         **case.snapshot,  # type: ignore[arg-type]
@@ -230,6 +236,12 @@ def _asleep(case: Case, words: Sequence[str]) -> None:
     case.asleep |= set(words)
 
 
+def _closing(case: Case, words: Sequence[str]) -> None:
+    for word in words:
+        host, _, date = word.partition("=")
+        case.closing[host] = float(date)
+
+
 def _running(case: Case, words: Sequence[str]) -> None:
     number, ids, span, *rest = words
     start, end = _span(span)
@@ -314,6 +326,7 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "quota": _quota,
     "consumable": _consumable,
     "asleep": _asleep,
+    "available": _closing,
     "running": _running,
     "job": _job,
 }

@@ -164,3 +164,28 @@ def test_nodes_that_meet_a_condition_are_kept_awake(connection: Connection, spoo
     cluster.settle()
     asleep(cluster)
     assert states(cluster) == {"n1": "Alive", "n2": "Absent", "n3": "Absent"}
+
+
+def test_no_job_is_placed_beyond_the_date_until_which_a_node_is_available(cluster: SmallCluster) -> None:
+    cluster.sql("UPDATE resources SET available_upto = now() + interval '1 hour' WHERE network_address = 'n1'")
+    long, short = cluster.submit("/nodes=1,walltime=2:0:0"), cluster.submit("/nodes=1,walltime=0:30:0")
+    wide = cluster.submit("/nodes=2,walltime=1:0:0")
+    cluster.settle()
+    assert cluster.states([long, short]) == ["Running", "Running"]
+    assert (cluster.hosts(long)[0], cluster.hosts(short)[0]) == ("n2", "n1")
+    assert cluster.verdict(wide) == ("resources_down", "nodes that it needs are not available for long enough")
+
+
+def test_a_node_whose_date_is_past_gets_no_job(cluster: SmallCluster) -> None:
+    cluster.sql("UPDATE resources SET available_upto = now() - interval '1 hour' WHERE network_address = 'n1'")
+    job, wide = cluster.submit("/nodes=1"), cluster.submit("/nodes=2")
+    cluster.settle()
+    assert set(cluster.hosts(job)) == {"n2"}
+    assert cluster.verdict(wide)[0] == "resources_down"
+
+
+def test_a_node_may_be_available_for_ever(cluster: SmallCluster) -> None:
+    cluster.sql("UPDATE resources SET available_upto = 'infinity'")
+    job = cluster.submit("/nodes=2,walltime=2:0:0")
+    cluster.settle()
+    assert cluster.state(job) == "Running"

@@ -171,3 +171,13 @@ def test_each_part_of_a_job_keeps_the_quota_of_its_period(snapshot: Snapshot, ru
                 sizes = [size for user, size in now if not group or user == group]
                 assert sum(sizes) <= rule.resources
                 assert rule.jobs < 0 or len(sizes) <= rule.jobs
+
+
+@given(snapshots(), st.lists(st.tuples(st.integers(1, 60), st.integers(1, 2**40 - 1)), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_nothing_is_placed_on_what_is_not_there_any_more(snapshot: Snapshot, closing: list[tuple[int, int]]) -> None:
+    snapshot = replace(snapshot, closing=tuple(closing))
+    for placement in plan(snapshot).placements:
+        if placement.end is not None:
+            last = placement.end + snapshot.security_time
+            assert all(last <= instant or not bits & placement.bits for instant, bits in closing)
