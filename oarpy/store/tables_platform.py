@@ -133,6 +133,7 @@ resources = Table(
     Column("host", Text),
     Column("cpu", Integer),
     Column("core", Integer),
+    CheckConstraint("isfinite(available_upto)", name="resources_available_upto_check"),
     CheckConstraint("(type <> 'default') OR (network_address IS NOT NULL)", name="resources_check"),
     CheckConstraint("state_by IN ('admin', 'monitor', 'launcher', 'node')", name="resources_state_by_check"),
     CheckConstraint("type ~ '^[A-Za-z0-9_.-]{1,63}$'", name="resources_type_check"),

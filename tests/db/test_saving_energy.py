@@ -182,10 +182,3 @@ def test_a_node_whose_date_is_past_gets_no_job(cluster: SmallCluster) -> None:
     cluster.settle()
     assert set(cluster.hosts(job)) == {"n2"}
     assert cluster.verdict(wide)[0] == "resources_down"
-
-
-def test_a_node_may_be_available_for_ever(cluster: SmallCluster) -> None:
-    cluster.sql("UPDATE resources SET available_upto = 'infinity'")
-    job = cluster.submit("/nodes=2,walltime=2:0:0")
-    cluster.settle()
-    assert cluster.state(job) == "Running"

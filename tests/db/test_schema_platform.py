@@ -36,6 +36,7 @@ pytestmark = pytest.mark.db
         ("resources", {"state_by": "ghost", "network_address": "n9"}, CheckViolation),
         ("resources", {"type": "a b"}, CheckViolation),
         ("resources", {"type": "default"}, CheckViolation),
+        ("resources", {"type": "token", "available_upto": "infinity"}, CheckViolation),
         ("resource_properties", {"name": "Gpu", "kind": "integer"}, CheckViolation),
         ("resource_properties", {"name": "gpu; drop", "kind": "integer"}, CheckViolation),
         ("resource_properties", {"name": "gpu", "kind": "float"}, CheckViolation),
