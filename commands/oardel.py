@@ -13,7 +13,7 @@ from oarpy.model.errors import UsageError
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="All or nothing: one job that cannot be acted on stops the whole request.")
+@app.command(epilog="Jobs that cannot be deleted do not keep the others; signals go to all jobs or to none.")
 def oardel(
     ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID...", help="Jobs to delete.")] = None,
     arrays: Annotated[
@@ -42,17 +42,20 @@ def oardel(
 
     selection = parse_selection(ids or (), arrays or (), condition)
     number = None if signal is None else jobs.parse_signal(signal)
+    deletion = jobs.Deletion(())
     with open_session("oardel") as session:
         if checkpoint:
             done, action = jobs.checkpoint(session, selection), "checkpoint"
         elif number is not None:
             done, action = jobs.send_signal(session, selection, number), "signal"
         else:
-            done, action = jobs.delete(session, selection), "delete"
+            deletion = jobs.delete(session, selection)
+            done, action = deletion.job_ids, "delete"
     if as_json:
         write(json_text({"action": action, "jobs": done}))
-    else:
+    elif done:
         write(_text(action, signal, done))
+    deletion.raise_complaints()
 
 
 def _text(action: str, signal: str | None, job_ids: tuple[int, ...]) -> str:

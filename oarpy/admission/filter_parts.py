@@ -1,4 +1,4 @@
-"""The conditions that a filter joins with AND, each as a filter of its own."""
+"""What a filter is made of: the conditions that it joins with AND, the texts that it compares a column with."""
 
 from __future__ import annotations
 
@@ -29,3 +29,41 @@ def conjuncts(text: str) -> tuple[str, ...]:
         else:
             parts.append(RawStream()(node))
     return tuple(parts) if len(parts) > 1 else (text,)
+
+
+def compared_with(text: str, column: str) -> tuple[str, ...]:
+    """Return the texts that a filter compares ``column`` with, by ``=``, ``<>`` or IN, in no order.
+
+    Raises :class:`oarpy.model.errors.UsageError` for what is not a filter.
+
+    >>> compared_with("state = 'Running' OR NOT (state IN ('Hold') AND project <> 'x')", "state")
+    ('Running', 'Hold')
+    """
+    from pglast import ast, parser
+
+    check_condition(text)
+    statement: Any = parser.parse_sql(f"SELECT 1 WHERE {text}")[0].stmt
+    pending: list[Any] = [statement.whereClause]
+    found = []
+    while pending:
+        node: Any = pending.pop()
+        if isinstance(node, ast.BoolExpr):
+            pending += reversed(node.args or ())
+        elif isinstance(node, ast.BooleanTest):
+            pending.append(node.arg)
+        elif isinstance(node, ast.A_Expr) and node.name[-1].sval in ("=", "<>"):
+            found += _texts_beside(node, column)
+    return tuple(found)
+
+
+def _texts_beside(node: Any, column: str) -> list[str]:
+    """Return the literals on one side of a comparison with ``column`` on the other."""
+    sides = [side if isinstance(side, tuple) else (side,) for side in (node.lexpr, node.rexpr)]
+    for one, other in (sides, sides[::-1]):
+        if len(one) == 1 and type(one[0]).__name__ == "ColumnRef" and one[0].fields[-1].sval == column:
+            return [
+                str(item.val.sval)
+                for item in other
+                if type(item).__name__ == "A_Const" and type(item.val).__name__ == "String"
+            ]
+    return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from oarpy.client import job_steps
 from oarpy.client.caller import Streams, current
@@ -127,5 +126,4 @@ def _listen(seconds: float, files: list[int], streams: Streams) -> bool:
 
 
 def _give_up(session: Session, job_id: int) -> None:
-    with suppress(OarpyError):  # it has ended
-        delete(session, JobSelection((job_id,)))
+    delete(session, JobSelection((job_id,)))  # or it has ended

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.states import JobState
 from oarpy.store.job_scope import FILTER_COLUMNS, Condition, JobScope
 
 _LARGEST = 2**63 - 1
@@ -44,10 +46,18 @@ def parse_user(text: str) -> str:
 
 
 def parse_condition(text: str) -> Condition:
-    """Check a condition on job columns; raise :class:`UsageError` unless it is a plain filter."""
+    """Check a condition on job columns; raise :class:`UsageError` unless it is a plain filter with real states."""
+    from oarpy.admission.filter_parts import compared_with
     from oarpy.admission.filters import compile_filter
 
-    return compile_filter(text, FILTER_COLUMNS).sql
+    condition = compile_filter(text, FILTER_COLUMNS)
+    states = [state.value for state in JobState]
+    for word in compared_with(text, "state") if "state" in condition.columns else ():
+        if word not in states:
+            close = difflib.get_close_matches(word, states, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]}?" if close else f"states: {', '.join(states)}"
+            raise UsageError(f"'{word[:40]}' is not a state of jobs", hint=hint)
+    return condition.sql
 
 
 def parse_selection(ids: Sequence[str], arrays: Sequence[str], condition: str | None) -> JobSelection:

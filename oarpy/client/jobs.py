@@ -1,7 +1,7 @@
 """Acting on jobs: delete, signal, hold, release.
 
-All or nothing: every job named is checked first, in the transaction that acts, and one that is unknown, somebody
-else's or in the wrong state stops the whole request before anything is written.
+All or nothing, but for deletion: every job named is checked first, in the transaction that acts, and one that is
+unknown, somebody else's or in the wrong state stops the whole request before anything is written.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from oarpy.client.job_selection import JobSelection, require_known
 from oarpy.client.session import Session
@@ -18,15 +19,50 @@ from oarpy.store import job_requests, kill_requests
 from oarpy.store.job_requests import JobHandle
 
 
-def delete(session: Session, selection: JobSelection) -> tuple[int, ...]:
-    """Ask for the end of the selected jobs and return their ids. Asking twice changes nothing.
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The jobs whose end was asked for, and what was wrong with others that were named."""
 
-    Raises :class:`NotFound`, :class:`NotAllowed`, or :class:`OarpyError` when a job has already ended.
+    job_ids: tuple[int, ...]
+    complaints: tuple[OarpyError, ...] = ()
+
+    def raise_complaints(self) -> None:
+        """Raise all complaints as one, of the kind with the highest exit status."""
+        if self.complaints:
+            worst = max(self.complaints, key=lambda one: one.exit_status)
+            hint = "the others are deleted" if self.job_ids else worst.hint
+            raise type(worst)("; ".join(one.message for one in self.complaints), hint=hint)
+
+
+def delete(session: Session, selection: JobSelection) -> Deletion:
+    """Ask for the end of the selected jobs. Asking twice changes nothing.
+
+    A job that is named and cannot be deleted leaves the others as they are. Of an array or a condition, one that is
+    somebody else's stops the whole request: raises :class:`NotAllowed`, or :class:`NotFound` when there are none.
     """
     with session.connection.transaction():
-        job_ids = _ids(_checked(session, selection, lambda job: None))
-        kill_requests.ask(session.connection, job_ids, session.user, "oardel")
-    return job_ids
+        if selection.array_ids or selection.condition is not None:
+            deletion = Deletion(_ids(_checked(session, selection, lambda job: None)))
+        else:
+            deletion = _deletable(session, selection)
+        kill_requests.ask(session.connection, deletion.job_ids, session.user, "oardel")
+    return deletion
+
+
+def _deletable(session: Session, selection: JobSelection) -> Deletion:
+    jobs = {job.job_id: job for job in job_requests.lock(session.connection, selection.scope(live=False))}
+    found, complaints = [], list[OarpyError]()
+    for number in selection.job_ids:
+        try:
+            require_known(JobSelection((number,)), jobs, ())
+            job = jobs[number]
+            session.require_owner(job.user, f"job {number}")
+            if job.state in FINAL_STATES:
+                raise OarpyError(f"job {number} has already ended ({job.state})", hint="nothing was done")
+            found.append(number)
+        except OarpyError as error:
+            complaints.append(error)
+    return Deletion(tuple(found), tuple(complaints))
 
 
 def send_signal(session: Session, selection: JobSelection, number: int) -> tuple[int, ...]:

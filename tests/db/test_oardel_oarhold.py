@@ -56,15 +56,31 @@ def test_oardel_condition_takes_live_jobs(connection: Connection, shell: Shell) 
     assert [job for job, *_ in kills(connection)] == [2]
 
 
-def test_all_or_nothing(connection: Connection, shell: Shell) -> None:
+def test_what_cannot_be_deleted_does_not_keep_the_others(connection: Connection, shell: Shell) -> None:
     add_job(connection)
     add_job(connection, "Terminated")
-    result = shell("oardel", "1", "2")
+    add_job(connection)
+    result = shell("oardel", "2", "9")
+    assert (result.status, result.out, kills(connection)) == (4, "", [])
+    assert result.err == "oardel: job 2 has already ended (Terminated); job 9 does not exist (oarstat lists the jobs)\n"
+    result = shell("oardel", "2")
     assert (result.status, result.out) == (1, "")
     assert result.err == "oardel: job 2 has already ended (Terminated) (nothing was done)\n"
-    result = shell("oardel", "1", "9")
-    assert (result.status, result.err) == (4, "oardel: job 9 does not exist (oarstat lists the jobs)\n")
-    assert kills(connection) == []
+    result = shell("oardel", "1", "2", "3")
+    assert (result.status, result.out.count("REGISTERED")) == (1, 2)
+    assert result.err == "oardel: job 2 has already ended (Terminated) (the others are deleted)\n"
+    assert [job for job, *_ in kills(connection)] == [1, 3]
+    result = shell("oardel", "-J", "3", "9")
+    assert (result.status, json.loads(result.out)) == (4, {"action": "delete", "jobs": [3]})
+
+
+def test_signals_go_to_all_or_to_none(connection: Connection, shell: Shell) -> None:
+    add_job(connection, "Running", resources=add_nodes(connection, "node1"))
+    add_job(connection, "Terminated")
+    result = shell("oardel", "-s", "USR1", "1", "2")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "oardel: job 2 has already ended (Terminated) (nothing was done)\n"
+    assert connection.execute("SELECT FROM signal_requests").fetchall() == []
 
 
 def test_somebody_elses_job(connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +88,8 @@ def test_somebody_elses_job(connection: Connection, shell: Shell, monkeypatch: p
     add_job(connection, user="somebody")
     monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
     for command in (["oardel"], ["oardel", "-s", "TERM"], ["oarhold"], ["oarresume"]):
-        result = shell(*command, "1", "2")
+        words = ["2"] if command == ["oardel"] else ["1", "2"]
+        result = shell(*command, *words)
         assert result.status == 5
         assert "job 2 belongs to 'somebody'" in result.err
     assert (kills(connection), set(states(connection).values())) == ([], {"Waiting"})

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from oarpy.admission.filter_parts import compared_with
 from oarpy.admission.filters import MAXIMUM_LENGTH, check_condition, compile_filter, holds_condition, join_conditions
 from oarpy.model.errors import UsageError
 
@@ -219,3 +220,17 @@ def test_the_parser_is_loaded_by_the_first_filter_only() -> None:
         "compile_filter('a = 1'); assert 'pglast' in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("state = 'Foo'", {"Foo"}),
+        ("'Foo' <> state", {"Foo"}),
+        ("NOT (state NOT IN ('A', 'B') OR a = 1) AND (state = 'C') IS TRUE", {"A", "B", "C"}),
+        ("state LIKE 'R%' AND state < 'z' AND project = 'Foo'", set()),
+        ("state IS NULL OR state = project", set()),
+    ],
+)
+def test_texts_that_a_column_is_compared_with(text: str, found: set[str]) -> None:
+    assert set(compared_with(text, "state")) == found
