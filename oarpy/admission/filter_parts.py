@@ -51,7 +51,7 @@ def compared_with(text: str, column: str) -> tuple[str, ...]:
             pending += reversed(node.args or ())
         elif isinstance(node, ast.BooleanTest):
             pending.append(node.arg)
-        elif isinstance(node, ast.A_Expr) and node.name[-1].sval in ("=", "<>"):
+        elif type(node).__name__ == "A_Expr" and node.name[-1].sval in ("=", "<>"):
             found += _texts_beside(node, column)
     return tuple(found)
 

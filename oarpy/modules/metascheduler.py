@@ -10,6 +10,7 @@ import psycopg
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.model.durations import format_duration
 from oarpy.model.keep_alive import read_keep_alive
 from oarpy.modules.lapses import lapsed, next_lapse
 from oarpy.modules.module import Outcome
@@ -185,12 +186,16 @@ def _predictions(reading: Reading, result: Plan, due: Due, gone: set[int], texts
 def _start(placement: Placement, reading: Reading) -> decisions.Start:
     assert placement.alternative is not None
     request = reading.requests[placement.job]
+    walltime = request.alternatives[placement.alternative].walltime
+    # The message of a moldable job was written before anybody knew which alternative it would be.
+    moldable = len(request.alternatives) > 1
     return decisions.Start(
         placement.job,
         request.moldables[placement.alternative],
-        request.alternatives[placement.alternative].walltime,
+        walltime,
         placement.resources,
         is_exclusive(reading.waiting[placement.job].types),
+        f"R={len(placement.resources)},W={format_duration(int(walltime))}" if moldable else "",
     )
 
 

@@ -11,13 +11,17 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A job to launch on ``resources`` (ids) for ``walltime`` seconds."""
+    """A job to launch on ``resources`` (ids) for ``walltime`` seconds.
+
+    ``summary`` takes the place of ``R=...,W=...`` in its message, unless it is empty.
+    """
 
     job: int
     moldable: int
     walltime: float
     resources: Sequence[int]
     exclusive: bool = True
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,11 @@ _START = """
     WITH started AS (
         UPDATE jobs j
         SET state = 'toLaunch', moldable_id = s.moldable_id, walltime = s.walltime * interval '1 second',
-            reservation_state = CASE WHEN j.reservation_start IS NOT NULL THEN 'Scheduled' END
-        FROM unnest(%(jobs)s::bigint[], %(moldables)s::bigint[], %(walltimes)s::float8[])
-            AS s(job_id, moldable_id, walltime)
+            reservation_state = CASE WHEN j.reservation_start IS NOT NULL THEN 'Scheduled' END,
+            message = CASE WHEN s.summary = '' THEN j.message
+                           ELSE regexp_replace(j.message, '^R=[0-9]+,W=[0-9:]+', s.summary) END
+        FROM unnest(%(jobs)s::bigint[], %(moldables)s::bigint[], %(walltimes)s::float8[], %(summaries)s::text[])
+            AS s(job_id, moldable_id, walltime, summary)
         WHERE j.job_id = s.job_id AND j.state = 'Waiting'
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
         RETURNING j.job_id
@@ -168,6 +174,7 @@ def start(connection: Connection, starts: Sequence[Start]) -> list[int]:
             "jobs": [one.job for one in starts],
             "moldables": [one.moldable for one in starts],
             "walltimes": [float(one.walltime) for one in starts],
+            "summaries": [one.summary for one in starts],
             **_assignments(starts),
         },
     )

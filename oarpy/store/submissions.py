@@ -125,15 +125,17 @@ _FINISHED_JOB = """
     SELECT user_name, queue_name, kind, state FROM jobs WHERE job_id = %s
 """
 
-# The copy shares the submission (request, environment) with the job it repeats.
+# The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
 _COPY_JOB = """
     WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
     INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind,
         types, properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal,
         notify, resubmit_of, message)
-    SELECT drawn.job_id, submission_id, drawn.job_id, 1, job_name, user_name, project, queue_name, kind, types,
-        properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify,
-        jobs.job_id, message
+    SELECT drawn.job_id, submission_id,
+        CASE WHEN EXISTS (SELECT FROM jobs o WHERE o.array_id = jobs.array_id AND o.job_id <> jobs.job_id)
+             THEN jobs.array_id ELSE drawn.job_id END,
+        array_index, job_name, user_name, project, queue_name, kind, types, properties, command,
+        launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify, jobs.job_id, message
     FROM jobs, drawn WHERE jobs.job_id = %s
     RETURNING job_id
 """

@@ -358,3 +358,12 @@ def test_the_order_of_resources_is_configured(connection: Connection) -> None:
     job = cluster.submit()
     cluster.settle()
     assert cluster.hosts(job) == ["n2"]
+
+
+def test_the_message_of_a_moldable_job_tells_the_alternative_that_starts(cluster: SmallCluster) -> None:
+    message = "R=4,W=1:0:0,J=B,N=x"
+    ways = ("/nodes=9,walltime=1:0:0", "/nodes=1/core=1,walltime=2:30:0")
+    job, plain = cluster.submit(*ways, message=message), cluster.submit("/core=1", message=message)
+    cluster.plan()
+    assert cluster.job(job, "message") == "R=1,W=2:30:0,J=B,N=x"
+    assert cluster.job(plain, "message") == message

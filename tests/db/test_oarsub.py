@@ -327,6 +327,14 @@ def test_resubmit(connection: Connection, oarsub: Submitter) -> None:
     ]
 
 
+def test_a_member_of_an_array_keeps_its_place_when_it_is_repeated(connection: Connection, oarsub: Submitter) -> None:
+    jobs = oarsub.job_ids("--array", "3", "date")
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", (jobs[1],))
+    copy = oarsub.job_id("--resubmit", str(jobs[1]))
+    place = connection.execute("SELECT array_id, array_index FROM jobs WHERE job_id = %s", (copy,)).fetchall()
+    assert place == [(jobs[0], 2)]
+
+
 def test_version(oarsub: Submitter) -> None:
     result = oarsub("--version")
     assert result.status == 0

@@ -22,7 +22,7 @@ REFUSALS: list[tuple[str, int, str]] = [
     ("oarstat --array 4242", 4, "array 4242 does not exist"),
     ("oarstat --format 9", 2, "unknown output format '9'"),
     ("oarstat --sql nosuch=1", 2, "nosuch"),
-    ("oarstat --sql state='Foo'", 2, "'Foo' is not a state of jobs (states: Waiting"),
+    ("oarstat --sql state='Foo'", 2, "'Foo' is not a state of jobs (states: Hold, Waiting"),
     ("oarstat --sql state='running'", 2, "did you mean Running?"),
     ("oarstat --sql 1=1;DROP|TABLE|jobs", 2, "filter"),
     ("oarstat --sql state=pg_sleep(9)", 2, "filter"),
