@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from oarpy.configuration import Jobs
 from oarpy.model.file_names import file_name
@@ -92,7 +93,13 @@ def _properties_line(resource: Mapping[str, object]) -> str:
     >>> _properties_line({"core": 3, "host": "n1", "mem": None, "deploy": False})
     "core = '3' , deploy = 'NO' , host = 'n1'"
     """
-    return " , ".join(f"{name} = '{_text(value)}'" for name, value in sorted(resource.items()) if value is not None)
+    return _line(tuple(resource.items()), tuple(map(type, resource.values())))
+
+
+@lru_cache(maxsize=4096)
+def _line(properties: tuple[tuple[str, object], ...], _kinds: tuple[type, ...]) -> str:
+    """The line of a resource; jobs come to the same ones again and again. Kinds, because 1 and True are equal."""
+    return " , ".join(f"{name} = '{_text(value)}'" for name, value in sorted(properties) if value is not None)
 
 
 def _text(value: object) -> str:

@@ -55,6 +55,11 @@ class Isolation:
         bases = {"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer, "memory": self._memory}
         self._homes = _homes(bases, name)
 
+    @property
+    def groups(self) -> bool:
+        """Whether jobs have groups here."""
+        return bool(self._unified or self._freezer)
+
     def enter(self, key: str, processors: Sequence[int], memory: int = 0) -> bool:
         """Put this process into the group of a job, made when it is not there; children then are in it.
 
@@ -68,6 +73,15 @@ class Isolation:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, confined)
         return bool(joined or confined or limited)
+
+    def gather(self, key: str, pid: int) -> None:
+        """Put a process of a job that is confined to nothing into its group; what fails is done without."""
+        for base in (self._unified, self._freezer):
+            if base:
+                with contextlib.suppress(OSError):
+                    group = os.path.join(base, key)
+                    os.makedirs(group, exist_ok=True)
+                    _write(os.path.join(group, "cgroup.procs"), str(pid))
 
     def _limit(self, key: str, memory: int) -> bool:
         """Limit the memory of a job's group; return whether a group was joined for it."""

@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     Tell = Callable[[str, dict[str, Any]], None]
 
 WAKE = {signal.SIGCHLD, requests.LOOK}
-_SHORT = 0.05
-"""Seconds for which a job runs before that is told: the end of a shorter one tells all."""
+_SHORT = 0.1
+"""Seconds for which a job runs before that is told, and before it is put into a group that it does not need at once.
+
+The end of a shorter one tells all; and moving processes between groups costs more than starting a short job.
+"""
+_GATHERING = 0.05
+"""Seconds after which no more processes are looked for that are to be put there: a job may fork without end."""
 _RETRY_DISK = 1.0
 _LONGEST_WAIT = 1e6
 """Seconds: the kernel does not take any number of them; a longer wait is one of several."""
@@ -81,7 +86,7 @@ class JobRun:
         left = 0
         self._start = time.time()
         self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
-        self._tell_at = time.monotonic() + _SHORT
+        self._tell_at = time.monotonic() + (0.0 if self._spec["keep"] else _SHORT)
         try:
             self._set_deadlines()
             self._take_requests()
@@ -131,7 +136,9 @@ class JobRun:
         arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
         if pipe:
             shell, arguments = keeper.SHELL, keeper.arguments(pipe, spec["keep"])
-        entered = self._isolation.enter(self._record.key, spec["processors"], spec["memory"])
+        entered = False
+        if self._is_confined():
+            entered = self._isolation.enter(self._record.key, spec["processors"], spec["memory"])
         try:
             return run_as(account, lambda: self._execute(shell, arguments, environment))
         finally:
@@ -210,10 +217,28 @@ class JobRun:
         found = processes.marked([self._mark], below | processes.ancestors(), self._state.root)
         return found.get(self._mark, [])
 
+    def _is_confined(self) -> bool:
+        return bool(self._spec["processors"] or self._spec["memory"])
+
     def _tell_start(self) -> None:
         if self._tell_at is not None:
             self._tell_at = None
             self._tell("started", {"start": self._start})
+            if self._isolation.groups and not self._is_confined():
+                self._gather()
+
+    def _gather(self) -> None:
+        """Put the job's processes into its group, until a look finds no new one."""
+        known: set[int] = set()
+        until = time.monotonic() + _GATHERING
+        while time.monotonic() < until:
+            new = [pid for pid in processes.offspring() if pid not in known]
+            if not new:
+                return
+            for pid in new:
+                if time.monotonic() < until:
+                    self._isolation.gather(self._record.key, pid)
+            known.update(new)
 
     def _next_deadline(self) -> float | None:
         pending = [self._tell_at, self._kill_at]

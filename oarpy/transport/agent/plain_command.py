@@ -38,7 +38,7 @@ def plain_command(command: str, shell: str, environment: dict[str, str]) -> tupl
     words = command.split()
     if words[0] in _OWN or not _STARTUP.isdisjoint(environment) or not os.access(shell, os.X_OK):
         return None
-    if any(name.startswith(_FUNCTION) for name in environment):
+    if _FUNCTION in " ".join(environment):
         return None
     program = _find(words[0], environment.get("PATH", ""))
     return None if program is None else (program, words)

@@ -48,6 +48,29 @@ def children() -> set[int] | None:
         return None
 
 
+def offspring() -> list[int]:
+    """The descendants of this process, which has one thread, by the kernel's lists of children.
+
+    Much cheaper than :func:`descendants` where many processes run; it may miss some while others end. Where the kernel
+    keeps no lists, all of /proc is read.
+    """
+    found: list[int] = []
+    me = os.getpid()
+    queue = [me]
+    while queue:
+        pid = queue.pop()
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                    queue += map(int, file.read().split())
+        except OSError:
+            if pid == me:
+                return descendants(me)
+            continue  # gone meanwhile
+        found.append(pid)
+    return found[1:]
+
+
 def descendants(root: int) -> list[int]:
     """All living descendants of ``root`` (zombies left out), parents before children."""
     children: dict[int, list[int]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from oarpy.model.errors import UsageError
-from oarpy.transport.agent import wire
+from oarpy.transport.agent import processes, wire
 from oarpy.transport.bundle import agent_arguments, agent_command, agent_program, agent_sources
 from oarpy.transport.combined import CombinedTransport
 from oarpy.transport.fake import FakeTransport
@@ -158,3 +159,16 @@ def test_transports_with_several_inboxes_are_refused(inbox: Inbox) -> None:
     with pytest.raises(UsageError, match="different inboxes"):
         CombinedTransport(inbox, {NodeMode.LOCAL: FakeTransport(other)})
     other.close()
+
+
+def test_offspring_is_what_a_look_at_all_processes_finds() -> None:
+    command = ["sh", "-c", "sh -c 'sleep 60 & echo; wait' & wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()  # from then on all three are there
+        try:
+            below = {shell.pid, *processes.descendants(shell.pid)}
+            assert len(below) == 3
+            assert below <= set(processes.offspring())
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
