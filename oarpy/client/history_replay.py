@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TextIO, cast, get_args
 
 from oarpy.client.past_admission import AdmissionAnew, read_rules
-from oarpy.client.past_workload import PastWorkload, read_past
+from oarpy.client.past_workload import PastWorkload, read_past, rules_of
+from oarpy.client.quota_file import QuotaFile
+from oarpy.client.quotas import read as read_file
 from oarpy.client.session import Session
 from oarpy.model.errors import UsageError
 from oarpy.modules.policies import Policies
@@ -63,7 +65,7 @@ def replay_history(
         raise UsageError("the period is empty", hint="--since is before --until")
     policies = _policies(session, change)
     rules = None if change.rules is None else read_rules(change.rules)
-    quotas = None if change.quotas is None else _quotas(change.quotas)
+    quotas = None if change.quotas is None else _quotas(session, change.quotas)
     past = _changed(read_past(session, since, until), change.order, quotas)
     if not any(job.measured for job in past.jobs):
         raise UsageError("no job of that period has run and ended", hint="oarstat --gantt shows when jobs ran")
@@ -98,7 +100,8 @@ def _policies(session: Session, change: Change) -> Sequence[Policy]:
     return [cast("Policy", name) for name in names]
 
 
-def _quotas(source: str) -> tuple[QuotaRule, ...]:
+def _quotas(session: Session, source: str) -> tuple[QuotaRule, ...] | QuotaFile:
+    """Read a list of rules as a scenario has it, or an object as ``oaradmin quotas load`` reads it."""
     if source == "none":
         return ()
     try:
@@ -107,17 +110,19 @@ def _quotas(source: str) -> tuple[QuotaRule, ...]:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"cannot read the quotas '{source}': {reason}", hint="a JSON file, or none") from None
     try:
+        if text.lstrip().startswith("{"):
+            return read_file(session, text)
         return read_quotas(text)
     except UsageError as error:
         raise UsageError(f"{source}: {error.message}", hint=error.hint) from None
 
 
-def _changed(past: PastWorkload, order: str | None, quotas: tuple[QuotaRule, ...] | None) -> PastWorkload:
+def _changed(past: PastWorkload, order: str | None, quotas: tuple[QuotaRule, ...] | QuotaFile | None) -> PastWorkload:
     base = past.base
     if order is not None:
         base = replace(base, queues=tuple(replace(queue, policy=order) for queue in base.queues))
     if quotas is not None:
-        base = replace(base, quotas=quotas)
+        base = replace(base, quotas=rules_of(quotas, past) if isinstance(quotas, QuotaFile) else quotas)
     return replace(past, base=base)
 
 

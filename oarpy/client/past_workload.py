@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
 
+from oarpy.client.quota_file import QuotaFile
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
-from oarpy.model.quota_calendar import WEEK
+from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
 from oarpy.modules.priority_history import factor_rules, karma_rules
-from oarpy.modules.quota_rules import QuotaRules
+from oarpy.modules.quota_rules import QuotaRules, spanned
 from oarpy.modules.snapshot_reader import SnapshotReader, alternatives
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.platform import Platform
@@ -22,6 +23,9 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapsho
 from oarpy.simulation.past import Occupation, PastJob
 from oarpy.store import consumables, history, scheduling
 from oarpy.store.database import Connection
+
+_LATER = 52 * WEEK
+"""Seconds for which a replay may last longer than it really did with quotas that change with time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +75,19 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
     return PastWorkload(base, jobs, occupations, len(rows) - len(ran), reader)
 
 
+def rules_of(file: QuotaFile, past: PastWorkload) -> tuple[QuotaRule, ...]:
+    """Return the quotas of a file as they would have been valid then, and for a year of later replay."""
+    submitted = [one.job.submitted for one in past.jobs] or [0]
+    ends = [one.job.submitted + one.waited + one.ran for one in past.jobs] or [0]
+    return spanned(file.rules, valid_spans(file.calendar, min(submitted), max(ends) + _LATER))
+
+
 def _rules_then(
     connection: Connection, configuration: Configuration, rows: Sequence[history.EndedRow]
 ) -> tuple[QuotaRule, ...]:
     """Return the quotas of today as they would have been valid then, and for a year of later replay."""
     instants = [instant for row in rows for instant in (row.submitted, row.ended)] or [0]
-    return QuotaRules(configuration).between(connection, min(instants), max(instants) + 52 * WEEK)[0]
+    return QuotaRules(configuration).between(connection, min(instants), max(instants) + _LATER)[0]
 
 
 def _whole(platform: Platform) -> Platform:

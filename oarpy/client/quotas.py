@@ -29,13 +29,19 @@ def load(session: Session, path: str, *, dry_run: bool = False) -> QuotaFile:
     text = _read(path)
     with session.connection.transaction():
         try:
-            file = parse(text, store.countable(session.connection), zone(session))
-            _check_queues(file.rules, [queue.name for queue in queues.queues(session.connection)])
+            file = read(session, text)
         except UsageError as error:
             raise UsageError(f"quota file '{path[:200]}': {error.message}", hint=error.hint) from None
         if not dry_run:
             store.clear(session.connection)
             store.add(session.connection, file.sets, file.rules, file.calendar)
+    return file
+
+
+def read(session: Session, text: str) -> QuotaFile:
+    """Read the text of a quota file for this cluster. Raises :class:`UsageError`."""
+    file = parse(text, store.countable(session.connection), zone(session))
+    _check_queues(file.rules, [queue.name for queue in queues.queues(session.connection)])
     return file
 
 

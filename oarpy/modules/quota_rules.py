@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import ceil, inf
 from zoneinfo import ZoneInfo
 
@@ -40,12 +41,16 @@ class QuotaRules:
         """Return the rules with their spans within [begin, end)."""
         rows = quotas.rules(connection)
         if all(row.rule_set is None for row in rows):
-            return tuple(_rule(row, None) for row in rows), inf
+            return spanned(rows, {}), inf
         source = quotas.calendar(connection, self._zone), begin, end
         if source != self._source:
             self._source, self._spans = source, valid_spans(*source)
-        valid = {row.rule_set: None if row.rule_set is None else self._spans.get(row.rule_set, ()) for row in rows}
-        return tuple(_rule(row, valid[row.rule_set]) for row in rows), end
+        return spanned(rows, self._spans), end
+
+
+def spanned(rows: Sequence[quotas.RuleRow], spans: Mapping[str, tuple[Span, ...]]) -> tuple[QuotaRule, ...]:
+    """Return rules with the spans of their sets; a set without spans is never valid."""
+    return tuple(_rule(row, None if row.rule_set is None else spans.get(row.rule_set, ())) for row in rows)
 
 
 def _rule(row: quotas.RuleRow, valid: tuple[Span, ...] | None) -> QuotaRule:

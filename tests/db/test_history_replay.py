@@ -154,6 +154,10 @@ def test_quotas_of_a_file_of_the_table_and_none(cluster: SmallCluster, shell: Sh
     one = tmp_path / "quotas.json"
     one.write_text('[{"user": "/", "resources": 1}]')
     assert starts(shell, tmp_path, "--quotas", str(one)) == {jobs[0]: 0, jobs[1]: 60, jobs[2]: 120}
+    dates = [at(second).astimezone().strftime("%Y-%m-%d %H:%M:%S") for second in (-10, 50)]
+    file = {"quotas": {"*,*,*,/": 3}, "oneshot": [[*dates, "closed"]], "closed": {"*,*,*,/": 0}}
+    one.write_text(json.dumps(file))
+    assert starts(shell, tmp_path, "--quotas", str(one)) == {jobs[0]: 50, jobs[1]: 50, jobs[2]: 50}
     one.write_text('[{"user": "/", "resourcs": 1}]')
     refused = shell("oarpy", "simulate", "--from-database", "--quotas", str(one))
     assert (refused.status, refused.err.count("\n")) == (2, 1)
