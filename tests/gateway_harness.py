@@ -20,12 +20,12 @@ from tests.transport_driver import wait_until
 
 TIMEOUT = 60.0
 
-_CLIENT = """
+CLIENT = """
 import os, sys
 uid, name = int(sys.argv[1]), sys.argv[2]
 import shlex
 from oarpy import entry
-from oarpy.frontend import conversation, discovery, editor, local_files
+from oarpy.frontend import attachment, conversation, discovery, editor, local_files, terminal
 if uid != os.getuid():
     os.setgroups([])
     os.setresgid(uid, uid, uid)
@@ -51,7 +51,7 @@ class GatewayProcess:
 
     def command(self, *words: str, uid: int | None = None) -> list[str]:
         """Return what to start for a command of a user (default: the user of the tests)."""
-        return [sys.executable, "-c", _CLIENT, str(os.getuid() if uid is None else uid), *words]
+        return [sys.executable, "-c", CLIENT, str(os.getuid() if uid is None else uid), *words]
 
     def start(
         self, *words: str, uid: int | None = None, cwd: str | Path | None = None, **variables: str

@@ -20,7 +20,13 @@ class TerminalSession:
     """A process whose standard streams are a terminal; ``text`` is all that it has shown so far."""
 
     def __init__(
-        self, words: Sequence[str], environment: Mapping[str, str], *, rows: int = 30, columns: int = 90
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        rows: int = 30,
+        columns: int = 90,
+        directory: str | None = None,
     ) -> None:
         self._master, slave = pty.openpty()
         self.resize(rows, columns)
@@ -33,6 +39,7 @@ class TerminalSession:
             stderr=slave,
             env={**environment, "TERM": "vt100"},
             start_new_session=True,
+            cwd=directory,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)

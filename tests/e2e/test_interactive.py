@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from oarpy.benchmarks.process_table import children_of
 
 from oarpy.client.sandbox import Sandbox, command
 from oarpy.store import embedded
+from tests.e2e.server_processes import server_pids
 from tests.terminal_session import TerminalSession
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
+MOST_SESSIONS = 3
 WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    settings = {"jobs": {"kill_grace": 1.0, "interactive_patience": 10.0}}
-    made = Sandbox(tmp_path_factory.mktemp("interactive"), settings)
+    jobs = {"kill_grace": 1.0, "interactive_patience": 10.0}
+    gateway = {"sessions_per_user": MOST_SESSIONS}
+    made = Sandbox(tmp_path_factory.mktemp("interactive"), {"jobs": jobs, "gateway": gateway})
     made.create()
     made.start()
     made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={2}", "--transport", "local")
+    until(lambda: gateway_listens(made), "the gateway listens")
     yield made
     made.stop()
     embedded.remove(made.directory / "postgresql")
+
+
+def gateway_listens(cluster: Sandbox) -> bool:
+    """Whether commands find the gateway; otherwise they would do without."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(cluster.directory / "gateway" / "socket")) == 0
 
 
 def at_terminal(cluster: Sandbox, *words: str, **variables: str) -> TerminalSession:
@@ -119,7 +133,7 @@ def test_a_client_that_is_killed_while_it_waits_leaves_no_job(cluster: Sandbox, 
 
 
 @WAYS
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 def test_a_client_that_is_killed_in_its_shell_ends_the_job(cluster: Sandbox, way: dict[str, str], number: int) -> None:
     with at_terminal(cluster, "oarsub", "-I", **way) as session:
         job = job_of(session)
@@ -162,6 +176,78 @@ def test_connecting_to_a_running_job(cluster: Sandbox, way: dict[str, str]) -> N
     cluster.run("oardel", str(job), str(other))
     wait_for(cluster, job, "Error")
     wait_for(cluster, other, "Error")
+
+
+def gateway_sessions(cluster: Sandbox) -> list[int]:
+    """The processes that go on with commands for their callers: children of the gateway's workers."""
+    assert cluster.server is not None
+    gateway = server_pids("gateway", cluster.server.pid, cluster.directory / "postgresql")
+    return children_of(*children_of(*gateway))
+
+
+@pytest.mark.parametrize("victim", ["launcher", "agent", "gateway"])
+def test_a_shell_outlives_what_it_does_not_need(cluster: Sandbox, victim: str) -> None:
+    """Killed while a shell is open: it goes on, and its end is that of its job."""
+    assert cluster.server is not None
+    with at_terminal(cluster, "oarsub", "-I") as session:
+        job = job_of(session)
+        session.expect("# Connect")
+        session.type("echo here=$((40 + 2))\n")
+        session.expect("here=42")
+        kind = "launcher" if victim == "agent" else victim
+        pids = server_pids(kind, cluster.server.pid, cluster.directory / "postgresql")
+        pids = children_of(*pids) if victim == "agent" else pids
+        assert pids
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        session.type("echo still=$((41 + 2)); exit 5\n")
+        session.expect("still=43")
+        assert session.wait() == 5
+    assert wait_for(cluster, job, "Terminated")[1] == 5 << 8
+    until(lambda: gateway_listens(cluster), "the gateway is there")
+
+
+def test_a_killed_session_of_the_gateway_ends_the_job(cluster: Sandbox) -> None:
+    with at_terminal(cluster, "oarsub", "-I") as session:
+        job = job_of(session)
+        session.expect("# Connect")
+        session.type("echo here=$((40 + 2))\n")
+        session.expect("here=42")
+        modes = session.modes()
+        (pid,) = gateway_sessions(cluster)
+        os.kill(pid, signal.SIGKILL)
+        session.expect("the gateway left before the command ended")
+        assert session.wait() == 6
+        assert session.modes() != modes, "the terminal is as before the shell"
+    assert wait_for(cluster, job, "Terminated")[1] == 129 << 8
+
+
+def test_sessions_of_a_user_are_bounded(cluster: Sandbox) -> None:
+    (job,) = cluster.job_ids("-l", "/nodes=1", "sleep 600")
+    wait_for(cluster, job, "Running")
+    words = [command("oarsh"), "-j", str(job), "n1", "cat"]
+    environment = cluster.environment()
+    held = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        for _ in range(MOST_SESSIONS)
+    ]
+    for one in held:
+        assert one.stdin is not None
+        assert one.stdout is not None
+        one.stdin.write(b"x\n")
+        one.stdin.flush()
+        assert one.stdout.readline() == b"x\n"
+    refused = subprocess.run(words, input=b"", capture_output=True, env=environment, check=False, timeout=DEADLINE)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"oarsh: you are attached to {MOST_SESSIONS} programs in jobs".encode())
+    assert refused.stderr.count(b"\n") == 1
+    held[0].communicate()
+    done = subprocess.run(words, input=b"again", capture_output=True, env=environment, check=False, timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (0, b"again")
+    for one in held[1:]:
+        one.communicate()
+    cluster.run("oardel", str(job))
+    wait_for(cluster, job, "Error")
 
 
 def test_what_cannot_be_interactive_is_refused(cluster: Sandbox) -> None:
