@@ -2,8 +2,9 @@
 
 To plan anew after an early end can make a prediction later: a job that moves forward may take what another one behind
 it was to have. So each job in turn, in the order of the queue, is taken out of the plan and put at the earliest place
-that all others leave; its old place is one of those. (A. W. Mu'alem and D. G. Feitelson, "Utilization, predictability,
-workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.)
+that all others leave; its old place is one of those. That is repeated until none moves: each then starts when another
+one ends. (A. W. Mu'alem and D. G. Feitelson, "Utilization, predictability, workloads, and user runtime estimates in
+scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.)
 """
 
 from __future__ import annotations

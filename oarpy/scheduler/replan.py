@@ -15,7 +15,7 @@ containers and consumables in ways of their own, it is followed only where the q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from oarpy.scheduler.compression import Compressing
 from oarpy.scheduler.continuing import Continuing
@@ -23,7 +23,7 @@ from oarpy.scheduler.difference import Last, Step, is_plain, is_steady, step_bet
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.plan import Plan, placement_of, plan
+from oarpy.scheduler.plan import Placement, Plan, placement_of, plan
 from oarpy.scheduler.snapshot import Snapshot
 
 
@@ -59,9 +59,21 @@ class Planning:
         if last is None or step is None:
             return None
         if step.early:
-            return self._planned(Compressing(snapshot, orders, matchers, _claims(last)), snapshot, orders, matchers)
+            return self._compressed(last.placements.values(), snapshot, orders, matchers)
         _go_on(last, snapshot, step)
         return self._kept(last, snapshot)
+
+    def _compressed(
+        self, before: Iterable[Placement], snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
+    ) -> Plan:
+        """Move jobs forward from where they were ``before``, until nobody moves: each time, some end earlier."""
+        while True:
+            claims = _claims(before)
+            made = self._planned(Compressing(snapshot, orders, matchers, claims), snapshot, orders, matchers)
+            before = made.placements
+            places = ((claims[one.job], one) for one in before if one.job in claims)
+            if all((claim.start, claim.end) == (one.start, one.end) for claim, one in places):
+                return made
 
     def _kept(self, last: Last, snapshot: Snapshot) -> Plan:
         """Return the plan of ``last``, which is remembered."""
@@ -96,11 +108,11 @@ class Planning:
         return self._kept(last, snapshot)
 
 
-def _claims(last: Last) -> dict[int, Claim]:
-    """Return what the last plan predicts that jobs will hold."""
+def _claims(placements: Iterable[Placement]) -> dict[int, Claim]:
+    """Return what jobs will hold."""
     return {
-        number: Claim(one.start, one.end - one.start, one.bits)
-        for number, one in last.placements.items()
+        one.job: Claim(one.start, one.end - one.start, one.bits)
+        for one in placements
         if one.start is not None and one.end is not None
     }
 
