@@ -27,8 +27,9 @@ class Checkpoint(NamedTuple):
 class JobSpec:
     """Everything a node needs to run a job. Times are seconds; paths are those of the node.
 
-    ``shell`` empty means the user's own; ``stdout`` and ``stderr`` (``%jobid%`` and the like already replaced) are
-    relative to ``directory`` and opened in append mode as the user, empty means discarded. ``walltime`` 0 is
+    ``shell`` empty means the user's own, or ``/bin/sh`` if that lets nobody in; ``stdout`` and ``stderr`` (``%jobid%``
+    and the like already replaced) are relative to ``directory`` and opened in append mode as the user, empty means
+    discarded. ``walltime`` 0 is
     none. ``kill_grace`` is the time between TERM and KILL. ``start_deadline`` is in seconds since the epoch, by the
     node's clock; 0 is none. ``variables`` are set last and win over the submission's ``environment``.
     ``processors`` are those of the node that the job is confined to; none: it is not confined. ``memory`` is what the

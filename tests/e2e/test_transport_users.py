@@ -68,6 +68,13 @@ def test_a_job_is_its_user_in_everything(driver: Driver) -> None:
         assert (driver.directory / name).stat().st_uid == GAMES.pw_uid
 
 
+@pytest.mark.skipif(not GAMES.pw_shell.endswith(("nologin", "false")), reason="games may log in here")
+def test_who_may_not_log_in_may_have_work_done(driver: Driver) -> None:
+    driver.connect()
+    assert driver.run(driver.spec(1, 'echo "$SHELL" && exit 3', shell="")).status == 3 << 8
+    assert driver.output(1) == f"{GAMES.pw_shell}\n"
+
+
 def test_users_cannot_read_each_others_files_or_the_state(driver: Driver) -> None:
     driver.connect()
     driver.start(driver.spec(1, "touch ready; sleep 600", nodes=("secret",), environment={"TOKEN": "secret"}))

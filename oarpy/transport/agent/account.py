@@ -56,6 +56,15 @@ class Account:
         self.groups = os.getgrouplist(name, entry.pw_gid)
         self.read_at = time.monotonic()
 
+    @property
+    def command_shell(self) -> str:
+        """What commands are given to: who may not log in may have work done all the same."""
+        return "/bin/sh" if os.path.basename(self.shell) in _NO_LOGIN else self.shell
+
+
+_NO_LOGIN = ("nologin", "false")
+"""Shells that let nobody in."""
+
 
 class Accounts:
     """Look-ups kept for a minute: a directory service may take long to answer."""

@@ -131,7 +131,7 @@ class JobRun:
             raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         group = self._isolation.name_of(self._record.key)
         environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
-        shell = spec["shell"] or account.shell
+        shell = spec["shell"] or account.command_shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
         if pipe:

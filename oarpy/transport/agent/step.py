@@ -184,7 +184,7 @@ class StepRun:
             environment["TERM"] = spec["terminal"]["type"]
         self._streams = Streams(spec["terminal"])
         self._streams.give_to(account)
-        shell = job["shell"] or account.shell
+        shell = job["shell"] or (account.command_shell if spec["command"] else account.shell)
         name = os.path.basename(shell)
         arguments = [name, "-c", spec["command"]] if spec["command"] else [f"-{name}"]
 
