@@ -28,6 +28,7 @@ TRIGGERS = frozenset(
         ("consumable_capacities", "held_capacities_stay"),
         ("consumables", "consumables_changed"),
         ("event_logs", "events_noticed"),
+        ("jobs", "forbidden_move"),
         ("jobs", "jobs_inserted"),
         ("jobs", "jobs_moved"),
         ("jobs", "jobs_noticed"),

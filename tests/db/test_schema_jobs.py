@@ -356,3 +356,17 @@ def test_error_of_a_move_has_a_hint(connection: Connection) -> None:
     with pytest.raises(CheckViolation) as caught:
         move(connection, job, "Running")
     assert caught.value.diag.message_hint == "job_transitions lists the allowed moves"
+
+
+@pytest.mark.parametrize(
+    ("way", "target"),
+    [([], "Running"), ([], "Terminated"), ([], "Finishing"), (["toLaunch"], "Running"), (["Error"], "Waiting")],
+)
+def test_a_bare_change_of_state_is_refused_by_the_name_of_the_move(
+    connection: Connection, way: list[str], target: str
+) -> None:
+    job = add_job(connection)
+    move(connection, job, *way)
+    source = (way or ["Waiting"])[-1]
+    with pytest.raises(CheckViolation, match=f"job {job} cannot go from {source} to {target}"):
+        connection.execute("UPDATE jobs SET state = %s WHERE job_id = %s", [target, job])

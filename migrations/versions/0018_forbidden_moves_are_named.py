@@ -1,0 +1,47 @@
+"""A forbidden change of a job's state by hand is refused by its name, not by a check that it fails besides.
+
+Revision ID: 0018
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0018"
+down_revision = "0017"
+
+_FUNCTION = """
+CREATE FUNCTION forbidden_move() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM job_transitions WHERE from_state = OLD.state AND to_state = NEW.state)
+       AND NOT EXISTS (SELECT FROM job_passages WHERE from_state = OLD.state AND to_state = NEW.state) THEN
+        RAISE EXCEPTION 'job % cannot go from % to %', OLD.job_id, OLD.state, NEW.state
+            USING ERRCODE = 'check_violation', HINT = 'job_transitions lists the allowed moves';
+    END IF;
+    RETURN NEW;
+END $$
+"""
+# The condition is what the checks of the table refuse anyhow, so that no other change costs anything.
+_TRIGGER = """
+CREATE TRIGGER forbidden_move BEFORE UPDATE OF state ON jobs FOR EACH ROW
+    WHEN (NEW.state <> OLD.state AND (
+        (NEW.state IN ('Terminated', 'Error')) <> (NEW.ended_at IS NOT NULL)
+        OR (NEW.state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'Terminated')
+            AND (NEW.moldable_id IS NULL OR NEW.walltime IS NULL))
+        OR (NEW.state IN ('Running', 'Suspended', 'Resuming', 'Terminated') AND NEW.started_at IS NULL)
+        OR (NEW.state = 'Finishing' AND NEW.final_state IS NULL)))
+    EXECUTE FUNCTION forbidden_move()
+"""
+_COMMENT = "COMMENT ON FUNCTION forbidden_move IS 'name the move when a change of state by hand is not allowed'"
+
+
+def upgrade() -> None:
+    """Create the trigger."""
+    for statement in (_FUNCTION, _TRIGGER, _COMMENT):
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    """The checks speak for themselves again."""
+    op.execute("DROP TRIGGER forbidden_move ON jobs")
+    op.execute("DROP FUNCTION forbidden_move")
