@@ -186,6 +186,24 @@ def test_the_database_refuses(
         insert(connection, table, **columns)
 
 
+def test_changes_by_hand_are_announced(connection: Connection) -> None:
+    connection.execute("LISTEN oarpy_events")
+    for change in (
+        "INSERT INTO quota_sets VALUES ('days')",
+        "INSERT INTO quota_periods (set_name, weekday) VALUES ('days', 2)",
+        "UPDATE quota_periods SET ends = '12:00'",
+        "INSERT INTO quota_exceptions (set_name, begins_at, ends_at) VALUES ('days', '2026-01-01', '2026-01-03')",
+        "UPDATE quota_exceptions SET label = 'holidays'",
+        "UPDATE quota_sets SET otherwise = true",
+        "DELETE FROM quota_exceptions",
+        "DELETE FROM quota_periods",
+        "DELETE FROM quota_sets",
+    ):
+        connection.execute(change)
+        heard = [notice.payload for notice in connection.notifies(timeout=5, stop_after=1)]
+        assert "quotas changed" in " ".join(heard), change
+
+
 def test_what_depends_on_a_set_goes_with_it(connection: Connection) -> None:
     connection.execute("INSERT INTO quota_sets VALUES ('days', true)")
     connection.execute("INSERT INTO quota_periods (set_name, weekday) VALUES ('days', 2)")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oarpy.client.quota_file import document, parse
 from oarpy.model.errors import UsageError
@@ -90,6 +93,30 @@ def test_what_makes_no_sense(change: dict[str, Any], complaint: str) -> None:
         read({**WEEK, **change})
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+words = st.sampled_from(
+    ["*", "*,*,*,/", "ALL", "2*ALL", "-1", "nights", "* sat * *", "2026-01-01 00:00", "9999-12-31 23:59"]
+)
+leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), words)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(words | st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([*WEEK, "other"]), trees, st.integers(0, 2))
+@settings(max_examples=300, deadline=None)
+def test_whatever_stands_there_it_is_read_or_refused(key: str, tree: Any, place: int) -> None:
+    """A part of a good file, or an entry of it, is something else."""
+    whole = WEEK.get(key)
+    value = [*whole[:place], tree, *whole[place:]] if isinstance(whole, list) else tree
+    with suppress(UsageError):
+        found = read({**WEEK, key: value})
+        assert set(read(document(found)).rules) == set(found.rules)
 
 
 def test_a_key_that_is_there_twice_and_what_is_no_json() -> None:
