@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -31,11 +32,15 @@ def oardel(
         str | None,
         typer.Option("-s", "--signal", metavar="SIGNAL", help="Send this signal (USR1, 10) instead."),
     ] = None,
+    besteffort: Annotated[
+        bool,
+        typer.Option("-b", "--besteffort", help="Make running jobs best-effort, or ordinary again (admins only)."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Delete jobs: waiting ones at once, running ones as soon as their nodes have been told."""
-    if checkpoint and signal is not None:
-        raise UsageError("-c and -s exclude each other", hint="-c sends the job's own checkpoint signal")
+    if checkpoint + besteffort + (signal is not None) > 1:
+        raise UsageError("-b, -c and -s exclude each other", hint="-c sends the job's own checkpoint signal")
     from oarpy.client import jobs
     from oarpy.client.job_selection import parse_selection
     from oarpy.client.session import open_session
@@ -44,6 +49,9 @@ def oardel(
     number = None if signal is None else jobs.parse_signal(signal)
     deletion = jobs.Deletion(())
     with open_session("oardel") as session:
+        if besteffort:
+            _tell_toggled(jobs.toggle_besteffort(session, selection), as_json=as_json)
+            return
         if checkpoint:
             done, action = jobs.checkpoint(session, selection), "checkpoint"
         elif number is not None:
@@ -56,6 +64,15 @@ def oardel(
     elif done:
         write(_text(action, signal, done))
     deletion.raise_complaints()
+
+
+def _tell_toggled(toggled: Mapping[int, bool], *, as_json: bool) -> None:
+    if as_json:
+        jobs = [{"job_id": job, "besteffort": besteffort} for job, besteffort in toggled.items()]
+        write(json_text({"action": "besteffort", "jobs": jobs}))
+    for job, besteffort in {} if as_json else toggled.items():
+        done = "Adding the type besteffort to" if besteffort else "Removing the type besteffort from"
+        write(f"{done} the job = {job} ...DONE.\n")
 
 
 def _text(action: str, signal: str | None, job_ids: tuple[int, ...]) -> str:

@@ -82,6 +82,22 @@ def checkpoint(session: Session, selection: JobSelection) -> tuple[int, ...]:
     return _ids(jobs)
 
 
+def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bool]:
+    """Turn the selected jobs, which must run, into best-effort ones or back; return which are best-effort now.
+
+    Raises :class:`NotAllowed` for whoever is no admin.
+    """
+    session.require_admin("turn running jobs into best-effort ones or back")
+    with session.connection.transaction():
+        jobs = _checked(session, selection, _in_state({JobState.RUNNING}, "cannot become best-effort or cease to be"))
+        usual = session.configuration.submission.default_queue
+        toggled = job_requests.toggle_besteffort(session.connection, _ids(jobs), usual)
+        for wanted, event in ((True, "ADD_BESTEFFORT_TYPE"), (False, "REMOVE_BESTEFFORT_TYPE")):
+            changed = [job for job, besteffort in toggled.items() if besteffort is wanted]
+            kill_requests.log(session.connection, changed, session.user, event)
+    return dict(sorted(toggled.items()))
+
+
 def hold(session: Session, selection: JobSelection) -> tuple[int, ...]:
     """Keep the selected jobs, which must wait, from being scheduled; return their ids."""
     allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be held: only a waiting job can")

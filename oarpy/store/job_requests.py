@@ -37,6 +37,17 @@ _FOUND = """
 # Waiting to Hold, or back; what has moved on meanwhile stays.
 _MOVE = "UPDATE jobs SET state = %s WHERE job_id = ANY(%s) AND state = %s"
 
+# The type and the queue go together. Running jobs are no news to the scheduler unless it is told.
+_TOGGLE_BESTEFFORT = """
+    UPDATE jobs
+    SET types = CASE WHEN types @> '{besteffort}' THEN array_remove(types, 'besteffort')
+                     ELSE types || '{besteffort}' END,
+        queue_name = CASE WHEN types @> '{besteffort}' THEN %s ELSE 'besteffort' END
+    WHERE job_id = ANY(%s) AND state = 'Running' AND state NOT IN ('Terminated', 'Error')
+    RETURNING job_id, types @> '{besteffort}'
+"""
+_ANNOUNCE_CHANGE = "SELECT announce(ARRAY['job changed'])"
+
 
 def lock(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     """Return the jobs of ``scope`` in order of id, locked until the end of the transaction."""
@@ -49,6 +60,13 @@ def find(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     """Return the jobs of ``scope`` in order of id."""
     where, values = scope.where()
     return tuple(JobHandle(*row) for row in connection.execute(SQL(_FOUND).format(where=where), values))
+
+
+def toggle_besteffort(connection: Connection, job_ids: Sequence[int], usual_queue: str) -> dict[int, bool]:
+    """Make running best-effort jobs ordinary ones, in ``usual_queue``, and others best-effort; return what they are."""
+    rows = connection.execute(_TOGGLE_BESTEFFORT, (usual_queue, list(job_ids))).fetchall()
+    connection.execute(_ANNOUNCE_CHANGE)
+    return dict(rows)
 
 
 def move(connection: Connection, job_ids: Sequence[int], source: str, target: str) -> None:

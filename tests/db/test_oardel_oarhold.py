@@ -139,3 +139,29 @@ def test_running_jobs_are_not_held(connection: Connection, shell: Shell) -> None
         assert result.status == 1
         assert f"job 2 is Running and cannot be {what}" in result.err
     assert states(connection) == {1: "Waiting", 2: "Running"}
+
+
+def test_an_admin_makes_running_jobs_besteffort_and_back(connection: Connection, shell: Shell) -> None:
+    first, second = add_nodes(connection, "node1")[:1], add_nodes(connection, "node2")[:1]
+    ordinary = add_job(connection, "Running", resources=first)
+    guest = add_job(connection, "Running", resources=second, types=["besteffort", "x"], queue_name="besteffort")
+    connection.execute("LISTEN oarpy_events")
+    assert shell.done("oardel", "-b", str(ordinary), str(guest)) == (
+        f"Adding the type besteffort to the job = {ordinary} ...DONE.\n"
+        f"Removing the type besteffort from the job = {guest} ...DONE.\n"
+    )
+    rows = connection.execute("SELECT job_id, queue_name, types FROM jobs ORDER BY 1").fetchall()
+    assert rows == [(ordinary, "besteffort", ["besteffort"]), (guest, "default", ["x"])]
+    assert "job changed" in {notice.payload for notice in connection.notifies(timeout=5, stop_after=1)}
+    events = connection.execute("SELECT job_id, type FROM event_logs WHERE type LIKE '%BESTEFFORT%' ORDER BY 1")
+    assert events.fetchall() == [(ordinary, "ADD_BESTEFFORT_TYPE"), (guest, "REMOVE_BESTEFFORT_TYPE")]
+    answer = {"action": "besteffort", "jobs": [{"job_id": ordinary, "besteffort": False}]}
+    assert json.loads(shell.done("oardel", "-b", "-J", str(ordinary))) == answer
+
+
+def test_only_running_jobs_become_besteffort(connection: Connection, shell: Shell) -> None:
+    waiting = add_job(connection)
+    refused = shell("oardel", "-b", str(waiting))
+    assert (refused.status, refused.out) == (1, "")
+    assert f"job {waiting} is Waiting" in refused.err
+    assert shell("oardel", "-b", "-c", str(waiting)).status == 2

@@ -194,6 +194,7 @@ ADMIN_ONLY = [
     "oaraccounting --delete-before 2026-01-01",
     "oaradmin resources add /host=node9/core={1}",
     "oaradmin resources delete 3",
+    "oardel -b 2",
 ]
 
 

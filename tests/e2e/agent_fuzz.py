@@ -80,6 +80,7 @@ VALUES: list[Any] = [
 _TYPES = [
     "start",
     "kill",
+    "terminate",
     "signal",
     "suspend",
     "resume",
