@@ -128,11 +128,13 @@ def fill_in(asked: Submission, limits: settings.Submission) -> None:
     """Give the configured defaults to what neither the user nor a rule has said."""
     if asked.queue is None:
         asked.queue = limits.default_queue
+    usual = parse_request(limits.default_resources)
     asked.alternatives = tuple(
         replace(
             request,
-            groups=request.groups or parse_request(limits.default_resources).groups,
+            groups=request.groups or usual.groups,
             walltime=request.walltime or limits.default_walltime,
+            consumes=request.consumes if request.groups else usual.consumes,
         )
         for request in asked.alternatives or (ResourceRequest(()),)
     )

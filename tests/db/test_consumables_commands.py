@@ -119,6 +119,29 @@ def test_rules_see_amounts_and_may_change_them(run: Submitter, connection: Conne
     run.job_id("-l", "/nodes=1,memory=48G", "date")
 
 
+def test_who_names_no_amount_may_be_given_one(
+    run: Submitter, connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "consumables.md"
+    rule = tmp_path / "usual.py"
+    rule.write_text(guide.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0], encoding="utf-8")
+    done(run, "oaradmissionrules", "add", "usual", "--file", str(rule))
+    monkeypatch.setenv("OARPY_SUBMISSION_DEFAULT_RESOURCES", "/resource_id=1,memory=1G")
+    jobs = [
+        run.job_id("-l", "/nodes=1,walltime=0:30:0", "date"),
+        run.job_id("-l", "/nodes=1,memory=7G", "date"),
+        run.job_id("date"),
+        run.job_id("-l", "walltime=0:10:0", "date"),
+    ]
+    query = (
+        "SELECT job_id, amount, m.walltime::text FROM jobs JOIN moldable_descriptions m USING (submission_id)"
+        " JOIN consumption_descriptions d ON d.moldable_id = m.moldable_id ORDER BY 1"
+    )
+    amounts = [(2, "00:30:00"), (7, "02:00:00"), (1, "02:00:00"), (1, "00:10:00")]
+    found = connection.execute(query).fetchall()
+    assert found == [(job, amount * GIGA, walltime) for job, (amount, walltime) in zip(jobs, amounts, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("request_text", "status", "words"),
     [
