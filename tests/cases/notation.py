@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from oarpy.configuration import Scheduler
 from oarpy.model.dependency import parse_dependency
 from oarpy.model.job_dates import JobDates
 from oarpy.model.request import parse_request
@@ -31,6 +32,8 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
 )
 from oarpy.simulation.scenario_filters import admitted
+from tests.cases.promises import Promise, as_holding, kept
+from tests.cases.promises import told as reservations_told
 
 STEP = 10
 """Seconds of a column."""
@@ -54,6 +57,8 @@ class Case:
     asleep: set[str] = field(default_factory=set)
     keep: int = 0
     closing: dict[str, float] = field(default_factory=dict)
+    promises: list[Promise] = field(default_factory=list)
+    lead: int = 0
 
 
 def outcome(text: str) -> str:
@@ -65,12 +70,22 @@ def outcome(text: str) -> str:
             word, *rest = shlex.split(line)
             _READERS[word](case, rest)
     snapshot = _snapshot(case)
-    made = plan(snapshot)
+    settings = Scheduler(
+        security_time=int(snapshot.security_time),
+        besteffort_minimum_life=int(snapshot.besteffort_minimum_life),
+        besteffort_kill_before_reservation=case.lead,
+    )
+    promises = kept(snapshot, case.promises, settings)
+    made = plan(promises.snapshot)
     lines = expected.splitlines()
     columns = next((len(line.partition("|")[2]) - 1 for line in lines if "|" in line), 0)
-    told = _gantt(case, snapshot, made, columns) if columns else []
+    told = _gantt(case, promises.snapshot, made, columns) if columns else []
     for line in lines:
-        if "|" not in line:
+        if (word := line.partition(" ")[0]) in _OF_PROMISES:
+            told += reservations_told(word, promises)
+        elif word == "cancels":
+            told.append(" ".join(["cancels", *map(str, sorted({*made.kill, *promises.due.kill}))]))
+        elif "|" not in line:
             told.append(_told(line.split(), case, snapshot, made))
     return "".join(f"{line}\n" for line in told)
 
@@ -88,7 +103,7 @@ def _snapshot(case: Case) -> Snapshot:
         queues=tuple(case.queues) or DEFAULT_QUEUES,
         quotas=tuple(case.quotas),
         consumables=tuple(case.consumables),
-        holding=tuple(case.holding),
+        holding=(*case.holding, *(promise.held for promise in case.promises)),
         waiting=tuple(case.waiting),
         closing=tuple(
             (date, block.bits)
@@ -102,20 +117,21 @@ def _snapshot(case: Case) -> Snapshot:
 
 
 def _gantt(case: Case, snapshot: Snapshot, made: Plan, columns: int) -> list[str]:
-    bars = [Bar(job.id, job.start, job.end, job.resources) for job in case.holding]
+    bars = [Bar(job.id, job.start, job.end, job.resources) for job in snapshot.holding]
     bars += [
         Bar(one.job, one.start, one.end, one.resources)
         for one in made.placements
         if one.start is not None and one.end is not None
     ]
     letters = {bar.job: str(bar.job)[-1] for bar in bars}
-    everybody: list[HoldingJob | WaitingJob] = [*case.holding, *case.waiting]
+    everybody: list[HoldingJob | WaitingJob] = [*snapshot.holding, *case.waiting]
     around = [job for job in everybody if any(word in _OPENING for word in _words(job))]
     beneath = [job.id for job in sorted(around, key=lambda job: "inner" in _words(job))]
     text = render(snapshot.platform, bars, step=STEP, columns=columns, letters=letters, beneath=beneath)
     return text.splitlines()
 
 
+_OF_PROMISES = ("moves", "begins", "awaits", "expires")
 _OPENING = ("container", "placeholder")
 
 
@@ -124,9 +140,7 @@ def _words(job: HoldingJob | WaitingJob) -> set[str]:
 
 
 def _told(words: Sequence[str], case: Case, snapshot: Snapshot, made: Plan) -> str:
-    """Say what an expected line is about: the verdict of a job, what is cancelled, which nodes wake or sleep."""
-    if words[0] == "cancels":
-        return " ".join(["cancels", *map(str, made.kill)])
+    """Say what an expected line is about: the verdict of a job, or which nodes wake or sleep."""
     if words[0] in ("wakes", "sleeps"):
         orders = _power(case, snapshot, made)
         return " ".join([words[0], *(orders.wake if words[0] == "wakes" else orders.sleep)])
@@ -189,6 +203,7 @@ def _set(case: Case, words: Sequence[str]) -> None:
     if "policy" in options:
         policy: Policy = options.pop("policy")  # type: ignore[assignment]
         case.snapshot["policy"] = policy
+    case.lead = int(options.pop("besteffort_kill_before_reservation", case.lead))
     if "keep_alive" in options:
         case.keep = int(options.pop("keep_alive"))
     if {"jobs_per_pass", "jobs_per_user"} & options.keys():
@@ -240,6 +255,13 @@ def _closing(case: Case, words: Sequence[str]) -> None:
     for word in words:
         host, _, date = word.partition("=")
         case.closing[host] = float(date)
+
+
+def _reserved(case: Case, words: Sequence[str]) -> None:
+    number, ids, span, request, *rest = words
+    start, end = _span(span)
+    _job(case, [number, request, "0", f"at={start}", *rest])
+    case.promises.append(as_holding(case.waiting.pop(), _ids(ids), end))
 
 
 def _running(case: Case, words: Sequence[str]) -> None:
@@ -328,5 +350,6 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "asleep": _asleep,
     "available": _closing,
     "running": _running,
+    "reserved": _reserved,
     "job": _job,
 }
