@@ -1,4 +1,4 @@
-"""``oarhold``: keep waiting jobs from starting."""
+"""``oarhold``: keep waiting jobs from starting, suspend running ones."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ def oarhold(
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Every live job that meets a condition on job columns."),
     ] = None,
+    running: Annotated[
+        bool, typer.Option("-r", "--running", help="Also suspend jobs that run, if one may do that here.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
-    """Keep waiting jobs from being scheduled until ``oarresume``."""
+    """Keep waiting jobs from being scheduled, and suspend running ones (``-r``), until ``oarresume``."""
     from oarpy.client import jobs
     from oarpy.client.job_selection import parse_selection
     from oarpy.client.session import open_session
 
     selection = parse_selection(ids or (), arrays or (), condition)
     with open_session("oarhold") as session:
-        done = jobs.hold(session, selection)
+        done = jobs.hold(session, selection, running=running)
     if as_json:
         write(json_text({"action": "hold", "jobs": done}))
     else:

@@ -1,4 +1,4 @@
-"""``oarresume``: release held jobs."""
+"""``oarresume``: release held jobs, let suspended ones go on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def oarresume(
     ] = None,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
-    """Let held jobs be scheduled again."""
+    """Let held jobs be scheduled again, and suspended ones go on."""
     from oarpy.client import jobs
     from oarpy.client.job_selection import parse_selection
     from oarpy.client.session import open_session

@@ -61,6 +61,7 @@ class Scheduler:
     besteffort_kill_before_reservation: int = 0
     reservation_wait: int = 300
     jobs_per_pass: int = 0
+    suspended_resource_types: tuple[str, ...] = ("default",)
     jobs_per_user: int = 0
     time_zone: str = ""
 
@@ -123,6 +124,7 @@ class Jobs:
     server_script_timeout: float = 60.0
     deploy_host: str = ""
     cosystem_host: str = ""
+    users_may_suspend: bool = False
     notify_prefix: tuple[str, ...] = ()
     notify_timeout: float = 60.0
 

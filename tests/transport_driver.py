@@ -39,6 +39,20 @@ def marked(key: JobKey, instance: str) -> list[int]:
     return pids_with(lambda entry: entry == wanted)
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still: stopped by a signal, or in a frozen control group (of version 1: state D)."""
+    try:
+        # D is also a shell that waits, in vfork, for its stopped child
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TD":
+            return True
+        groups = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    except OSError:
+        return False
+    unified = next((path for number, _, path in groups if number == "0"), "/").lstrip("/")
+    events = [root / unified / "cgroup.events" for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))]
+    return any("frozen 1" in path.read_text() for path in events if path.exists())
+
+
 def end_all(instance: str) -> None:
     """End what a failed test left of the jobs of an instance."""
     prefix = f"OARPY_JOB={instance}/".encode()

@@ -1,4 +1,4 @@
-"""Acting on jobs: delete, signal, hold, release.
+"""Acting on jobs: delete, signal, hold, release, suspend, resume.
 
 All or nothing, but for deletion: every job named is checked first, in the transaction that acts, and one that is
 unknown, somebody else's or in the wrong state stops the whole request before anything is written.
@@ -15,7 +15,7 @@ from oarpy.client.job_selection import JobSelection, require_known
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.store import job_requests, kill_requests
+from oarpy.store import job_requests, kill_requests, suspensions
 from oarpy.store.job_requests import JobHandle
 
 
@@ -98,16 +98,68 @@ def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bo
     return dict(sorted(toggled.items()))
 
 
-def hold(session: Session, selection: JobSelection) -> tuple[int, ...]:
-    """Keep the selected jobs, which must wait, from being scheduled; return their ids."""
-    allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be held: only a waiting job can")
-    return _move(session, selection, allowed, JobState.WAITING, JobState.HOLD, "HOLD_WAITING_JOB")
+def hold(session: Session, selection: JobSelection, *, running: bool = False) -> tuple[int, ...]:
+    """Keep the selected jobs, which must wait, from being scheduled; return their ids.
+
+    With ``running``, jobs that run are suspended: who may do that is a matter of ``jobs.users_may_suspend``.
+    """
+    if not running:
+        allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be held: only a waiting job can")
+        return _move(session, selection, allowed, JobState.WAITING, JobState.HOLD, "HOLD_WAITING_JOB")
+    with session.connection.transaction():
+        jobs = _checked(session, selection, lambda job: _why_not_suspended(session, job))
+        waiting, active, resuming = (
+            [job.job_id for job in jobs if job.state == state]
+            for state in (JobState.WAITING, JobState.RUNNING, JobState.RESUMING)
+        )
+        job_requests.move(session.connection, waiting, JobState.WAITING, JobState.HOLD)
+        job_requests.move(session.connection, resuming, JobState.RESUMING, JobState.SUSPENDED)
+        suspensions.ask(session.connection, active, session.user)
+        kill_requests.log(session.connection, waiting, session.user, "HOLD_WAITING_JOB")
+        kill_requests.log(session.connection, [*active, *resuming], session.user, "HOLD_RUNNING_JOB")
+    return _ids(jobs)
 
 
 def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
-    """Let the selected jobs, which must be held, be scheduled again; return their ids."""
-    allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be resumed: only a held job can")
-    return _move(session, selection, allowed, JobState.HOLD, JobState.WAITING, "RESUME_JOB")
+    """Let the selected jobs go on, which must be held or suspended; return their ids."""
+    with session.connection.transaction():
+        jobs = _checked(session, selection, lambda job: _why_not_resumed(session, job))
+        held, suspended = (
+            [job.job_id for job in jobs if job.state == state] for state in (JobState.HOLD, JobState.SUSPENDED)
+        )
+        job_requests.move(session.connection, held, JobState.HOLD, JobState.WAITING)
+        job_requests.move(session.connection, suspended, JobState.SUSPENDED, JobState.RESUMING)
+        kill_requests.log(session.connection, [*held, *suspended], session.user, "RESUME_JOB")
+    return _ids(jobs)
+
+
+_HOLDABLE = frozenset({JobState.WAITING, JobState.HOLD, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING})
+_RESUMABLE = frozenset({JobState.WAITING, JobState.HOLD, JobState.SUSPENDED, JobState.RESUMING})
+_NOT_SUSPENDED = frozenset({"container", "deploy", "cosystem"})
+
+
+def _why_not_suspended(session: Session, job: JobHandle) -> str | None:
+    if job.state not in _HOLDABLE:
+        return f"job {job.job_id} is {job.state} and cannot be held: only a waiting or a running job can"
+    if job.state in (JobState.WAITING, JobState.HOLD):
+        return None
+    _require_may_suspend(session)
+    words = {word.partition("=")[0] for word in job.types}
+    named = sorted(words & _NOT_SUSPENDED)
+    return f"job {job.job_id} has the type {named[0]} and cannot be suspended" if named else None
+
+
+def _why_not_resumed(session: Session, job: JobHandle) -> str | None:
+    if job.state not in _RESUMABLE:
+        return f"job {job.job_id} is {job.state} and cannot be resumed: only a held or a suspended job can"
+    if job.state in (JobState.SUSPENDED, JobState.RESUMING):
+        _require_may_suspend(session)
+    return None
+
+
+def _require_may_suspend(session: Session) -> None:
+    if not session.configuration.jobs.users_may_suspend:
+        session.require_admin("suspend and resume running jobs here")
 
 
 def parse_signal(text: str) -> int:

@@ -26,7 +26,7 @@ from oarpy.scheduler.energy import Keep
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.store import decisions
+from oarpy.store import decisions, suspensions
 from oarpy.store.consumables import ENOUGH_LEFT
 from oarpy.store.database import Connection
 from oarpy.store.queues import report_policies
@@ -142,6 +142,9 @@ class Metascheduler:
     def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[list[int], Writing]:
         starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
         starts += due.starts
+        suspensions.give_back(
+            connection, [one.job for one in reading.resumptions if one.start == reading.snapshot.now and not one.kill]
+        )
         if self._amounts_refused:
             starts = [start for start in starts if not _consumes(start, reading)]
         started = decisions.start(connection, starts)
@@ -153,7 +156,8 @@ class Metascheduler:
         decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
         for lapse, jobs in lapsed(reading, result).items():
             decisions.refuse(connection, jobs, lapse)
-        decisions.kill(connection, sorted({*result.kill, *due.kill}))
+        making_room = [victim for one in reading.resumptions for victim in one.kill]
+        decisions.kill(connection, sorted({*result.kill, *due.kill, *making_room}))
         self._texts.begin(reading.snapshot.platform)
         writing = self._told.compare(
             _predictions(reading, result, due, gone, self._texts), time.monotonic(), result.unseen

@@ -50,7 +50,7 @@ def order_power(
 ) -> PowerOrders:
     """Decide for ``result``, have it done by the module for energy, and return what was decided."""
     now, platform = reading.snapshot.now, reading.snapshot.platform
-    uses = [Use(job.start, platform.bits_of(job.resources)) for job in reading.snapshot.holding]
+    uses = [Use(job.start, platform.bits_of(job.resources) | job.given_back) for job in reading.snapshot.holding]
     uses += [Use(one.start, one.bits) for one in result.placements if one.start is not None]
     asked = {row.node: row for row in power.asked(connection)}
     nodes = _nodes(reading, asked)

@@ -26,6 +26,7 @@ from oarpy.modules.waiting_rows import WaitingRows
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resuming import Resumption, resumed
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
@@ -77,6 +78,8 @@ class Reading:
     """The same as they were asked for, with the alternative that was accepted alone."""
     checkpoints: dict[int, float]
     """For holding jobs that write one: the seconds that their checkpoint takes."""
+    resumptions: tuple[Resumption, ...] = ()
+    """Suspended jobs that are to go on, and when they can."""
     asleep: int = 0
     """Resources that count as Alive in the snapshot because their nodes can be woken."""
 
@@ -167,9 +170,10 @@ class SnapshotReader:
             ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
             show_instant=_local_date,
         )
+        snapshot, resumptions = resumed(snapshot, {row.id for row in held if row.resuming})
         requests = {row.id: self._requests[row.submission] for row in rows}
         checkpoints = {row.id: row.checkpoint for row in held if row.checkpoint}
-        return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints, self._asleep)
+        return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints, resumptions, self._asleep)
 
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
         """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
@@ -287,7 +291,15 @@ class SnapshotReader:
             self._bits[row.id] = found
         self._begun = {row.id: self._begun[row.id] for row in rows if row.id in self._begun}
         return [
-            _holding_job(row, self._start(row), self._bits[row.id][1], amounts.get(row.id, ()), now) for row in rows
+            _holding_job(
+                row,
+                self._start(row),
+                self._bits[row.id][1],
+                amounts.get(row.id, ()),
+                self._platform.bits_of(row.suspended),
+                now,
+            )
+            for row in rows
         ]
 
     def _start(self, row: scheduling.HoldingRow) -> int:
@@ -389,7 +401,7 @@ def _local_date(instant: float) -> str:
 
 
 def _holding_job(
-    row: scheduling.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], now: int
+    row: scheduling.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
 ) -> HoldingJob:
     walltime = max(int(row.walltime), now + OVERRUN - start if start + row.walltime <= now else 0)
     return HoldingJob(
@@ -404,6 +416,7 @@ def _holding_job(
         types=row.types,
         bits=bits,
         consumes=consumes,
+        given_back=given_back,
     )
 
 

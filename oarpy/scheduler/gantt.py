@@ -98,8 +98,19 @@ class Gantt:
         for job in jobs:
             if job.end > self.now:
                 bits = bits_held(self._platform, job)
-                self._releases.setdefault(job.end + self._security, []).append((job.id, bits))
-                self.enter(job, Claim(job.start, job.walltime, bits, job.consumes), everywhere=True)
+                back = job.given_back if job.resumes is not None else 0
+                self._releases.setdefault(job.end + self._security, []).append((job.id, bits | back))
+                if job.given_back:
+                    self._hold_suspended(job, bits)
+                else:
+                    self.enter(job, Claim(job.start, job.walltime, bits, job.consumes), everywhere=True)
+
+    def _hold_suspended(self, job: HoldingJob, bits: int) -> None:
+        """Enter a job that has given resources back for some time."""
+        self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
+        self.stocks.take(job.start, job.end + self._security, bits | job.given_back, job.consumes)
+        if job.resumes is not None:
+            self.enter(job, Claim(job.resumes, job.end - job.resumes, job.given_back), everywhere=True)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
         """Let running best-effort jobs keep their resources for the first ``life`` seconds, security time included."""

@@ -67,6 +67,8 @@ class HoldingJob:
     """A running job, an accepted reservation or an earlier placement that stays.
 
     ``resources`` are ids; ``bits``, when given, is the same set for the snapshot's platform and saves the conversion.
+    ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
+    on (None: not foreseen); it keeps the consumables of both.
     """
 
     id: int
@@ -80,6 +82,8 @@ class HoldingJob:
     types: tuple[str, ...] = ()
     bits: int | None = None
     consumes: tuple[Consumption, ...] = ()
+    given_back: int = 0
+    resumes: float | None = None
 
     @property
     def besteffort(self) -> bool:

@@ -80,6 +80,7 @@ class _More:
         self._bits = bits_held(snapshot.platform, job)
         known = {one.name for one in snapshot.consumables}
         self._consumes = tuple(one for one in job.consumes if one.name in known)
+        self._dependants = self._own_dependants()
         self._gantt = self._without_the_job()
 
     def most(self, replan: Replan) -> int:
@@ -89,7 +90,7 @@ class _More:
         if wanted < (change.seconds if change.whole else 1):
             return 0
         seconds = _largest(int(wanted), self._fits)
-        if seconds and not change.delay_next_jobs and (self._snapshot.quotas or self._own_dependants()):
+        if seconds and not change.delay_next_jobs and (self._snapshot.quotas or self._dependants):
             seconds = self._verified(seconds, replan)
         return 0 if change.whole and seconds < change.seconds else seconds
 
@@ -102,7 +103,7 @@ class _More:
             job = waiting[place.job]
             if place.start is None or place.end is None or place.alternative is None or not self._bounds(job):
                 continue
-            if self._change.delay_next_jobs and place.verdict not in _BOUND:
+            if job.id in self._dependants or (self._change.delay_next_jobs and place.verdict not in _BOUND):
                 continue
             consumes = job.alternatives[place.alternative].consumes
             gantt.enter(job, Claim(place.start, place.end - place.start, place.bits, consumes), everywhere=True)
@@ -163,7 +164,7 @@ class _More:
 
     def _verified(self, most: int, replan: Replan) -> int:
         """Return the longest time found that delays nobody but who waits for this very job: quotas reach far."""
-        spared = self._own_dependants() | {one.id for one in self._snapshot.waiting if not self._bounds(one)}
+        spared = self._dependants | {one.id for one in self._snapshot.waiting if not self._bounds(one)}
         before = {place.job: place.start for place in self._made.placements if place.job not in spared}
 
         def delays_nobody(seconds: int) -> bool:

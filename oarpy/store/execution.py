@@ -80,13 +80,15 @@ class SignalRow:
 class Agenda:
     """What there is for the launcher: jobs to launch, to settle (killed or Finishing), signals, walltimes to be told.
 
-    ``noop_end``: when (epoch seconds) the walltime of a running job that runs nothing is over first; None: none runs.
+    ``pauses``: jobs are suspended, or are to be. ``noop_end``: when (epoch seconds) the walltime of a running job that
+    runs nothing is over first; None: none runs.
     """
 
     launch: bool
     settle: bool
     signal: bool
     walltimes: bool
+    pauses: bool
     noop_end: float | None
 
 
@@ -147,7 +149,9 @@ _AGENDA = """
                OR EXISTS (SELECT FROM kill_requests WHERE state = 'decided' AND state <> 'done'),
            EXISTS (SELECT FROM signal_requests WHERE NOT done),
            EXISTS (SELECT FROM walltime_changes WHERE NOT node_told),
-           (SELECT extract(epoch FROM min(started_at + walltime))::float8 FROM jobs
+           EXISTS (SELECT FROM suspend_requests) OR EXISTS (
+               SELECT FROM jobs WHERE state IN ('Suspended', 'Resuming') AND state NOT IN ('Terminated', 'Error')),
+           (SELECT extract(epoch FROM min(expected_end(jobs)))::float8 FROM jobs
             WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND types && %s::text[])
 """
 
@@ -156,7 +160,7 @@ _LIVE = """
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
            (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id AND k.state = 'decided'),
-           extract(epoch FROM j.started_at + j.walltime)::float8,
+           CASE WHEN j.state <> 'Suspended' THEN extract(epoch FROM expected_end(j))::float8 END,
            j.final_state IS NOT DISTINCT FROM 'Error'
     FROM jobs j
         LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
@@ -166,7 +170,7 @@ _LIVE = """
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
       AND (%(all)s OR j.state IN ('Launching', 'Finishing')
            OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
-           OR (j.types && %(noop)s::text[] AND j.started_at + j.walltime <= now()))
+           OR (j.types && %(noop)s::text[] AND j.state = 'Running' AND expected_end(j) <= now()))
     GROUP BY j.job_id
 """
 

@@ -27,7 +27,7 @@ _BARS = """
         SELECT job_id, started_at AS begin, ended_at AS finish FROM jobs
         WHERE ended_at > %(begin)s AND started_at < %(end)s
         UNION ALL
-        SELECT job_id, started_at, greatest(started_at + walltime, now()) FROM jobs
+        SELECT job_id, started_at, greatest(expected_end(jobs), now()) FROM jobs
         WHERE state NOT IN ('Terminated', 'Error') AND started_at < %(end)s
     ), placed AS (
         SELECT b.job_id, b.begin, b.finish, array_agg(a.resource_id ORDER BY a.resource_id) AS resources

@@ -21,20 +21,21 @@ class JobHandle:
     state: str
     kind: str
     checkpoint_signal: int
+    types: tuple[str, ...] = ()
 
 
 # In order of id, as every other writer locks them, so that two requests never wait for each other.
 _HANDLES = """
-    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal
+    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal, j.types
     FROM jobs j WHERE {where} ORDER BY j.job_id FOR NO KEY UPDATE
 """
 
 _FOUND = """
-    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal
+    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal, j.types
     FROM jobs j WHERE {where} ORDER BY j.job_id
 """
 
-# Waiting to Hold, or back; what has moved on meanwhile stays.
+# Waiting to Hold, Suspended to Resuming, or back; what has moved on meanwhile stays.
 _MOVE = "UPDATE jobs SET state = %s WHERE job_id = ANY(%s) AND state = %s"
 
 # The type and the queue go together. Running jobs are no news to the scheduler unless it is told.
@@ -53,13 +54,20 @@ def lock(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     """Return the jobs of ``scope`` in order of id, locked until the end of the transaction."""
     where, values = scope.where()
     rows = connection.execute(SQL(_HANDLES).format(where=where), values).fetchall()
-    return tuple(JobHandle(*row) for row in rows)
+    return tuple(
+        JobHandle(job, array, user, state, kind, checkpoint, tuple(types))
+        for job, array, user, state, kind, checkpoint, types in rows
+    )
 
 
 def find(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     """Return the jobs of ``scope`` in order of id."""
     where, values = scope.where()
-    return tuple(JobHandle(*row) for row in connection.execute(SQL(_FOUND).format(where=where), values))
+    rows = connection.execute(SQL(_FOUND).format(where=where), values)
+    return tuple(
+        JobHandle(job, array, user, state, kind, checkpoint, tuple(types))
+        for job, array, user, state, kind, checkpoint, types in rows
+    )
 
 
 def toggle_besteffort(connection: Connection, job_ids: Sequence[int], usual_queue: str) -> dict[int, bool]:
@@ -71,4 +79,5 @@ def toggle_besteffort(connection: Connection, job_ids: Sequence[int], usual_queu
 
 def move(connection: Connection, job_ids: Sequence[int], source: str, target: str) -> None:
     """Move the jobs that are in state ``source`` to ``target``."""
-    connection.execute(_MOVE, (target, list(job_ids), source))
+    if job_ids:
+        connection.execute(_MOVE, (target, list(job_ids), source))

@@ -83,7 +83,11 @@ _LEFT_BEHIND = """
         JOIN resources r USING (network_address)
         JOIN LATERAL (
             SELECT job_id, during FROM assigned_resources x
-            WHERE x.exclusive AND x.resource_id = r.resource_id
+            WHERE x.exclusive AND NOT x.suspended AND x.resource_id = r.resource_id
+              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
+            UNION ALL
+            SELECT job_id, during FROM assigned_resources x
+            WHERE x.suspended AND x.resource_id = r.resource_id
               AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
             UNION ALL
             SELECT job_id, during FROM assigned_resources x

@@ -37,8 +37,11 @@ _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 # Jobs that hold resources; one that is not started yet holds from now on.
 _HOLDING = """
     SELECT j.job_id, j.user_name, j.project, j.queue_name, j.job_name, j.types,
-           extract(epoch FROM coalesce(j.started_at, now()))::float8, extract(epoch FROM j.walltime)::float8,
-           array_agg(a.resource_id), extract(epoch FROM j.checkpoint)::float8
+           extract(epoch FROM coalesce(j.started_at, now()))::float8,
+           extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}'),
+           extract(epoch FROM j.checkpoint)::float8,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming'
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
     WHERE j.state NOT IN ('Terminated', 'Error')
     GROUP BY j.job_id
@@ -108,7 +111,8 @@ class WaitingRow:
 class HoldingRow:
     """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds.
 
-    ``checkpoint`` is how many seconds before its end it is to be signalled, 0 when it is not.
+    ``checkpoint`` is how many seconds before its end it is to be signalled, 0 when it is not. ``suspended`` are the
+    resources that it has given back while it is suspended, which counts for its walltime; ``resuming``: it wants them.
     """
 
     id: int
@@ -121,6 +125,8 @@ class HoldingRow:
     walltime: float
     resources: tuple[int, ...]
     checkpoint: float
+    suspended: tuple[int, ...] = ()
+    resuming: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +238,8 @@ def dying(connection: Connection) -> set[int]:
 def holding(connection: Connection) -> list[HoldingRow]:
     """Return the jobs that hold resources."""
     return [
-        HoldingRow(job, user, project, queue, name, tuple(types), start, walltime, tuple(resources), checkpoint)
-        for job, user, project, queue, name, types, start, walltime, resources, checkpoint in connection.execute(
-            _HOLDING, binary=True
-        )
+        HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), row[11])  # type: ignore[call-arg]
+        for row in connection.execute(_HOLDING, binary=True)
     ]
 
 

@@ -29,6 +29,8 @@ TRIGGERS = frozenset(
         ("consumables", "consumables_changed"),
         ("event_logs", "events_noticed"),
         ("jobs", "forbidden_move"),
+        ("assigned_resources", "resources_returned"),
+        ("jobs", "job_paused"),
         ("jobs", "jobs_inserted"),
         ("jobs", "jobs_moved"),
         ("jobs", "jobs_noticed"),
@@ -67,6 +69,7 @@ TRIGGERS = frozenset(
         ("resources", "resource_born"),
         ("resources", "resource_moved"),
         ("signal_requests", "announced_new"),
+        ("suspend_requests", "announced_new"),
         ("walltime_changes", "announced"),
         ("walltime_changes", "announced_new"),
     }

@@ -26,3 +26,11 @@ walltime_changes = Table(
     Index("walltime_changes_pending", "job_id", postgresql_where=text("pending <> interval '0'")),
     Index("walltime_changes_untold", "job_id", postgresql_where=text("NOT node_told")),
 )
+
+suspend_requests = Table(
+    "suspend_requests",
+    METADATA,
+    Column("job_id", BigInteger, ForeignKey("jobs.job_id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("requested_at", TIMESTAMP(timezone=True), nullable=False, server_default=text("now()")),
+    Column("requested_by", Text, nullable=False, server_default=text("SESSION_USER")),
+)

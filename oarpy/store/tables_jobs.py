@@ -151,6 +151,8 @@ jobs = Table(
     Column("ended_at", TIMESTAMP(timezone=True)),
     Column("accounted", Boolean, nullable=False, server_default=text("false")),
     Column("reservation_offer", TIMESTAMP(timezone=True)),
+    Column("suspended_at", TIMESTAMP(timezone=True)),
+    Column("suspended_time", INTERVAL, nullable=False, server_default=text("'0'")),
     CheckConstraint("(NOT accounted) OR (ended_at IS NOT NULL)", name="accounted_when_final"),
     CheckConstraint(
         "(state NOT IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', "
@@ -176,6 +178,7 @@ jobs = Table(
         "(state NOT IN ('Running', 'Suspended', 'Resuming', 'Terminated')) OR (started_at IS NOT NULL)",
         name="started_when_running",
     ),
+    CheckConstraint("(suspended_at IS NOT NULL) = (state IN ('Suspended', 'Resuming'))", name="suspended_since"),
     Index("jobs_array", "array_id"),
     Index("jobs_ended_at", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
     Index("jobs_live", "job_id", unique=True, postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
@@ -229,10 +232,16 @@ assigned_resources = Table(
     Column("resource_id", Integer, ForeignKey("resources.resource_id"), primary_key=True, autoincrement=False),
     Column("during", TSTZRANGE, nullable=False),
     Column("exclusive", Boolean, nullable=False, server_default=text("true")),
+    Column("suspended", Boolean, nullable=False, server_default=text("false")),
     ExcludeConstraint(
-        ("resource_id", "="), ("during", "&&"), name="one_exclusive_holder", using="gist", where=text("exclusive")
+        ("resource_id", "="),
+        ("during", "&&"),
+        name="one_exclusive_holder",
+        using="gist",
+        where=text("exclusive AND (NOT suspended)"),
     ),
     Index("assigned_resources_held", "resource_id", postgresql_where=text("upper_inf(during)")),
+    Index("assigned_resources_suspended", "resource_id", postgresql_where=text("suspended")),
 )
 
 reserved_resources = Table(

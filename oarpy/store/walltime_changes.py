@@ -56,7 +56,7 @@ class UntoldRow:
 
 _COLUMNS = """
     SELECT j.job_id, j.state, j.user_name, j.queue_name, j.types, extract(epoch FROM j.walltime)::bigint,
-           extract(epoch FROM j.started_at + j.walltime)::float8,
+           extract(epoch FROM expected_end(j))::float8,
            coalesce(extract(epoch FROM w.pending), 0)::bigint, coalesce(extract(epoch FROM w.granted), 0)::bigint,
            coalesce(w.forced, false), coalesce(w.whole, false), coalesce(w.delay_next_jobs, false),
            extract(epoch FROM w.give_up_at)::float8

@@ -212,6 +212,8 @@ class FakeTransport:
             node.jobs.pop(key, None)
             node.forgotten.add(key)
             return []
+        if job is None and isinstance(command, Suspend | Resume):
+            return [(Suspended if isinstance(command, Suspend) else Resumed)(key, self._clock())]
         if job is None:
             return [Unknown(key)]
         if isinstance(command, Query) or not running:
@@ -219,10 +221,10 @@ class FakeTransport:
         return self._change(job, command, key)
 
     def _change(self, job: FakeJob, command: Command, key: JobKey) -> list[Report]:
-        if isinstance(command, Suspend) and job.suspended is None:
+        if isinstance(command, Suspend):
             job.suspended = Suspended(key, self._clock())
             return [job.suspended]
-        if isinstance(command, Resume) and job.suspended is not None:
+        if isinstance(command, Resume):
             job.suspended = None
             return [Resumed(key, self._clock())]
         if isinstance(command, ChangeWalltime):

@@ -55,14 +55,14 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """Stop the processes of jobs; their walltime stands still."""
+    """Stop the processes of jobs; their walltime stands still. Answered by :class:`Suspended`, also when they are."""
 
     jobs: tuple[JobKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Continue suspended jobs."""
+    """Continue suspended jobs; answered by :class:`Resumed`, also when they run."""
 
     jobs: tuple[JobKey, ...]
 

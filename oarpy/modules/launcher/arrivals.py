@@ -17,8 +17,10 @@ from oarpy.transport.messages import (
     Ready,
     Refused,
     Report,
+    Resumed,
     ScriptEnded,
     Started,
+    Suspended,
     Unknown,
     WalltimeChanged,
 )
@@ -38,7 +40,8 @@ class Arrivals:
     ended: dict[JobKey, tuple[str, Ended]] = field(default_factory=dict)
     refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
     unknown: set[JobKey] = field(default_factory=set)
-    walltimes: list[tuple[str, WalltimeChanged]] = field(default_factory=list)
+    obeyed: list[tuple[str, WalltimeChanged | Suspended | Resumed]] = field(default_factory=list)
+    """What nodes did of what they were told."""
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
     """Node to what it cannot do."""
@@ -94,8 +97,8 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
                 arrivals.refused[report.key] = (node, report)
             case Unknown():
                 arrivals.unknown.add(report.key)
-            case WalltimeChanged():
-                arrivals.walltimes.append((node, report))
+            case WalltimeChanged() | Suspended() | Resumed():
+                arrivals.obeyed.append((node, report))
             case Cleaned():
                 arrivals.cleaned.append((node, report))
             case AgentError():

@@ -24,6 +24,7 @@ from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost
 from oarpy.modules.launcher.hooks import Hooks
 from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
+from oarpy.modules.launcher.pauses import Pauses
 from oarpy.modules.launcher.places import Places
 from oarpy.modules.launcher.signalling import Signalling
 from oarpy.modules.launcher.specifications import specification
@@ -76,6 +77,7 @@ class Launcher:
         self._hooks = Hooks(configuration.jobs)
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
+        self._pauses = Pauses(self._places, configuration.scheduler.suspended_resource_types)
         self._environments: dict[int, dict[str, str]] = {}
         self._unsure = True
         """Whether there may be jobs that are Launching and of which no node was told."""
@@ -106,6 +108,8 @@ class Launcher:
             )
         if agenda.walltimes or self._walltimes.said:
             self._walltimes.tell(connection, channels)
+        if agenda.pauses or self._pauses.said:
+            self._pauses.tend(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
         wait = min(channels.tend(), next_sync, self._hooks.patience)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
@@ -155,12 +159,13 @@ class Launcher:
         for node, answer in arrivals.scripts:
             self._hooks.answered(node, answer)
         self._hooks.lose(arrivals.channels)
+        self._pauses.hear(arrivals.obeyed)
         with connection.transaction():
             left_behind = {node: nodes.left_behind(connection, node) for node in arrivals.ready}
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
             arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
-            self._walltimes.record(connection, arrivals.walltimes)
+            self._walltimes.record(connection, arrivals.obeyed)
             passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
             execution.signal_elsewhere(connection, passed)
             self._judge(connection, arrivals)
@@ -246,6 +251,7 @@ class Launcher:
             # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}
             self._walltimes.lost(node)
+            self._pauses.lost(node)
         for node, dead in left_behind.items():
             if dead:
                 channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))

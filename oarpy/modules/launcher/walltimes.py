@@ -11,7 +11,7 @@ from oarpy.modules.launcher.places import Places
 from oarpy.store import walltime_changes
 from oarpy.store.database import Connection
 from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import ChangeWalltime, WalltimeChanged
+from oarpy.transport.messages import ChangeWalltime, Report, WalltimeChanged
 
 _REPEAT = 10.0
 
@@ -46,12 +46,13 @@ class Walltimes:
             ):
                 self.said[key] = row.walltime, head, moment
 
-    def record(self, connection: Connection, answers: Iterable[tuple[str, WalltimeChanged]]) -> None:
+    def record(self, connection: Connection, answers: Iterable[tuple[str, Report]]) -> None:
         """Note which nodes have taken what was said to them; what others say does not count."""
         taken = [
             (report.key.job, report.key.attempt, report.seconds)
             for node, report in answers
-            if self.said.get(report.key, (0, "", 0.0))[:2] == (report.seconds, node)
+            if isinstance(report, WalltimeChanged)
+            and self.said.get(report.key, (0, "", 0.0))[:2] == (report.seconds, node)
         ]
         walltime_changes.told(connection, taken)
 

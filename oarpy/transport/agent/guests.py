@@ -38,9 +38,8 @@ def terminate(pids: list[int]) -> None:
 class Guests:
     """Jobs whose program runs elsewhere, as far as an agent has to do with their ends."""
 
-    def __init__(self, jobs: Jobs, node: str) -> None:
+    def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
-        self._node = node
         self._asked: dict[str, float] = {}
         self._awaited: dict[str, float] = {}
 
@@ -52,6 +51,7 @@ class Guests:
         """Ask what the job has here to end, once."""
         if key not in self._asked:
             self._asked[key] = time.monotonic()
+            self._jobs.thaw(key)
             terminate(self._find(key))
 
     def hold_back(self, keys: list[str], grace: float) -> list[str]:
@@ -75,5 +75,4 @@ class Guests:
             self._asked.pop(key, None)
 
     def _find(self, key: str) -> list[int]:
-        mark = self._jobs.mark(key)
-        return processes.marked([mark], self._jobs.spared(), self._node).get(mark, [])
+        return self._jobs.guests(key)

@@ -141,6 +141,10 @@ class Isolation:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, self._processors)
 
+    def freezers(self, key: str) -> list[str]:
+        """The groups of a job whose processes can be stopped together."""
+        return [os.path.join(base, key) for base in (self._unified, self._freezer) if base]
+
     def end(self, key: str, patience: float) -> int:
         """Kill all that is in the group of a job and remove it; return how many processes resist."""
         left = 0

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from oarpy.transport.agent import guests, keeper, processes, requests
+from oarpy.transport.agent import guests, keeper, pausing, processes, requests
 from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
 from oarpy.transport.agent.plain_command import plain_command
@@ -279,6 +279,8 @@ class JobRun:
             self._kill_at = min(self._kill_at, kill_at)
             return
         self._reason, self._kill_at = reason, kill_at
+        if self._suspended_at is not None:
+            pausing.thaw(self._isolation.freezers(self._record.key))
         tree = processes.descendants(os.getpid())
         processes.send(tree, signal.SIGTERM)
         processes.send(tree, signal.SIGCONT)
@@ -298,21 +300,25 @@ class JobRun:
         processes.send(tree, number)
 
     def _suspend(self) -> None:
-        if self._suspended_at is None and self._kill_at is None:
+        """Stop the job; one that is stopped already may have got new processes, and whoever asks wants an answer."""
+        if self._kill_at is not None:
+            return
+        if self._suspended_at is None:
             self._suspended_at = time.monotonic()
-            processes.freeze(os.getpid())
-            self._report_change("suspended")
+        pausing.stop(self._isolation.freezers(self._record.key), self._steps, os.getpid())
+        self._report_change("suspended")
 
     def _resume(self) -> None:
-        if self._suspended_at is None or self._kill_at is not None:
+        if self._kill_at is not None:
             return
-        pause = time.monotonic() - self._suspended_at
-        self._suspended_at = None
-        if self._walltime_at is not None:
-            self._walltime_at += pause
-        if self._checkpoint_at is not None:
-            self._checkpoint_at += pause
-        processes.send(processes.descendants(os.getpid()), signal.SIGCONT)
+        if self._suspended_at is not None:
+            pause = time.monotonic() - self._suspended_at
+            self._suspended_at = None
+            if self._walltime_at is not None:
+                self._walltime_at += pause
+            if self._checkpoint_at is not None:
+                self._checkpoint_at += pause
+        pausing.go_on(self._isolation.freezers(self._record.key), self._steps, os.getpid())
         self._report_change("resumed")
 
     def _report_change(self, event: str) -> None:

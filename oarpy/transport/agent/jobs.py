@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from oarpy.transport.agent import processes, record
+from oarpy.transport.agent import pausing, processes, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,18 @@ class Jobs:
         job, attempt = record.parse_key(key) or (0, 0)
         return processes.mark_of(self._instance, job, attempt)
 
+    def stop(self, key: str) -> None:
+        """Stop what runs of a job that is not led from this node."""
+        pausing.stop(self._isolation.freezers(key), lambda: self.guests(key))
+
+    def go_on(self, key: str) -> None:
+        """Let that go on."""
+        pausing.go_on(self._isolation.freezers(key), lambda: self.guests(key))
+
+    def thaw(self, key: str) -> None:
+        """Let what is to be killed run."""
+        pausing.thaw(self._isolation.freezers(key))
+
     def end_group(self, key: str) -> int:
         """Kill what is in the control group of a job and remove it; return how many processes resist."""
         return self._isolation.end(key, _CLEANING_PATIENCE)
@@ -69,6 +81,11 @@ class Jobs:
     def clean(self, marks: list[str]) -> dict[str, tuple[int, int]]:
         """Kill all processes with these marks; for each how many were killed and how many resist."""
         return processes.kill_marked(marks, self.spared(), _CLEANING_PATIENCE, self._state.root)
+
+    def guests(self, key: str) -> list[int]:
+        """What the job has here that is not below a supervisor of this node."""
+        mark = self.mark(key)
+        return processes.marked([mark], self.spared(), self._state.root).get(mark, [])
 
     def spared(self) -> set[int]:
         """Processes of the agent's own, whatever marks they carry."""
@@ -117,7 +134,7 @@ class Jobs:
         found.close()
         self._outbox.tell(key, history)
         if history.ended is None:
-            self.watch(key, history.state, spec)
+            self.watch(key, history.stage, spec)
         return None
 
     def _run(self, claimed: Record, spec: Spec, tries: int) -> None:
@@ -194,8 +211,8 @@ class Jobs:
             return
         history = found.history()
         if not held:
-            if history.state != watched.reported:
-                watched.reported = history.state
+            if history.stage != watched.reported:
+                watched.reported = history.stage
                 self._outbox.tell(key, history)
             found.close()
             return
@@ -222,6 +239,7 @@ class Jobs:
         if history.ended is not None or history.started is None:
             return history
         mark = str(history.started.get("mark") or self.mark(found.key))
+        pausing.thaw(self._isolation.freezers(found.key))
         left = self.clean([mark])[mark][1] + self.end_group(found.key)
         return write_lost(found, history, left, "its supervisor was killed")
 

@@ -34,7 +34,7 @@ class Orders:
         self._tombstones = tombstones
         self._jobs = jobs
         self._outbox = outbox
-        self._guests = Guests(jobs, state.root)
+        self._guests = Guests(jobs)
 
     def handlers(self) -> dict[str, Callable[[Message], None]]:
         """The method for each type of message."""
@@ -92,7 +92,7 @@ class Orders:
             history = found.history()
         if history.started is not None:
             requests.rouse(found, int(history.started["pid"]))
-        self._jobs.watch(found.key, history.state)
+        self._jobs.watch(found.key, history.stage)
 
     def _ask_running(self, message: Message, verb: str, value: int) -> list[tuple[str, bool]]:
         """Ask for something that only a running job can do; return which jobs took it."""
@@ -121,10 +121,21 @@ class Orders:
                 self._guests.terminate(key)
 
     def _on_suspend(self, message: Message) -> None:
-        self._tell_others(self._ask_running(message, requests.SUSPEND, 0))
+        self._pause(message, requests.SUSPEND, "suspended", self._jobs.stop)
 
     def _on_resume(self, message: Message) -> None:
-        self._tell_others(self._ask_running(message, requests.RESUME, 0))
+        self._pause(message, requests.RESUME, "resumed", self._jobs.go_on)
+
+    def _pause(self, message: Message, verb: str, word: str, here: Callable[[str], None]) -> None:
+        """Have supervisors do it for jobs that are led from this node, and do it ``here`` for what runs of others."""
+        for key, taken in self._ask_running(message, verb, 0):
+            if taken:
+                continue
+            if key in self._state.job_keys():
+                self._query(key)
+            else:
+                here(key)
+                self._outbox.say(word, key, at=time.time())
 
     def _on_walltime(self, message: Message) -> None:
         seconds: Any = message.get("seconds")
@@ -157,7 +168,7 @@ class Orders:
             return
         self._outbox.tell(key, history)
         if history.ended is None:
-            self._jobs.watch(key, history.state)
+            self._jobs.watch(key, history.stage)
 
     def _on_clean(self, message: Message) -> None:
         keys, grace = wire.read_keys(message), message.get("grace", 0)
@@ -177,6 +188,8 @@ class Orders:
             return
         # Remembered first: a step that comes now is either refused, or its processes are found below.
         self._tombstones.add(list(keys.values()))
+        for key in keys.values():
+            self._jobs.thaw(key)
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
             remove_files(self._state, keys[mark])
             left = max(left, self._jobs.end_group(keys[mark]))

@@ -39,6 +39,8 @@ class Outbox:
             self.say("started", key, start=history.started["at"])
             if history.suspended:
                 self.say("suspended", key, at=history.changed)
+            elif history.resumed:
+                self.say("resumed", key, at=history.changed)
             if history.checkpoint is not None:
                 self.say("checkpoint", key, at=history.checkpoint)
 

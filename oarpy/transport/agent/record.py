@@ -28,13 +28,14 @@ ENDED = "ended"
 class History:
     """What the lines of a record say."""
 
-    __slots__ = ("changed", "checkpoint", "ended", "started", "suspended")
+    __slots__ = ("changed", "checkpoint", "ended", "resumed", "started", "suspended")
 
     def __init__(self, text: bytes) -> None:
         self.started: dict[str, Any] | None = None
         self.ended: dict[str, Any] | None = None
         self.suspended = False
         self.checkpoint: float | None = None
+        self.resumed = False
         self.changed = 0.0
         for line in text.split(b"\n"):
             self._read(line)
@@ -57,6 +58,7 @@ class History:
             self.ended = self.ended or entry
         elif word in ("suspended", "resumed"):
             self.suspended = word == "suspended"
+            self.resumed = not self.suspended
 
     @property
     def state(self) -> str:
@@ -66,6 +68,11 @@ class History:
         if self.started is None:
             return CLAIMED
         return SUSPENDED if self.suspended else RUNNING
+
+    @property
+    def stage(self) -> str:
+        """The state and, for a job that was ever suspended, since when: another one is news."""
+        return f"{self.state} {self.changed}" if self.suspended or self.resumed else self.state
 
 
 class Record:

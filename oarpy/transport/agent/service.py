@@ -198,7 +198,7 @@ class Agent:
             found.close()
             known.append((key, history))
             if history.ended is None and not (held and history.state == record.CLAIMED):
-                self._jobs.watch(key, history.state)
+                self._jobs.watch(key, history.stage)
         reports = []
         for key, history in known:
             job, attempt = record.parse_key(key) or (0, 0)

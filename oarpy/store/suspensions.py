@@ -1,0 +1,125 @@
+"""Suspending and resuming running jobs: what is asked, what the nodes did, and who has the resources meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class PauseRow:
+    """A job that is to be suspended, is, or is to go on. ``away``: others may hold its resources; ``owed``: not yet."""
+
+    job: int
+    attempt: int
+    state: str
+    types: tuple[str, ...]
+    nodes: tuple[str, ...]
+    away: bool
+    owed: bool
+
+
+_ASK = """
+    INSERT INTO suspend_requests (job_id, requested_by) SELECT id, %s FROM unnest(%s::bigint[]) AS id
+    ON CONFLICT (job_id) DO NOTHING
+"""
+
+_PAUSES = """
+    WITH paused AS (
+        SELECT job_id FROM suspend_requests
+        UNION
+        SELECT job_id FROM jobs WHERE state IN ('Suspended', 'Resuming') AND state NOT IN ('Terminated', 'Error')
+    )
+    SELECT j.job_id, j.attempt, j.state, j.types,
+           array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
+           coalesce(bool_or(a.suspended), false), coalesce(bool_or(NOT a.suspended AND r.type = ANY(%s)), false)
+    FROM paused
+        JOIN jobs j USING (job_id)
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+        LEFT JOIN resources r USING (resource_id)
+    GROUP BY j.job_id
+"""
+_FORGET = """
+    DELETE FROM suspend_requests s USING jobs j
+    WHERE j.job_id = s.job_id AND j.state NOT IN ('Launching', 'Running')
+"""
+
+_SUSPEND = """
+    WITH stopped AS (
+        UPDATE jobs SET state = 'Suspended' WHERE job_id = ANY(%(jobs)s) AND state = 'Running' RETURNING job_id
+    ), asked AS (
+        DELETE FROM suspend_requests WHERE job_id = ANY(%(jobs)s)
+    ), freed AS (
+        UPDATE assigned_resources a SET suspended = true
+        FROM resources r
+        WHERE a.job_id = ANY(%(jobs)s) AND upper_inf(a.during) AND NOT a.suspended
+          AND r.resource_id = a.resource_id AND r.type = ANY(%(types)s)
+    )
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'JOB_SUSPENDED', job_id, 'its processes are stopped on all its nodes' FROM stopped
+"""
+
+# The constraint on exclusive holders has the last word: it holds them from the statement's own time on, as a job that
+# starts does.
+_GIVE_BACK = """
+    UPDATE assigned_resources a
+    SET suspended = false, during = tstzrange(greatest(statement_timestamp(), lower(a.during)), NULL)
+    FROM jobs j
+    WHERE a.job_id = ANY(%s) AND upper_inf(a.during) AND a.suspended AND j.job_id = a.job_id AND j.state = 'Resuming'
+"""
+
+_RESUME = """
+    WITH going AS (
+        UPDATE jobs j SET state = 'Running' WHERE job_id = ANY(%s) AND state = 'Resuming'
+          AND NOT EXISTS (SELECT FROM assigned_resources a
+                          WHERE a.job_id = j.job_id AND upper_inf(a.during) AND a.suspended)
+        RETURNING job_id
+    )
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'JOB_RESUMED', job_id, 'it goes on on all its nodes' FROM going
+"""
+
+
+def ask(connection: Connection, jobs: Sequence[int], by: str) -> None:
+    """Ask for running jobs to be suspended."""
+    if jobs:
+        connection.execute(_ASK, [by, list(jobs)])
+
+
+def pauses(connection: Connection, types: Sequence[str]) -> list[PauseRow]:
+    """Return the jobs that are suspended, or were asked to be, whatever became of them.
+
+    Resources of ``types`` are given to others.
+    """
+    return [
+        PauseRow(job, attempt, state, tuple(words), tuple(nodes or ()), away, owed)
+        for job, attempt, state, words, nodes, away, owed in connection.execute(_PAUSES, [list(types)], binary=True)
+    ]
+
+
+def forget(connection: Connection) -> None:
+    """Drop requests for jobs that run no more."""
+    connection.execute(_FORGET)
+
+
+def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
+    """Record that jobs are stopped on all their nodes, and let others have their resources of these types."""
+    if jobs:
+        connection.execute(_SUSPEND, {"jobs": list(jobs), "types": list(types)})
+
+
+def give_back(connection: Connection, jobs: Sequence[int]) -> None:
+    """Give jobs that are to go on their resources back.
+
+    Raises ``psycopg.errors.ExclusionViolation`` when somebody holds one of them.
+    """
+    if jobs:
+        connection.execute(_GIVE_BACK, [list(jobs)])
+
+
+def resume(connection: Connection, jobs: Sequence[int]) -> None:
+    """Record that jobs which have their resources go on on all their nodes."""
+    if jobs:
+        connection.execute(_RESUME, [list(jobs)])

@@ -1,0 +1,123 @@
+"""Suspended jobs: what others get meanwhile, and when they go on. 9 is the job that is suspended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from oarpy.scheduler.consumables import Consumable
+from oarpy.scheduler.gantt_text import Bar, render
+from oarpy.scheduler.plan import plan
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.resuming import Resumption, resumed
+from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
+from tests.unit.scheduler.cases import cluster, job, running
+
+TWO = cluster("n1:2")
+Jobs = tuple[WaitingJob | HoldingJob, ...]
+
+
+def suspended(number: int, resources: str, rest: int, types: str = "", platform: Platform = TWO) -> HoldingJob:
+    """Return a job with ``rest`` seconds of its walltime left that has given its resources back."""
+    one = running(number, resources, 0, rest, types=types)
+    return replace(one, resources=(), given_back=platform.bits_of(one.resources))
+
+
+def snapshot_of(jobs: Jobs, **rest: Any) -> Snapshot:
+    return Snapshot(
+        now=0,
+        platform=TWO,
+        holding=tuple(one for one in jobs if isinstance(one, HoldingJob)),
+        waiting=tuple(one for one in jobs if isinstance(one, WaitingJob)),
+        **rest,
+    )
+
+
+def resumptions(*jobs: WaitingJob | HoldingJob, **rest: Any) -> tuple[Resumption, ...]:
+    """Return when job 9 goes on."""
+    return resumed(snapshot_of(jobs, **rest), {9})[1]
+
+
+def drawn(*jobs: WaitingJob | HoldingJob, resuming: bool = True) -> str:
+    """Draw the plan."""
+    snapshot = resumed(snapshot_of(jobs), {9} if resuming else ())[0]
+    bars = [Bar(one.id, one.start, one.end, one.resources) for one in snapshot.holding if one.resources]
+    bars += [
+        Bar(one.id, one.resumes, one.end, tuple(TWO.ids_of(one.given_back)))
+        for one in snapshot.holding
+        if one.resumes is not None
+    ]
+    bars += [
+        Bar(one.job, one.start, one.end, one.resources)
+        for one in plan(snapshot).placements
+        if one.start is not None and one.end is not None
+    ]
+    return "\n" + render(TWO, bars, step=10, columns=10, letters={bar.job: str(bar.job) for bar in bars}) + "\n"
+
+
+def test_a_suspended_job_holds_nothing() -> None:
+    gantt = """
+1 |111.......|
+2 |111.......|
+"""
+    assert drawn(suspended(9, "1-2", 50), job(1, "/core=2", 30), resuming=False) == gantt
+
+
+def test_one_that_is_to_go_on_comes_before_all_that_waits_and_small_ones_fill_the_hole() -> None:
+    gantt = """
+1 |888999991.|
+2 |222999991.|
+"""
+    jobs = suspended(9, "1-2", 50), running(8, "1", 0, 30), job(1, "/core=2", 10), job(2, "/core=1", 30)
+    assert drawn(*jobs) == gantt
+
+
+def test_it_goes_on_at_once_when_its_resources_are_free() -> None:
+    assert resumptions(suspended(9, "1", 50), running(8, "2", 0, 30), job(1, "/core=2", 10)) == (Resumption(9, 0),)
+
+
+def test_accepted_reservations_keep_their_date() -> None:
+    gantt = """
+1 |..77799999|
+2 |..........|
+"""
+    assert drawn(suspended(9, "1", 50), running(7, "1", 20, 30)) == gantt
+    gantt = """
+1 |9999977...|
+2 |..........|
+"""
+    assert drawn(suspended(9, "1", 50), running(7, "1", 50, 20)) == gantt
+
+
+def test_best_effort_jobs_are_cancelled_for_it() -> None:
+    cheap = running(8, "1", 0, 30, types="besteffort")
+    assert resumptions(suspended(9, "1-2", 50), cheap) == (Resumption(9, 0, (8,)),)
+    assert resumptions(suspended(9, "2", 50), cheap) == (Resumption(9, 0),)
+    assert resumptions(suspended(9, "1", 50), cheap, besteffort_minimum_life=10) == (Resumption(9, 10),)
+    assert resumptions(suspended(9, "1", 50, types="besteffort"), cheap) == (Resumption(9, 30),)
+
+
+def test_an_inner_job_goes_on_inside_its_container_or_not_at_all() -> None:
+    inner = suspended(9, "1", 50, types="inner=c")
+    assert resumptions(inner, running(8, "1-2", 0, 60, types="container=c")) == (Resumption(9, 0),)
+    assert resumptions(inner, running(8, "1-2", 0, 40, types="container=c")) == ()
+    assert resumptions(inner) == ()
+
+
+def test_quotas_hold_when_it_goes_on() -> None:
+    rules = (QuotaRule(user="/", jobs=1),)
+    assert resumptions(suspended(9, "1", 50), running(8, "2", 0, 30), quotas=rules) == (Resumption(9, 30),)
+
+
+def test_it_keeps_its_memory() -> None:
+    memory = (Consumable("memory", "network_address", {"n1": 4}),)
+    kept = replace(suspended(9, "1", 50), consumes=job(0, "/core=1,memory=3", 1).alternatives[0].consumes)
+    small, large = job(1, "/core=1,memory=1", 10), job(2, "/core=1,memory=2", 10)
+    made = plan(snapshot_of((kept, small, large), consumables=memory)).by_job()
+    assert (made[1].start, made[2].start) == (0, 50)
+
+
+def test_a_lost_resource_is_waited_for() -> None:
+    broken = cluster("n1:2", {1: "Suspected"})
+    snapshot = replace(snapshot_of(()), platform=broken, holding=(suspended(9, "1", 50, platform=broken),))
+    assert resumed(snapshot, {9})[1] == ()
