@@ -168,6 +168,7 @@ class Gantt:
         """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
         self.whole.exclusive.add(claim.start, claim.end + self._security, claim.bits)
         self.bounds = Bounds()
+        self.barred = {}
 
     def amount(self, roles: Roles, claim: Claim) -> Amount:
         """Return what ``claim`` adds to the quota sums."""
