@@ -18,6 +18,7 @@ from oarpy.scheduler.ranking import Ranking
 from oarpy.scheduler.roles import Profile
 from oarpy.scheduler.search import Answer
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
 
 
 @dataclass(slots=True)
@@ -119,22 +120,30 @@ class Continuing(Planner):
     def _decide_again(self, before: float, started: Sequence[HoldingJob]) -> set[int]:
         """Bring the decisions made at ``before`` up to date; all placements stand."""
         baseline = self._explainer.baseline
-        stale = bool(started) or _moves(baseline.whole.exclusive.after(before), self._now)
-        stale = stale or any(job.start > before for job in self._snapshot.holding)
+        moved = _moves(baseline.whole.exclusive.after(before), self._now)
+        moved = moved or any(job.start > before for job in self._snapshot.holding)
+        ends = {job.end + self._snapshot.security_time for job in started}
         baseline.now = self._now
         baseline.hold(started)
         self._explainer = self._last_explainer = self._explaining(baseline)
         changed = set()
         for number, weighed in self._weighed.items():
-            answer = weighed.answer
-            if not stale and (answer.found is None or answer.found.claim.start > self._now):
-                continue
+            if not moved and (not started or self._is_still_held_up(number, weighed, ends)):
+                found = weighed.answer.found
+                if found is None or found.claim.start > self._now:
+                    continue
             ready = weighed.ready if weighed.ready > before else self._now
-            decision = super()._decide(weighed.demand, ready, answer)
+            decision = super()._decide(weighed.demand, ready, weighed.answer)
             if decision != self.decisions[number]:
                 self.decisions[number] = decision
                 changed.add(number)
         return changed
+
+    def _is_still_held_up(self, number: int, weighed: _Weighed, ends: set[float]) -> bool:
+        """Tell whether a job waits for the same as before, more being held: nobody who started ends when it begins."""
+        found = weighed.answer.found
+        busy = self.decisions[number].verdict is Verdict.RESOURCES_BUSY
+        return busy and found is not None and found.claim.start not in ends
 
 
 def _moves(boundary: float | None, now: float) -> bool:
