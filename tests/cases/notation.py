@@ -31,6 +31,7 @@ from oarpy.scheduler.snapshot import (
     Snapshot,
     WaitingJob,
 )
+from oarpy.scheduler.walltime_change import Change, grants
 from oarpy.simulation.scenario_filters import admitted
 from tests.cases.promises import Promise, as_holding, kept
 from tests.cases.promises import told as reservations_told
@@ -59,6 +60,7 @@ class Case:
     closing: dict[str, float] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
     lead: int = 0
+    changes: list[Change] = field(default_factory=list)
 
 
 def outcome(text: str) -> str:
@@ -140,7 +142,10 @@ def _words(job: HoldingJob | WaitingJob) -> set[str]:
 
 
 def _told(words: Sequence[str], case: Case, snapshot: Snapshot, made: Plan) -> str:
-    """Say what an expected line is about: the verdict of a job, or which nodes wake or sleep."""
+    """Say what an expected line is about: the verdict of a job, walltimes, or which nodes wake or sleep."""
+    if words[0] == "grants":
+        given = grants(snapshot, made, case.changes, plan)
+        return " ".join(["grants", *(f"{job}={seconds}" for job, seconds in sorted(given.items()))])
     if words[0] in ("wakes", "sleeps"):
         orders = _power(case, snapshot, made)
         return " ".join([words[0], *(orders.wake if words[0] == "wakes" else orders.sleep)])
@@ -264,6 +269,12 @@ def _reserved(case: Case, words: Sequence[str]) -> None:
     case.promises.append(as_holding(case.waiting.pop(), _ids(ids), end))
 
 
+def _walltime(case: Case, words: Sequence[str]) -> None:
+    number, seconds, *how = words
+    change = Change(int(number), int(seconds), whole="whole" in how, delay_next_jobs="delay" in how)
+    case.changes.append(change)
+
+
 def _running(case: Case, words: Sequence[str]) -> None:
     number, ids, span, *rest = words
     start, end = _span(span)
@@ -350,6 +361,7 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "asleep": _asleep,
     "available": _closing,
     "running": _running,
+    "walltime": _walltime,
     "reserved": _reserved,
     "job": _job,
 }
