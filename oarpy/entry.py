@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _INTERRUPTED = 130
 
