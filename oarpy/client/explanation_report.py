@@ -9,6 +9,7 @@ from oarpy.client.dated import dated
 from oarpy.client.explanation import Explanation
 from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.model.durations import format_duration
+from oarpy.model.states import JobState
 from oarpy.scheduler.bindings import Holder, QuotaUse
 from oarpy.scheduler.counterfactuals import Counterfactuals, Shortage
 from oarpy.scheduler.verdicts import Verdict
@@ -135,6 +136,8 @@ def _settled(found: Standing) -> str:
         return f"Job {found.job} does not wait: it ended at {local_date(found.ended)} ({found.state}){message}."
     if found.dying:
         return f"Job {found.job} is being deleted ({found.state})."
+    if found.state == JobState.SUSPENDED:
+        return f"Job {found.job} is suspended: oarresume {found.job} lets it go on."
     if found.reserved is not None and found.started is None and found.state in ("Waiting", "Hold"):
         held = f"; it is held: oarresume {found.job} lets it start" if found.state == "Hold" else ""
         return f"Job {found.job} is an accepted reservation and starts at {local_date(found.reserved)}{held}."

@@ -9,7 +9,7 @@ from oarpy.store.database import Connection
 _STANDING = """
     SELECT j.job_id, j.state, j.user_name, j.queue_name, j.message,
            extract(epoch FROM j.started_at)::float8, extract(epoch FROM j.ended_at)::float8,
-           extract(epoch FROM j.walltime)::float8,
+           extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
            CASE WHEN j.reservation_state = 'Scheduled' THEN extract(epoch FROM j.reservation_start)::float8 END,
            EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done'),
            coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8,
@@ -21,9 +21,10 @@ _STANDING = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Instants are epoch seconds, ``walltime`` seconds. ``reserved`` is the date of an accepted reservation.
+    """Instants are epoch seconds, ``walltime`` seconds, longer by the time for which the job was suspended.
 
-    ``verdict``, ``reason`` and ``predicted`` are what the last pass, at ``passed``, stored (empty when it did not).
+    ``reserved`` is the date of an accepted reservation. ``verdict``, ``reason`` and ``predicted`` are what the last
+    pass, at ``passed``, stored (empty when it did not).
     """
 
     job: int

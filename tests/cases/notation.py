@@ -19,6 +19,7 @@ from oarpy.scheduler.energy import Keep, PowerNode, PowerOrders, Use, power_orde
 from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resuming import resumed
 from oarpy.scheduler.shares import FactorRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
@@ -60,6 +61,8 @@ class Case:
     closing: dict[str, float] = field(default_factory=dict)
     promises: list[Promise] = field(default_factory=list)
     lead: int = 0
+    suspended: list[HoldingJob] = field(default_factory=list)
+    resuming: set[int] = field(default_factory=set)
     changes: list[Change] = field(default_factory=list)
 
 
@@ -86,13 +89,22 @@ def outcome(text: str) -> str:
         if (word := line.partition(" ")[0]) in _OF_PROMISES:
             told += reservations_told(word, promises)
         elif word == "cancels":
-            told.append(" ".join(["cancels", *map(str, sorted({*made.kill, *promises.due.kill}))]))
+            victims = {*made.kill, *promises.due.kill, *_in_the_way_of_resumptions(case)}
+            told.append(" ".join(["cancels", *map(str, sorted(victims))]))
         elif "|" not in line:
             told.append(_told(line.split(), case, snapshot, made))
     return "".join(f"{line}\n" for line in told)
 
 
+def _in_the_way_of_resumptions(case: Case) -> Iterable[int]:
+    return [victim for one in resumed(_as_suspended(case), case.resuming)[1] for victim in one.kill]
+
+
 def _snapshot(case: Case) -> Snapshot:
+    return resumed(_as_suspended(case), case.resuming)[0]
+
+
+def _as_suspended(case: Case) -> Snapshot:
     order = ("(asleep)",) if case.asleep else ()
     rows = [
         replace(row, properties={**row.properties, "(asleep)": row.properties.get("network_address") in case.asleep})
@@ -105,7 +117,11 @@ def _snapshot(case: Case) -> Snapshot:
         queues=tuple(case.queues) or DEFAULT_QUEUES,
         quotas=tuple(case.quotas),
         consumables=tuple(case.consumables),
-        holding=(*case.holding, *(promise.held for promise in case.promises)),
+        holding=(
+            *case.holding,
+            *(replace(job, resources=(), given_back=platform.bits_of(job.resources)) for job in case.suspended),
+            *(promise.held for promise in case.promises),
+        ),
         waiting=tuple(case.waiting),
         closing=tuple(
             (date, block.bits)
@@ -120,6 +136,11 @@ def _snapshot(case: Case) -> Snapshot:
 
 def _gantt(case: Case, snapshot: Snapshot, made: Plan, columns: int) -> list[str]:
     bars = [Bar(job.id, job.start, job.end, job.resources) for job in snapshot.holding]
+    bars += [
+        Bar(job.id, job.resumes, job.end, snapshot.platform.ids_of(job.given_back))
+        for job in snapshot.holding
+        if job.resumes is not None
+    ]
     bars += [
         Bar(one.job, one.start, one.end, one.resources)
         for one in made.placements
@@ -280,6 +301,7 @@ def _running(case: Case, words: Sequence[str]) -> None:
     start, end = _span(span)
     options = _options(rest)
     types = tuple(options.pop("types", "").split())
+    amounts = options.pop("consumes", "")
     case.holding.append(
         HoldingJob(
             int(number),
@@ -288,9 +310,20 @@ def _running(case: Case, words: Sequence[str]) -> None:
             end - start,
             tuple(_ids(ids)),
             types=types,
+            consumes=parse_request(f"/core=1,{amounts}").consumes if amounts else (),
             **options,  # type: ignore[arg-type]
         )
     )
+
+
+def _suspended(case: Case, words: Sequence[str]) -> None:
+    """Read a suspended job with what is left of its walltime, and whether it is to go on."""
+    number, ids, rest, *options = words
+    if "resuming" in options:
+        options.remove("resuming")
+        case.resuming.add(int(number))
+    _running(case, [number, ids, f"0..{rest}", *options])
+    case.suspended.append(case.holding.pop())
 
 
 def _job(case: Case, words: Sequence[str]) -> None:
@@ -361,6 +394,7 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "asleep": _asleep,
     "available": _closing,
     "running": _running,
+    "suspended": _suspended,
     "walltime": _walltime,
     "reserved": _reserved,
     "job": _job,

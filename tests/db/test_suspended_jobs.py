@@ -274,5 +274,6 @@ def test_the_commands(connection: Connection, shell: Shell) -> None:
     assert connection.execute("SELECT job_id FROM suspend_requests").fetchall() == [(1,)]
     connection.execute("UPDATE jobs SET state = 'Suspended'")
     assert "S" in shell.done("oarstat", "1").split()
+    assert shell.done("oarstat", "--why", "1") == "Job 1 is suspended: oarresume 1 lets it go on.\n"
     assert shell.done("oarresume", "1") == "[1] Resume request was sent to the OAR server.\n"
     assert connection.execute("SELECT state FROM jobs").fetchall() == [("Resuming",)]
