@@ -10,7 +10,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import Consumption
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.consumables import Capacities, giving_way
-from oarpy.scheduler.gantt import bits_held
+from oarpy.scheduler.gantt import bits_consumed_from
 from oarpy.scheduler.roles import Roles, roles_of
 from oarpy.scheduler.shifting import moved, shifted
 from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
@@ -109,7 +109,7 @@ def _consumers(row: ReservedRow, reading: Reading, capacities: Capacities, stayi
     if not consumes:
         return []
     platform = reading.snapshot.platform
-    held = {job.id: (bits_held(platform, job), job.consumes) for job in staying if job.consumes}
+    held = {job.id: (bits_consumed_from(platform, job), job.consumes) for job in staying if job.consumes}
     excess = capacities.excess(platform.bits_of(row.resources), consumes, list(held.values()))
     youngest = sorted(
         (job for job in staying if job.besteffort and job.id in held), key=lambda job: (-job.start, -job.id)
@@ -180,7 +180,7 @@ def _usable(row: ReservedRow, reading: Reading, capacities: Capacities, starts: 
             bits &= ~platform.bits_of(job.resources)
     consumes = _consumes(row, reading)
     if consumes:
-        holders = [(bits_held(platform, job), job.consumes) for job in running if job.consumes]
+        holders = [(bits_consumed_from(platform, job), job.consumes) for job in running if job.consumes]
         rows = {other.id: other for other in reading.reserved}
         holders += [(platform.bits_of(one.resources), _consumes(rows[one.job], reading)) for one in starts]
         bits &= ~capacities.lacking(consumes, holders)

@@ -108,7 +108,7 @@ class Gantt:
     def _hold_suspended(self, job: HoldingJob, bits: int) -> None:
         """Enter a job that has given resources back for some time."""
         self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
-        self.stocks.take(job.start, job.end + self._security, bits | job.given_back, job.consumes)
+        self.stocks.take(job.start, job.end + self._security, bits_consumed_from(self._platform, job), job.consumes)
         if job.resumes is not None:
             self.enter(job, Claim(job.resumes, job.end - job.resumes, job.given_back), everywhere=True)
 
@@ -202,3 +202,8 @@ class Gantt:
 def bits_held(platform: Platform, job: HoldingJob) -> int:
     """Return the resources of ``job`` as a set."""
     return platform.bits_of(job.resources) if job.bits is None else job.bits
+
+
+def bits_consumed_from(platform: Platform, job: HoldingJob) -> int:
+    """Return the resources from whose blocks ``job`` has amounts: those that a suspended job gave back too."""
+    return bits_held(platform, job) | job.given_back

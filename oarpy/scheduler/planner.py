@@ -11,7 +11,7 @@ from oarpy.scheduler.dates import lapse_of, lapse_text
 from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.dependencies import Dependencies, Readiness
 from oarpy.scheduler.explain import Explainer
-from oarpy.scheduler.gantt import Claim, Gantt, bits_held
+from oarpy.scheduler.gantt import Claim, Gantt, bits_consumed_from, bits_held
 from oarpy.scheduler.lines import LINES, Board, Line
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
@@ -258,7 +258,12 @@ class Planner:
         """
         excess = self._excess(job, claim)
         victims = sorted(self._victims, key=lambda victim: (victim[0].id in dying, victim[0].start, victim[0].id))
-        held = [(one.id, self._board.gantt.stocks.parts(bits, one.consumes)) for one, bits in victims if one.consumes]
+        stocks, platform = self._board.gantt.stocks, self._snapshot.platform
+        held = [
+            (one.id, stocks.parts(bits_consumed_from(platform, one), one.consumes))
+            for one, _ in victims
+            if one.consumes
+        ]
         for _, parts in held:
             for part in parts.keys() & excess.keys():
                 excess[part] += parts[part]

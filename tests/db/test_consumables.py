@@ -257,3 +257,22 @@ def test_wrong_sums_are_found(cluster: SmallCluster, dsn: str) -> None:
     cluster.plan()
     cluster.sql("UPDATE consumable_capacities SET held = 6 WHERE block = 'n1'")
     assert check(dsn) == ("6 of memory on n1 counts as held, jobs hold 5",)
+
+
+def test_a_suspended_job_keeps_its_amount(cluster: SmallCluster) -> None:
+    asleep = cluster.submit("/network_address=1,memory=6")
+    cluster.settle()
+    cluster.sql("INSERT INTO suspend_requests (job_id) VALUES (%s)", asleep)
+    cluster.settle()
+    assert cluster.state(asleep) == "Suspended"
+    assert held(cluster) == {"n1": 6, "n2": 0}
+    beside = cluster.submit("{network_address = 'n1'}/core=1,memory=2")
+    waiting = cluster.submit("{network_address = 'n1'}/core=1,memory=1")
+    cluster.settle()
+    assert cluster.states([beside, waiting]) == ["Running", "Waiting"]
+    assert held(cluster) == {"n1": 8, "n2": 0}
+    cluster.end(beside)
+    cluster.delete(asleep)
+    cluster.settle()
+    assert cluster.states([asleep, beside, waiting]) == ["Error", "Terminated", "Running"]
+    assert held(cluster) == {"n1": 1, "n2": 0}
