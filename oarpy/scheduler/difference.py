@@ -17,7 +17,7 @@ from oarpy.scheduler.orders import OF_THE_JOB_ALONE, Order
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.ranking import BrokenPolicy, by_priority
 from oarpy.scheduler.roles import Roles, roles_of
-from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob, conditions
+from oarpy.scheduler.snapshot import HoldingJob, Queue, Ration, Snapshot, WaitingJob, conditions
 from oarpy.scheduler.verdicts import Verdict
 
 _PLAIN = Roles()
@@ -161,9 +161,7 @@ def _as_planned(job: HoldingJob, last: Last, snapshot: Snapshot) -> bool:
         and job.start <= snapshot.now
         and job.end == placement.end
         and bits_held(snapshot.platform, job) == placement.bits
-        and not job.besteffort
-        and not job.consumes
-        and roles_of(job) == _PLAIN
+        and is_plain(job)
     )
 
 
@@ -230,7 +228,7 @@ def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
 
 def is_steady(snapshot: Snapshot) -> bool:
     """Tell whether nothing but a predicted start makes a difference as time goes by."""
-    limited = snapshot.quotas or snapshot.consumables or snapshot.ration.jobs or snapshot.ration.jobs_per_user
+    limited = snapshot.quotas or snapshot.consumables or snapshot.closing or snapshot.ration != Ration()
     return not limited and all(map(is_plain, snapshot.waiting)) and all(map(is_plain, snapshot.holding))
 
 
@@ -239,6 +237,6 @@ def is_plain(job: WaitingJob | HoldingJob) -> bool:
     if job.besteffort or roles_of(job) != _PLAIN:
         return False
     if isinstance(job, HoldingJob):
-        return not job.consumes
+        return not job.consumes and not job.given_back and job.resumes is None
     shifted = any(one.earliest is not None or one.latest is not None for one in job.depends_on)
     return job.reservation is None and job.dates is NO_DATES and not shifted

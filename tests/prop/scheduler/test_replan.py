@@ -34,7 +34,21 @@ REQUESTS = [
     "/core=BEST",
     "/core=2+/nodes=1",
 ]
-EVENTS = ["submit", "submit", "submit", "start", "start", "wait", "wait", "next", "end", "hold", "delete", "usage"]
+EVENTS = [
+    "submit",
+    "submit",
+    "submit",
+    "start",
+    "start",
+    "wait",
+    "wait",
+    "next",
+    "end",
+    "hold",
+    "delete",
+    "usage",
+    "suspend",
+]
 QUEUES = (Queue("fast", 5), Queue("default", 3, "smallest"), Queue("shares", 3, "fairshare"), Queue("besteffort", 0))
 
 
@@ -137,6 +151,12 @@ class Cluster:
                 holding=tuple(job for job in holding if job is not gone),
                 outcomes={**self.snapshot.outcomes, gone.id: self.draw(st.sampled_from(["ok", "notok"]))},
             )
+        elif event == "suspend" and holding:
+            job = holding[place % len(holding)]
+            given = job.given_back or PLATFORM.bits_of(job.resources)
+            resumes = self.draw(st.sampled_from([None, self.snapshot.now + 1, self.snapshot.now + 3]))
+            still = replace(job, resources=(), given_back=given, resumes=resumes)
+            self.snapshot = replace(self.snapshot, holding=tuple(still if one is job else one for one in holding))
         elif event in ("hold", "delete") and waiting:
             job = waiting[place % len(waiting)]
             others = tuple(other for other in waiting if other is not job)
