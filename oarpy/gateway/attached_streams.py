@@ -85,7 +85,7 @@ def _piece(kind: int, payload: bytes) -> bytes | Size:
     if kind != MESSAGE:
         raise Malformed("something else than input")
     message = read_message(payload)
-    if message == {"interrupt": True}:
+    if message.get("interrupt") is True:
         raise KeyboardInterrupt
     rows, columns = message.get("rows"), message.get("columns")
     if type(rows) is int and type(columns) is int and 0 <= rows <= _MOST and 0 <= columns <= _MOST:

@@ -1,0 +1,55 @@
+"""Where the processes of one call run, and how their lines come out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarpy.client.job_steps import RunningJob
+from oarpy.client.parallel_steps import Outcome, Place, labelled, parse_count, places, worst
+from oarpy.configuration import Configuration
+from oarpy.model.errors import UsageError
+from oarpy.store.execution import LaunchRow
+from oarpy.transport.node import NodeAddress
+
+NODES = (NodeAddress("n1", "/n1"), NodeAddress("n2", "/n2"))
+ROW = LaunchRow(
+    1, 1, "Running", 1, 1, "ann", "", "default", "", "/", "", "", (), 60.0, 0.0, 12, 1, "", "PASSIVE", resources=()
+)
+
+
+def job(*cores: str, kind: str = "default") -> RunningJob:
+    """A job with these cores, by node."""
+    resources: tuple[dict[str, object], ...] = tuple({"network_address": node, "type": kind} for node in cores)
+    return RunningJob(replace(ROW, resources=resources), {}, NODES, "test", Configuration())
+
+
+def test_one_on_each_node() -> None:
+    found = places(job("n1", "n1", "n2"), None)
+    assert found == (Place(0, NODES[0], "n1"), Place(1, NODES[1], "n2"))
+
+
+def test_several_go_round_over_the_cores() -> None:
+    found = places(job("n1", "n1", "n2"), 5)
+    assert [one.label for one in found] == ["n1.0", "n1.1", "n2.2", "n1.3", "n1.4"]
+    assert [one.rank for one in found] == list(range(5))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "4097", ""])
+def test_counts_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="-n"):
+        parse_count(text)
+
+
+def test_the_worst_status_is_the_highest() -> None:
+    place = Place(0, NODES[0], "n1")
+    assert worst([Outcome(place, 3), Outcome(place, 137), Outcome(place, 0)]) == 137
+
+
+@given(st.lists(st.binary().filter(lambda line: b"\n" not in line), min_size=1))
+def test_every_line_has_its_label_and_nothing_is_lost(lines: list[bytes]) -> None:
+    came = labelled("n1", b"".join(line + b"\n" for line in lines))
+    assert came == b"".join(b"n1: " + line + b"\n" for line in lines)
