@@ -10,6 +10,9 @@ MARK = "OARPY_JOB"
 NODE = "OARPY_NODE"
 """The environment variable with the state directory of the node that a process of a job was started on."""
 
+_ANY_MARK = f"{MARK}=".encode()
+_ENVIRONMENT = 1 << 16
+
 _PAUSE = 0.005
 _FREEZE_PASSES = 20
 
@@ -177,13 +180,22 @@ def reap_children(statuses: dict[int, int]) -> bool:
         return False
 
 
-def environment_of(pid: int) -> list[bytes]:
-    """The entries that a process was started with; none when it is gone, or not ours to look at, nor to kill."""
+def _marked_environment(pid: int) -> list[bytes]:
+    """The entries that a process of a job was started with; none when it is of none, gone, or not ours to look at."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
+        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
     except OSError:
         return []
+    text = b""
+    try:
+        while part := os.read(fd, _ENVIRONMENT):
+            text += part
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+    # Most processes are of no job: their entries are not looked at one by one.
+    return text.split(b"\0") if _ANY_MARK in text else []
 
 
 def leads_terminal(pid: int) -> bool:
@@ -206,7 +218,7 @@ def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list
     anywhere, here = f"{NODE}=".encode(), f"{NODE}={node}".encode()
     found: dict[str, list[int]] = {}
     for pid in pids():
-        entries = [] if pid in spared else environment_of(pid)
+        entries = [] if pid in spared else _marked_environment(pid)
         mine = [wanted[entry] for entry in entries if entry in wanted]
         if mine and not (node and any(entry.startswith(anywhere) and entry != here for entry in entries)):
             found.setdefault(mine[0], []).append(pid)
