@@ -214,6 +214,19 @@ _END = """
     RETURNING j.job_id
 """
 
+# On its other nodes a job may have met its limit without ending of it.
+_NOTE_MEMORY = """
+    WITH told AS (
+        SELECT t.* FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS t(job_id, node, message)
+            JOIN jobs USING (job_id)
+    ), noted AS (
+        UPDATE jobs j SET message = concat_ws('; ', nullif(j.message, ''), t.message) FROM told t
+        WHERE j.job_id = t.job_id AND j.state NOT IN ('Terminated', 'Error')
+    )
+    INSERT INTO event_logs (type, job_id, hosts, description)
+    SELECT 'OUT_OF_MEMORY', job_id, ARRAY[node], message FROM told
+"""
+
 # A job that never started cannot be Terminated.
 _CLOSE = """
     UPDATE jobs j
@@ -405,6 +418,12 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
         return []
     columns = [[getattr(one, name) for one in ends] for name in ("job", "exit_status", "started", "ended")]
     return [row[0] for row in connection.execute(_END, columns)]
+
+
+def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -> None:
+    """Tell in events, and in the messages of jobs, of (job, node, text): it was out of its memory there."""
+    if kills:
+        connection.execute(_NOTE_MEMORY, [list(column) for column in zip(*kills, strict=True)])
 
 
 def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int]:

@@ -276,11 +276,12 @@ class Signalled:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """Answer to :class:`Clean`: how many processes were killed, how many resist."""
+    """Answer to :class:`Clean`: how many processes were killed, how many resist; ``memory_kills`` as of Ended."""
 
     key: JobKey
     killed: int
     left: int
+    memory_kills: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +494,11 @@ def _ready(entry: _Entry) -> Ready:
     )
 
 
+def _memory_kills(entry: _Entry) -> int:
+    """Read a count that records of earlier versions do not have."""
+    return 0 if entry.get("memory_kills") is None else _number(entry, "memory_kills")
+
+
 def _ended(entry: _Entry) -> Ended:
     return Ended(
         _key(entry),
@@ -502,7 +508,7 @@ def _ended(entry: _Entry) -> Ended:
         end=_time(entry, "end"),
         detail=_text(entry, "detail"),
         left=_number(entry, "left"),
-        memory_kills=0 if entry.get("memory_kills") is None else _number(entry, "memory_kills"),
+        memory_kills=_memory_kills(entry),
     )
 
 
@@ -524,7 +530,9 @@ _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "refused": lambda entry: Refused(_key(entry), _reason(entry), _text(entry, "detail")),
     "unknown": lambda entry: Unknown(_key(entry)),
     "signalled": lambda entry: Signalled(_key(entry), _number(entry, "signal"), _get(entry, "taken", bool)),
-    "cleaned": lambda entry: Cleaned(_key(entry), _number(entry, "killed"), _number(entry, "left")),
+    "cleaned": lambda entry: Cleaned(
+        _key(entry), _number(entry, "killed"), _number(entry, "left"), _memory_kills(entry)
+    ),
     "pong": lambda entry: Pong(_get(entry, "token", str), _time(entry, "clock")),
     "scripted": _scripted,
     "checked": lambda entry: Checked(_text(entry, "problem")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import Check, Cleaned, Ended
 from tests.db.sample_cluster import Connection
 from tests.db.small_cluster import SmallCluster, with_settings
@@ -117,3 +118,16 @@ def test_a_job_that_met_the_limit_of_its_memory_says_so_and_blames_nobody(cluste
     assert (cluster.state(job), cluster.events(job)) == ("Terminated", ["OUT_OF_MEMORY"])
     assert cluster.job(job, "message").startswith("2 of its processes killed by the kernel")
     assert cluster.sql(STATE) == []
+
+
+def test_memory_that_ran_out_on_another_node_is_told_too(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    cluster.node("n2").deaf = True
+    cluster.end(job)
+    cluster.launch()
+    cluster.nodes.inbox.put("n2", [Cleaned(cluster.key(job), 0, 0, memory_kills=1), Cleaned(JobKey(999, 1), 0, 0, 1)])
+    cluster.settle()
+    assert (cluster.state(job), cluster.events(job)) == ("Terminated", ["OUT_OF_MEMORY"])
+    assert cluster.job(job, "message").endswith("killed by the kernel: it had no more of the memory it asked for")
+    assert cluster.sql("SELECT hosts FROM event_logs WHERE type = 'OUT_OF_MEMORY'") == [(["n2"],)]

@@ -24,6 +24,11 @@ MEMORY = "OUT_OF_MEMORY"
 """Type of the event of a job that met the limit of its memory and ended by itself."""
 
 
+def out_of_memory(kills: int) -> str:
+    """Say that the kernel killed so many processes of a job for its limit of memory."""
+    return f"{kills} of its processes killed by the kernel: it had no more of the memory it asked for"
+
+
 def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
     """Return what ``report`` says against the node it came from: not what the job, its user or the server did wrong.
 
@@ -54,7 +59,7 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
     elif report.reason == "lost":
         event, message = "JOB_LOST", "lost: nobody saw it end (its supervisor or its node was killed)"
     if report.memory_kills:
-        said = f"{report.memory_kills} of its processes killed by the kernel: it had no more of the memory it asked for"
+        said = out_of_memory(report.memory_kills)
         event, message = event or MEMORY, f"{message}; {said}" if message else said
     return End(key.job, final, report.status, report.start, report.end, event, message[:500])
 

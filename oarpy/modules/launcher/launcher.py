@@ -21,7 +21,7 @@ from oarpy.modules.launcher import arrivals as sorting
 from oarpy.modules.launcher.arrivals import Arrivals
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
-from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost
+from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.hooks import Hooks
 from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.pauses import Pauses
@@ -224,6 +224,10 @@ class Launcher:
             *arrivals.refused.values(),
             *arrivals.cleaned,
         ]
+        met = [
+            (one.key.job, node, out_of_memory(one.memory_kills)) for node, one in arrivals.cleaned if one.memory_kills
+        ]
+        execution.note_memory(connection, met)
         faults = [fault for node, report in said for fault in faults_of(node, report)]
         faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]
         for node in nodes.blame(connection, faults):

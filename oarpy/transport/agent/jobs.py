@@ -74,6 +74,10 @@ class Jobs:
         """Let what is to be killed run."""
         pausing.thaw(self._isolation.freezers(key))
 
+    def memory_kills(self, key: str) -> int:
+        """How many processes of a job the kernel killed here because it was out of its memory."""
+        return self._isolation.memory_kills(key)
+
     def end_group(self, key: str) -> int:
         """Kill what is in the control group of a job and remove it; return how many processes resist."""
         return self._isolation.end(key, _CLEANING_PATIENCE)

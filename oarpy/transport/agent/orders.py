@@ -192,8 +192,9 @@ class Orders:
             self._jobs.thaw(key)
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
             remove_files(self._state, keys[mark])
+            memory_kills = self._jobs.memory_kills(keys[mark])
             left = max(left, self._jobs.end_group(keys[mark]))
-            self._outbox.say("cleaned", keys[mark], killed=killed, left=left)
+            self._outbox.say("cleaned", keys[mark], killed=killed, left=left, memory_kills=memory_kills)
 
     def _on_forget(self, message: Message) -> None:
         opened: list[Record] = []

@@ -99,19 +99,25 @@ def read_keys(message: dict[str, Any]) -> list[str]:
 
 
 def _text(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value and (value.isascii() or _is_utf8(value))
+    return isinstance(value, str) and "\0" not in value and (value.isascii() or _is_path(value))
 
 
-def _is_utf8(value: str) -> bool:
+def _is_path(value: str) -> bool:
+    """Whether a text stands for bytes, as names of files and values of the environment do."""
     try:
-        value.encode()
+        os.fsencode(value)
     except UnicodeEncodeError:
         return False
     return True
 
 
+def _is_line(value: object) -> bool:
+    """Whether a text can be written to a file."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value))
+
+
 def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
+    return isinstance(value, list) and all(_text(line) and _is_line(line) for line in value)
 
 
 def _variables(value: object) -> bool:
