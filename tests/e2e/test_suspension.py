@@ -100,7 +100,7 @@ def test_a_suspended_job_stands_still_and_goes_on_whoever_is_killed_between(clus
     asked = "SELECT count(*) FROM suspend_requests WHERE job_id = %s"
     die_before_telling(cluster, "oarhold", "-r", str(job), truth=truth, decided=asked, job=job)
     cluster.wait_for([job], ["Suspended"], DEADLINE)
-    assert still(truth, job)
+    wait_until(lambda: still(truth, job), "all its processes stand still")
     (other,) = cluster.job_ids("-l", "/nodes=2,walltime=0:1:0", "true")
     cluster.wait_for([other], ["Terminated"], DEADLINE)
     assert still(truth, job)
@@ -138,10 +138,10 @@ def test_what_runs_of_a_job_on_another_of_its_nodes_stands_still_too(tmp_path: P
         for _ in range(2):
             driver.send(Suspend((key,)))
             assert driver.expect(Suspended).key == key
-            assert is_stopped(step.pid)
+            wait_until(lambda: is_stopped(step.pid), "the step stands still")
         driver.send(Resume((key,)))
         assert driver.expect(Resumed).key == key
-        assert not is_stopped(step.pid)
+        wait_until(lambda: not is_stopped(step.pid), "the step goes on")
         driver.send(Suspend((key,)))
         driver.expect(Suspended)
         driver.send(Clean((key,)))
@@ -149,6 +149,7 @@ def test_what_runs_of_a_job_on_another_of_its_nodes_stands_still_too(tmp_path: P
         assert step.wait(DEADLINE) == -signal.SIGKILL
     finally:
         step.kill()
+        step.wait()
         transport.close()
         inbox.close()
         end_all(config.instance)

@@ -131,7 +131,7 @@ class Orders:
         for key, taken in self._ask_running(message, verb, 0):
             if taken:
                 continue
-            if key in self._state.job_keys():
+            if self._jobs.has_record(key):
                 self._query(key)
             else:
                 here(key)

@@ -1,4 +1,4 @@
-"""Stopping all that a job has on this node, and letting it go on: its control group, without one its processes."""
+"""Stopping all that a job has on this node, and letting it go on: its control group, and each process outside it."""
 
 from __future__ import annotations
 
@@ -27,22 +27,20 @@ _FREEZERS = (
 
 
 def stop(groups: Iterable[str], find: Find, root: int = 0) -> None:
-    """Stop a job: the ``groups`` it has here, or the descendants of ``root`` and what ``find`` finds of it besides.
+    """Stop a job: the ``groups`` it has here, and each process outside them.
 
-    What is not in a group is looked for until a pass finds nothing new.
+    Those are the descendants of ``root`` and what ``find`` finds of it besides, looked for until nothing new is found.
     """
-    frozen = [_freeze(group) for group in groups]
-    if any(frozen):
-        return
-    if root:
-        processes.freeze(root)
+    frozen = [group for group in groups if _freeze(group)]
     stopped: set[int] = set()
     for _ in range(_PASSES):
-        new = [pid for pid in find() if pid not in stopped]
+        inside = {int(line) for group in frozen for line in _read(os.path.join(group, "cgroup.procs")).split()}
+        found = {*(processes.descendants(root) if root else ()), *find()}
+        new = found - inside - stopped
         if not new:
             return
-        processes.send(new, signal.SIGSTOP)
-        stopped.update(new)
+        processes.send(list(new), signal.SIGSTOP)
+        stopped |= new
 
 
 def go_on(groups: Iterable[str], find: Find, root: int = 0) -> None:
