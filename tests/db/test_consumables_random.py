@@ -28,14 +28,27 @@ REQUESTS = (
 )
 AMOUNTS = ("", ",memory=1", ",memory=3", ",memory=8", ",licences=1", ",memory=5,licences=2")
 WALLTIMES = (60, 600, 3600)
+KINDS = [
+    "submit",
+    "submit",
+    "submit",
+    "besteffort",
+    "reserve",
+    "moldable",
+    "end",
+    "end",
+    "delete",
+    "node",
+    "wait",
+    "suspend",
+    "resume",
+]
 
 Step: TypeAlias = tuple[str, int, int, int]
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(
-            ["submit", "submit", "submit", "besteffort", "reserve", "moldable", "end", "end", "delete", "node", "wait"]
-        ),
+        st.sampled_from(KINDS),
         st.integers(0, len(REQUESTS) - 1),
         st.integers(0, len(AMOUNTS) - 1),
         st.integers(0, 100),
@@ -110,6 +123,13 @@ class Trial:
             self.cluster.submit(text, f"/core=2{AMOUNTS[number % len(AMOUNTS)]},walltime=60")
         elif kind in ("end", "delete"):
             self._finish(kind, number)
+        elif kind == "suspend":
+            self.cluster.sql(
+                "INSERT INTO suspend_requests (job_id) SELECT max(job_id) FROM jobs WHERE state = 'Running'"
+                " HAVING max(job_id) IS NOT NULL ON CONFLICT DO NOTHING"
+            )
+        elif kind == "resume":
+            self.cluster.sql("UPDATE jobs SET state = 'Resuming' WHERE state = 'Suspended'")
         elif kind == "node":
             self.absent = not self.absent
             self.cluster.sql(
