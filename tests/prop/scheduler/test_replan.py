@@ -152,11 +152,11 @@ class Cluster:
                 outcomes={**self.snapshot.outcomes, gone.id: self.draw(st.sampled_from(["ok", "notok"]))},
             )
         elif event == "suspend" and holding:
-            job = holding[place % len(holding)]
-            given = job.given_back or PLATFORM.bits_of(job.resources)
+            stopped = holding[place % len(holding)]
+            given = stopped.given_back or PLATFORM.bits_of(stopped.resources)
             resumes = self.draw(st.sampled_from([None, self.snapshot.now + 1, self.snapshot.now + 3]))
-            still = replace(job, resources=(), given_back=given, resumes=resumes)
-            self.snapshot = replace(self.snapshot, holding=tuple(still if one is job else one for one in holding))
+            still = replace(stopped, resources=(), given_back=given, resumes=resumes)
+            self.snapshot = replace(self.snapshot, holding=tuple(still if one is stopped else one for one in holding))
         elif event in ("hold", "delete") and waiting:
             job = waiting[place % len(waiting)]
             others = tuple(other for other in waiting if other is not job)
