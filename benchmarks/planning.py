@@ -34,6 +34,8 @@ KINDS = ("flat", "mixed", "hierarchical", "quotas", "reservations")
 ONE_MORE = ("flat", "mixed", "hierarchical")
 """Kinds for which a pass after one event is measured too."""
 RESERVATIONS = 200
+QUOTA = 256
+"""Cores that a user may hold at once: what the largest flat job asks for, so that every user is held up by it."""
 DEFAULT_RESULT = Path(__file__).parent / "results" / "planning.json"
 
 
@@ -78,7 +80,7 @@ def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapsho
     quotas: tuple[QuotaRule, ...] = ()
     holding: tuple[HoldingJob, ...] = ()
     if kind == "quotas":
-        quotas = (QuotaRule(user="/", resources=len(platform.ids) // 8), QuotaRule(user="user0", jobs=20))
+        quotas = (QuotaRule(user="/", resources=QUOTA), QuotaRule(user="user0", jobs=20))
     if kind == "reservations":
         holding = tuple(_reservation(jobs + number, draw, len(platform.ids)) for number in range(1, RESERVATIONS + 1))
     return Snapshot(now=0, platform=platform, waiting=waiting, holding=holding, quotas=quotas, security_time=60)

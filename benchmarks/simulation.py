@@ -68,11 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reference = machine_seconds()
     sys.stdout.write(f"2,000,000 ANDs of 10,240 bits: {reference:.3f} s\n")
     policies = options.policies.split(",")
-    tables = {
-        name: trace_results(options.traces, name, procs, policies, options.jobs)
-        for name, procs in TRACES
-        if options.only in name and (options.traces / name).exists()
-    }
+    tables = {}
+    for name, procs in TRACES:
+        if not (options.traces / name).exists():
+            sys.stdout.write(f"{name}: skipped, it is not in {options.traces} (--traces FOLDER)\n")
+        elif options.only in name:
+            tables[name] = trace_results(options.traces, name, procs, policies, options.jobs)
     esp = esp2_results(policies, REPORTED_ORDERS)
     sys.stdout.write(esp2_table(esp) + "\n")
     if options.json is not None:

@@ -12,6 +12,8 @@ import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import benchmark_tables
+
 from oarpy.configuration import SECTIONS
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity
 
@@ -96,7 +98,16 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-PAGES: dict[str, Callable[[], str]] = {"configuration.md": configuration_page, "automaton.md": automaton_page}
+def benchmarks_page() -> str:
+    """What the last runs of the benchmarks measured."""
+    return _page("docs/benchmark_tables.py, or run a benchmark,", benchmark_tables.page())
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "configuration.md": configuration_page,
+    "automaton.md": automaton_page,
+    "benchmarks.md": benchmarks_page,
+}
 
 
 def main() -> int:
