@@ -53,6 +53,11 @@ class Layout:
         need = Count.ALL if self._whole else counts[1]
         return self.counter.sizes if need == Count.ALL else max(need, 1)
 
+    @property
+    def in_singles(self) -> bool:
+        """True when blocks are made of single resources."""
+        return not self._whole
+
     def serving(self, counts: tuple[int, ...], free: int) -> NDArray[np.bool_]:
         """Tell, block by block, whether it can serve what ``counts`` ask for below the outermost level."""
         return self.counter.at_least(free, self.least(counts))
@@ -91,6 +96,23 @@ class GroupMatcher:
     def usable(self) -> int:
         """The resources that the group may use."""
         return self.tree.bits
+
+    @property
+    def least(self) -> int:
+        """No fewer resources than this will do."""
+        below = self.counts[1] if self.layout is not None and self.layout.in_singles else Count.ALL
+        if below == Count.ALL:
+            return _least(self.tree, self.counts)
+        # all blocks cost the same
+        blocks = len(self.tree.blocks)
+        need = max(1, self.counts[0]) if self.counts[0] != Count.ALL else blocks
+        return need * max(1, below) if need <= blocks else need
+
+    @property
+    def fixed(self) -> bool:
+        """True when it takes the same number of resources wherever it is served."""
+        ends = self.layout.in_singles if self.layout is not None else _ends_in_singles(self.tree)
+        return min(self.counts, default=0) > 0 and ends
 
     def fits(self, free: int) -> bool:
         """Tell whether :meth:`match` finds something."""
@@ -175,9 +197,9 @@ class RequestMatcher:
         for group in self.groups:
             usable |= group.usable
         self.usable = usable
-        self.least = sum(_least(group.tree, group.counts) for group in self.groups)
+        self.least = sum(group.least for group in self.groups)
         """No fewer resources than this will do."""
-        self.fixed = all(min(group.counts, default=0) > 0 and _ends_in_singles(group.tree) for group in self.groups)
+        self.fixed = all(group.fixed for group in self.groups)
         """True when the request takes the same number of resources wherever it is served."""
         self.plain_shape: Shape = usable, ()
         """The shape of asking for ``least`` of the same resources, wherever they are."""

@@ -74,7 +74,7 @@ class Timeline:
 
     Every slot ends where the next begins, the last one never. Beside the sets it keeps the number of free resources of
     each slot, and tables of the free resources of each block for the hierarchies that were searched for; ``_rows`` are
-    the places of the slots there.
+    the places of the slots there, once there is a table.
     """
 
     __slots__ = ("_chunk_begins", "_chunks", "_counts", "_rows", "_tables", "begins")
@@ -97,7 +97,6 @@ class Timeline:
         twin._chunks = [chunk.copy() for chunk in self._chunks]
         twin._chunk_begins = self._chunk_begins.copy()
         twin._counts = self._counts.copy()
-        twin._rows = self._rows.copy()
         return twin
 
     def remove(self, begin: float, end: float, bits: int, *, all_free: bool = False) -> None:
@@ -210,6 +209,8 @@ class Timeline:
         if key not in self._tables:
             if len(self._tables) == _MOST_TABLES:
                 return None
+            if not self._tables:
+                self._rows = np.arange(len(self._counts), dtype=np.int32)
             table = self._tables[key] = BlockTable(screen.layout, len(self._rows))
             place = 0
             for chunk in self._chunks:
@@ -262,11 +263,12 @@ class Timeline:
             self._counts = np.concatenate((self._counts, np.empty_like(self._counts)))
             self._rows = np.concatenate((self._rows, np.empty_like(self._rows)))
         self._counts[index + 1 : size + 1] = self._counts[index:size]
-        self._rows[index + 1 : size + 1] = self._rows[index:size]
         self._counts[index] = self._counts[index - 1]
-        self._rows[index] = size
-        for table in self._tables.values():
-            table.inherit(size, int(self._rows[index - 1]))
+        if self._tables:
+            self._rows[index + 1 : size + 1] = self._rows[index:size]
+            self._rows[index] = size
+            for table in self._tables.values():
+                table.inherit(size, int(self._rows[index - 1]))
         rank = bisect_right(self._chunk_begins, instant) - 1
         chunk = self._chunks[rank]
         inner = bisect_left(chunk.begins, instant)
