@@ -161,9 +161,7 @@ def _hold_session(job_id: int, *, as_json: bool) -> NoReturn:
     """Wait for the job, and give its user a shell there."""
     from oarpy.client import interactive
 
-    show = interactive.silent if as_json else say
-    show("# Interactive mode: waiting...")
-    raise typer.Exit(interactive.run_interactive(job_id, show))
+    raise typer.Exit(interactive.run_interactive(job_id, interactive.silent if as_json else say))
 
 
 def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:

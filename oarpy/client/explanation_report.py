@@ -69,8 +69,7 @@ def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> dict[s
     fewer, shorter = answer.fewer, answer.shorter
     count: dict[str, JsonValue] | None = None
     if fewer is not None:
-        request = "+".join(map(str, fewer.request))
-        count = {"level": fewer.level, "count": fewer.count, "request": request}
+        count = {"level": fewer.level, "count": fewer.count, "request": str(fewer.request)}
     return {
         "verdict": str(answer.verdict),
         "reason": answer.reason,
@@ -138,6 +137,8 @@ def _settled(found: Standing) -> str:
         return f"Job {found.job} is being deleted ({found.state})."
     if found.state == JobState.SUSPENDED:
         return f"Job {found.job} is suspended: oarresume {found.job} lets it go on."
+    if found.state == JobState.RESUMING:
+        return f"Job {found.job} is resuming: it goes on as soon as its resources are free."
     if found.reserved is not None and found.started is None and found.state in ("Waiting", "Hold"):
         held = f"; it is held: oarresume {found.job} lets it start" if found.state == "Hold" else ""
         return f"Job {found.job} is an accepted reservation and starts at {local_date(found.reserved)}{held}."
@@ -195,8 +196,7 @@ def _advice(answer: Counterfactuals) -> Iterator[str]:
     if answer.resumed is not None:
         yield f"Resumed now, it would start at {local_date(answer.resumed)}."
     if answer.fewer is not None:
-        request = "+".join(map(str, answer.fewer.request))
-        yield f"It would start now with {answer.fewer.level}={answer.fewer.count} (-l {request})."
+        yield f'It would start now with {answer.fewer.level}={answer.fewer.count} (-l "{answer.fewer.request}").'
     for less in answer.leaner:
         yield f"It would start now with {less}."
     now, sooner = answer.shorter_now, answer.shorter

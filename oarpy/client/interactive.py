@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from oarpy.client import job_steps
 from oarpy.client.caller import Streams, current
@@ -36,15 +37,14 @@ def run_interactive(job_id: int, say: Say) -> int:
 
     The job ends with the shell. Whoever leaves before it runs, by an interrupt or otherwise, deletes it.
     """
-    with current().attached() as streams:
-        with open_session("oarsub") as session:
-            try:
+    with ExitStack() as stack:
+        with _deleted_when_left(job_id):
+            say("# Interactive mode: waiting...")
+            streams = stack.enter_context(current().attached())
+            with open_session("oarsub") as session:
                 _wait_for_start(session, job_id, streams, say)
-            except (KeyboardInterrupt, BrokenPipeError):
-                _give_up(session, job_id)
-                raise
-            job = job_steps.running_job(session, job_id)
-        say("# Starting...")
+                job = job_steps.running_job(session, job_id)
+            say("# Starting...")
         status = _shell(job, streams, say, lead=True)
     say(f"# Disconnected from OAR job {job_id}")
     return status
@@ -125,5 +125,12 @@ def _listen(seconds: float, files: list[int], streams: Streams) -> bool:
     return any(file in ready for file in files)
 
 
-def _give_up(session: Session, job_id: int) -> None:
-    delete(session, JobSelection((job_id,)))  # or it has ended
+@contextmanager
+def _deleted_when_left(job_id: int) -> Iterator[None]:
+    """Delete the job if its user goes inside the block, however early: before the gateway has a process for it, too."""
+    try:
+        yield
+    except (KeyboardInterrupt, BrokenPipeError):
+        with open_session("oarsub") as session:
+            delete(session, JobSelection((job_id,)))  # or it has ended
+        raise

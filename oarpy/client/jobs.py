@@ -104,7 +104,10 @@ def hold(session: Session, selection: JobSelection, *, running: bool = False) ->
     With ``running``, jobs that run are suspended: who may do that is a matter of ``jobs.users_may_suspend``.
     """
     if not running:
-        allowed = _in_state({JobState.WAITING, JobState.HOLD}, "cannot be held: only a waiting job can")
+        allowed = _in_state(
+            {JobState.WAITING, JobState.HOLD},
+            "cannot be held: only a waiting job can; oarhold -r suspends one that runs",
+        )
         return _move(session, selection, allowed, JobState.WAITING, JobState.HOLD, "HOLD_WAITING_JOB")
     with session.connection.transaction():
         jobs = _checked(session, selection, lambda job: _why_not_suspended(session, job))

@@ -84,7 +84,7 @@ class Loop:
         with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
             if not notifications.try_lead(connection, self._module.name):
                 notifications.tell(connection, self._module.name)
-                raise OarpyError(f"the {self._module.name} runs already", hint="it was told to work now")
+                raise OarpyError(f"the module {self._module.name} runs already", hint="it was told to work now")
             outcome = self._run(connection)
             while outcome.again or outcome.pending:
                 readable(self._module.files(), 0 if outcome.again else _PENDING_CHECK)

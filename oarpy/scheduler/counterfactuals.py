@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from oarpy.model.request import Consumption, Group, Level
+from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.scheduler.bindings import Holder, QuotaUse, holders, quota_use
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
@@ -36,7 +36,7 @@ class Fewer:
 
     level: str
     count: int
-    request: tuple[Group, ...]
+    request: ResourceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,8 @@ def _fewer(probe: Probe, job: WaitingJob) -> Fewer | None:
             count = _largest(level.count, _CountTrial(probe, job, depth))
             if not count:
                 return None
-            return Fewer(level.name, count, with_count(job, 0, depth, count).alternatives[0].groups)
+            relaxed = with_count(job, 0, depth, count).alternatives[0]
+            return Fewer(level.name, count, ResourceRequest(relaxed.groups, consumes=relaxed.consumes))
     return None
 
 

@@ -87,7 +87,10 @@ _LOG = "INSERT INTO event_logs (type, job_id, description) VALUES (%s, %s, %s)"
 # that has run for longer than it is to run ends now.
 _GRANT = """
     WITH longer AS (
-        UPDATE jobs j SET walltime = greatest(j.walltime + g.seconds * interval '1 second', interval '1 second')
+        UPDATE jobs j
+        SET walltime = greatest(j.walltime + g.seconds * interval '1 second', interval '1 second'),
+            message = regexp_replace(j.message, '^(R=[0-9]+,W=)[0-9:]+', '\\1' || to_char(
+                greatest(j.walltime + g.seconds * interval '1 second', interval '1 second'), 'FMHH24:FMMI:FMSS'))
         FROM unnest(%(jobs)s::bigint[], %(seconds)s::bigint[]) AS g(job_id, seconds)
         WHERE j.job_id = g.job_id AND j.state = 'Running'
         RETURNING j.job_id, j.walltime, g.seconds * interval '1 second' AS more

@@ -197,7 +197,7 @@ def test_once_beside_a_running_instance_tells_that_one(
             command, env=cluster_environment, capture_output=True, text=True, timeout=DEADLINE, check=False
         )
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == "oarpy: the canceller runs already (it was told to work now)\n"
+        assert done.stderr == "oarpy: the module canceller runs already (it was told to work now)\n"
         until(lambda: state(connection, job) == "Error", "the running one did the work")
 
 

@@ -277,3 +277,5 @@ def test_the_commands(connection: Connection, shell: Shell) -> None:
     assert shell.done("oarstat", "--why", "1") == "Job 1 is suspended: oarresume 1 lets it go on.\n"
     assert shell.done("oarresume", "1") == "[1] Resume request was sent to the OAR server.\n"
     assert connection.execute("SELECT state FROM jobs").fetchall() == [("Resuming",)]
+    said = shell.done("oarstat", "--why", "1")
+    assert said == "Job 1 is resuming: it goes on as soon as its resources are free.\n"

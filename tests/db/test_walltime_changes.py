@@ -71,6 +71,14 @@ def test_an_increase_is_granted_at_the_next_pass_and_the_node_follows(cluster: S
     assert cluster.sql("SELECT node_told FROM walltime_changes") == [(True,)]
 
 
+def test_the_message_tells_the_walltime_that_was_granted(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1,walltime=1:0:0", message="R=1,W=1:0:0,J=B,N=W=1:0:0")
+    cluster.settle()
+    ask(cluster, job, "+1:0:30")
+    cluster.settle()
+    assert cluster.sql("SELECT message FROM jobs WHERE job_id = %s", job) == [("R=1,W=2:0:30,J=B,N=W=1:0:0",)]
+
+
 def test_the_gantt_follows(cluster: SmallCluster) -> None:
     job = cluster.submit("/nodes=2,walltime=1:0:0")
     cluster.settle()

@@ -81,7 +81,7 @@ def test_busy_resources(connection: Connection, oarsub: Submitter) -> None:
     assert text.startswith(f"Job {job} waits for resources that are held (resources_busy): what it needs is held until")
     assert "Rank: 1 of 1 waiting in queue default.\n" in text
     assert f"In the way: job {holder} of " in text
-    assert f"It would start now with nodes=1 (-l {request}).\n" in text
+    assert f'It would start now with nodes=1 (-l "{request}").\n' in text
 
 
 def test_what_is_said_comes_true(connection: Connection, oarsub: Submitter) -> None:
@@ -133,7 +133,7 @@ def test_resources_that_are_not_there(connection: Connection, oarsub: Submitter)
     text = said(oarsub, job)
     assert "Missing: the resources Alive where " in text
     assert " serve at most nodes=3 instead of 4.\n" in text
-    assert "It would start now with nodes=3 (-l {type = 'default'}/nodes=3/core=4).\n" in text
+    assert "It would start now with nodes=3 (-l \"{type = 'default'}/nodes=3/core=4\").\n" in text
 
 
 def test_quota(connection: Connection, oarsub: Submitter) -> None:

@@ -146,12 +146,12 @@ class ServerScripts:
         one.said.seek(max(0, one.said.tell() - _KEPT))
         text = one.said.read(_KEPT).decode(errors="replace").replace("\0", "").strip()
         if late:
-            return self._outcome(attempt, TIMEOUT, f"took more than {self.timeout:g} s: {text}")
+            return self._outcome(attempt, TIMEOUT, f"took more than {self.timeout:g} s: {text}".removesuffix(": "))
         status = one.process.returncode
         if status == 0:
             return self._outcome(attempt, OK, "")
         how = f"exit status {status}" if status > 0 else f"signal {-status}"
-        return self._outcome(attempt, FAILED, f"ended with {how}: {text}")
+        return self._outcome(attempt, FAILED, f"ended with {how}: {text}".removesuffix(": "))
 
     def _outcome(self, attempt: Attempt, outcome: str, detail: str) -> ScriptOutcome:
         """Return the record of an end. Of an epilogue an event tells; a prologue ends its job, which tells of it."""

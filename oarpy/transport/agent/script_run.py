@@ -59,14 +59,14 @@ class ScriptRun:
         self._listen(source)
         text = self._said.decode(errors="replace").strip()
         if not in_time:
-            return "timeout", f"{self.kind} took more than {self.timeout:g} s: {text}"
+            return "timeout", f"{self.kind} took more than {self.timeout:g} s: {text}".removesuffix(": ")
         if left:
             return "failed", f"{self.kind}: {left} of its processes resist SIGKILL"
         status = os.waitstatus_to_exitcode(statuses[main])
         if status == 0:
             return "ok", ""
         how = f"exit status {status}" if status > 0 else f"signal {-status}"
-        return "failed", f"{self.kind} ended with {how}: {text}"
+        return "failed", f"{self.kind} ended with {how}: {text}".removesuffix(": ")
 
     def _wait(self, main: int, source: int, statuses: dict[int, int]) -> bool:
         """Wait for the script itself, whatever it leaves in the background; False when its time is over."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.counterfactuals import Counterfactuals, Shorter, Unfiltered, counterfactuals
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.platform import Platform
@@ -41,7 +42,7 @@ def test_fewer_cores_start_now() -> None:
     assert (answer.verdict, answer.start) == ("resources_busy", 100)
     assert answer.fewer is not None
     assert (answer.fewer.level, answer.fewer.count) == ("core", 3)
-    assert [str(group) for group in answer.fewer.request] == ["/core=3"]
+    assert str(answer.fewer.request) == "/core=3"
     assert [(holder.job, holder.resources, holder.until, holder.running) for holder in answer.holders] == [
         (9, 1, 100, True)
     ]
@@ -109,6 +110,14 @@ def test_a_quota_and_who_fills_it() -> None:
     assert answer.quota.resource_hours == pytest.approx((100 + 50) / 3600)
     assert answer.fewer is not None
     assert answer.fewer.count == 1
+
+
+def test_fewer_nodes_with_the_amounts_that_were_asked_for() -> None:
+    memory = (Consumable("memory", "network_address", {"n1": 8, "n2": 8}),)
+    jobs = (running(7, "1", 0, 100), job(1, "/nodes=2,memory=8", 50))
+    answer = ask(cluster("n1:2 n2:2"), 1, *jobs, consumables=memory)
+    assert answer.fewer is not None
+    assert str(answer.fewer.request) == "/nodes=1,memory=8"
 
 
 def test_best_effort_jobs_fill_no_quota_of_others() -> None:
