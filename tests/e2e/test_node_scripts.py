@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,3 +167,13 @@ def test_a_prologue_of_a_job_that_is_over_is_refused_and_releasing_leaves_nothin
     assert answer(driver) == ("FORGOTTEN", "this attempt is over")
     assert list((Path(driver.node.state_directory) / "scripts").iterdir()) == []
     assert (driver.directory / "said").read_text() == "ran\n"
+
+
+def test_the_process_that_ran_it_is_reaped(driver: Driver) -> None:
+    ask(driver, "prologue", program(driver, "echo $PPID > runner"))
+    assert answer(driver) == ("ok", "")
+    runner = Path("/proc", (driver.directory / "runner").read_text().strip())
+    end = time.monotonic() + 60
+    while runner.exists():
+        assert time.monotonic() < end, f"{runner} is still there"
+        time.sleep(0.05)

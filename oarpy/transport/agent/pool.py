@@ -81,6 +81,7 @@ class Pool:
         oldest = time.monotonic() - _IDLE_SECONDS
         for supervisor in [supervisor for supervisor in self._idle if supervisor.idle_since < oldest]:
             self._remove(supervisor)
+        self._collect({})
         # Called every second: all of /proc is looked through only when there is a child that should not be there.
         present = processes.children()
         if present is None or present - self._pids or self._pids - present:
@@ -105,9 +106,14 @@ class Pool:
     def _reap(self) -> None:
         """Reap dead children. This process is a subreaper: children that are no supervisors were left by a dead one."""
         statuses: dict[int, int] = {}
-        children_left = processes.reap_children(statuses)
-        self._pids.difference_update(statuses)
+        children_left = self._collect(statuses)
         if children_left and self._pids:
             processes.kill_orphans(self._pids, _ORPHAN_PATIENCE)
         elif children_left:
             processes.kill_descendants(_ORPHAN_PATIENCE, statuses)
+
+    def _collect(self, statuses: dict[int, int]) -> bool:
+        """Reap children that have ended, runners of scripts too; return whether others are left."""
+        children_left = processes.reap_children(statuses)
+        self._pids.difference_update(statuses)
+        return children_left
