@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed,
 from oarpy.transport.stream import Opener
 
 _USUAL_TERMINAL = "dumb"
+_LAUNCH_PATIENCE = 10.0
+_LAUNCH_LOOK = 0.05
+"""Seconds for which a job may be Launching before a step of it is refused, and between two looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,12 @@ def running_job(session: Session, job_id: int) -> RunningJob:
     Raises :class:`NotFound` when there is no such job or it does not run (any more), and :class:`NotAllowed`.
     """
     connection = session.connection
+    until = time.monotonic() + _LAUNCH_PATIENCE
+    while (row := _launched(session, job_id)) is None:
+        if time.monotonic() > until:
+            raise NotFound(f"job {job_id} does not run: it is {JobState.LAUNCHING}")
+        time.sleep(_LAUNCH_LOOK)
     with connection.transaction():
-        handles = job_requests.find(connection, JobScope((job_id,)))
-        if not handles:
-            raise NotFound(f"there is no job {job_id}", hint="oarstat lists the live ones")
-        if handles[0].user != session.user:
-            raise NotAllowed(f"job {job_id} belongs to '{handles[0].user}', not to '{session.user}'")
-        rows = execution.launch_rows(connection, [job_id], JobState.RUNNING)
-        if not rows:
-            raise NotFound(f"job {job_id} does not run: it is {handles[0].state}")
-        row = rows[0]
         if runs_nothing(row.types):
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
         environment = execution.environments(connection, [row.submission]).get(row.submission, {})
@@ -79,6 +79,20 @@ def running_job(session: Session, job_id: int) -> RunningJob:
     settings = session.configuration
     reached = tuple(addresses.node_address(node, settings.nodes) for node in found)
     return RunningJob(row, environment, reached, instance, settings)
+
+
+def _launched(session: Session, job_id: int) -> LaunchRow | None:
+    """Return the row of a job that runs, None while it is being launched: its program may know before the database."""
+    with session.connection.transaction():
+        handles = job_requests.find(session.connection, JobScope((job_id,)))
+        if not handles:
+            raise NotFound(f"there is no job {job_id}", hint="oarstat lists the live ones")
+        if handles[0].user != session.user:
+            raise NotAllowed(f"job {job_id} belongs to '{handles[0].user}', not to '{session.user}'")
+        rows = execution.launch_rows(session.connection, [job_id], JobState.RUNNING)
+    if not rows and handles[0].state != JobState.LAUNCHING:
+        raise NotFound(f"job {job_id} does not run: it is {handles[0].state}")
+    return rows[0] if rows else None
 
 
 def named_job(text: str | None, environment: Mapping[str, str]) -> int:
