@@ -18,8 +18,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, local_nodes, running_sandbox
 
 from .main_job import array_rate
 from .processor_time import account
@@ -124,22 +123,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--queries", type=int, default=25, help="how many statements to show")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
-        sandbox = Sandbox(Path(folder), {"log": {"level": "warning"}})
-        try:
-            embedded.start(sandbox.directory / "postgresql", settings=_COUNTING)
-            sandbox.create()
-            sandbox.start()
-            pattern = f"/host=n[1-{options.nodes}]/cpu={{1}}/core={{{options.cores}}}"
-            sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
-            array_rate(sandbox, _WARM_UP, options.request)
-            bursts = []
-            for _ in range(options.repeat):
-                bursts.append(measure(sandbox, options.jobs, options.request, options.queries))
-                _print(bursts[-1], options.jobs)
-        finally:
-            sandbox.stop()
-            embedded.remove(sandbox.directory / "postgresql")
+    nodes = local_nodes(f"/host=n[1-{options.nodes}]/cpu={{1}}/core={{{options.cores}}}")
+    with (
+        tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder,
+        running_sandbox(Path(folder), {"log": {"level": "warning"}}, nodes, database=_COUNTING) as sandbox,
+    ):
+        array_rate(sandbox, _WARM_UP, options.request)
+        bursts = []
+        for _ in range(options.repeat):
+            bursts.append(measure(sandbox, options.jobs, options.request, options.queries))
+            _print(bursts[-1], options.jobs)
     best = min(bursts, key=lambda burst: sum(burst.processor.values()))
     save(
         "burst",

@@ -16,9 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from oarpy.client.sandbox import Sandbox, command
+from oarpy.client.sandbox import Sandbox, command, running_sandbox
 from oarpy.frontend.conversation import connect
-from oarpy.store import embedded
 
 from .results import save
 
@@ -79,16 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1000, help="queued jobs for oarstat")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
-        sandbox = Sandbox(Path(folder), {"log": {"level": "warning"}})
-        try:
-            sandbox.create()
-            sandbox.start()
-            wait_for_gateway(sandbox)
-            found = measure(sandbox, options.times, options.jobs)
-        finally:
-            sandbox.stop()
-            embedded.remove(sandbox.directory / "postgresql")
+    with (
+        tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder,
+        running_sandbox(Path(folder), {"log": {"level": "warning"}}) as sandbox,
+    ):
+        wait_for_gateway(sandbox)
+        found = measure(sandbox, options.times, options.jobs)
     lines = [f"{'milliseconds of a whole process':<36}{'median':>9}{'mean':>9}{'least':>9}"]
     for name, times in found.items():
         lines.append(f"{name:<36}{statistics.median(times):>9.1f}{statistics.mean(times):>9.1f}{times[0]:>9.1f}")

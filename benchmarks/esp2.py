@@ -18,14 +18,13 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox
+from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.simulation.engine import replay
 from oarpy.simulation.esp2 import efficiency, job_mix, work
 from oarpy.simulation.esp2_report import PROCS, PUBLISHED, REPORTED_ORDERS, esp2_results, esp2_table
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.policies import POLICIES, make_scheduler
 from oarpy.simulation.trace import TraceJob
-from oarpy.store import embedded
 
 from .results import save
 
@@ -89,17 +88,13 @@ def run_really(sandbox: Sandbox, order: str, divided_by: float) -> RealRun:
 
 
 def _really(order: str, divided_by: float) -> RealRun:
-    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
-        sandbox = Sandbox(Path(folder), {"log": {"level": "warning"}, "scheduler": {"security_time": 0}})
-        try:
-            sandbox.create()
-            sandbox.start()
-            pattern = f"/host=n[1-{PROCS // 2}]/cpu={{1}}/core={{2}}"
-            sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
-            return run_really(sandbox, order, divided_by)
-        finally:
-            sandbox.stop()
-            embedded.remove(sandbox.directory / "postgresql")
+    settings: Settings = {"log": {"level": "warning"}, "scheduler": {"security_time": 0}}
+    nodes = local_nodes(f"/host=n[1-{PROCS // 2}]/cpu={{1}}/core={{2}}")
+    with (
+        tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder,
+        running_sandbox(Path(folder), settings, nodes) as sandbox,
+    ):
+        return run_really(sandbox, order, divided_by)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

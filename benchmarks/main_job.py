@@ -18,8 +18,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, command
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
 
 from .history import add_finished_jobs
 from .processor_time import account
@@ -190,20 +189,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--history", type=int, default=HISTORY, help="finished jobs (a multiple of 100)")
     parser.add_argument("--folder", type=Path, default=None, help="keep the cluster's data and logs there")
     options = parser.parse_args(arguments)
+    nodes = local_nodes(f"/host=n[1-{CORES // 2}]/cpu={{1}}/core={{2}}")
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
-        sandbox = Sandbox(options.folder or Path(folder), {"log": {"level": "warning"}})
-        try:
-            embedded.start(sandbox.directory / "postgresql", settings=_COUNTING)
-            sandbox.create()
-            sandbox.start()
-            pattern = f"/host=n[1-{CORES // 2}]/cpu={{1}}/core={{2}}"
-            sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
+        directory = options.folder or Path(folder)
+        with running_sandbox(directory, {"log": {"level": "warning"}}, nodes, database=_COUNTING) as sandbox:
             empty = measure(sandbox, options.jobs, options.times)
             add_finished_jobs(sandbox.dsn(), options.history)
             full = measure(sandbox, options.jobs, options.times)
-        finally:
-            sandbox.stop()
-            embedded.remove(sandbox.directory / "postgresql")
     forks = forks_per_second(options.jobs)
     _print(options.jobs, options.history, forks, empty, full)
     report = {"jobs": options.jobs, "history": options.history, "forks_per_second": forks, "empty": empty, "full": full}

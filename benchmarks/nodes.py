@@ -17,9 +17,8 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, command
+from oarpy.client.sandbox import Sandbox, command, local_nodes
 from oarpy.model.errors import OarpyError
-from oarpy.store import embedded
 
 from .results import save
 from .server_processes import AGENT, LAUNCHER, holdings, node_of, server_processes
@@ -42,14 +41,12 @@ class ManyNodes:
         """Start everything; return the seconds from the first node known to the last channel open."""
         self.sandbox.create()
         self.sandbox.start()
-        pattern = f"/host=n[1-{self.count}]/cpu={{1}}/core={{1}}"
-        self.sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
+        self.sandbox.run(*local_nodes(f"/host=n[1-{self.count}]/cpu={{1}}/core={{1}}"))
         return self._seconds_until(lambda: self.nodes_in("connected") == self.count, "all channels are open")
 
     def stop(self) -> None:
         """Stop everything and remove the database."""
-        self.sandbox.stop()
-        embedded.remove(self.sandbox.directory / "postgresql")
+        self.sandbox.discard()
 
     def nodes_in(self, channel: str) -> int:
         """How many nodes have a channel in that state."""

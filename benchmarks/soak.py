@@ -17,9 +17,8 @@ from typing import LiteralString
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, command
+from oarpy.client.sandbox import Sandbox, command, local_nodes
 from oarpy.model.errors import OarpyError
-from oarpy.store import embedded
 
 from .results import save
 from .server_processes import Holding, holdings, server_processes
@@ -54,13 +53,11 @@ class Soak:
         """Start everything."""
         self.sandbox.create()
         self.sandbox.start()
-        pattern = f"/host=n[1-{NODES}]/cpu={{1}}/core={{{CORES}}}"
-        self.sandbox.run("oaradmin", "resources", "add", pattern, "--transport", "local")
+        self.sandbox.run(*local_nodes(f"/host=n[1-{NODES}]/cpu={{1}}/core={{{CORES}}}"))
 
     def stop(self) -> None:
         """Stop everything and remove the database."""
-        self.sandbox.stop()
-        embedded.remove(self.sandbox.directory / "postgresql")
+        self.sandbox.discard()
 
     def run(self, jobs: int) -> float:
         """Send ``jobs`` jobs through, in arrays of at most :data:`ARRAY`; return the seconds."""

@@ -15,12 +15,10 @@ def conjuncts(text: str) -> tuple[str, ...]:
     >>> conjuncts("(gpu = 1) AND (mem > 4 AND host LIKE 'n%')")
     ('gpu = 1', 'mem > 4', "host LIKE 'n%'")
     """
-    from pglast import ast, enums, parser
+    from pglast import ast, enums
     from pglast.stream import RawStream
 
-    check_condition(text)
-    statement: Any = parser.parse_sql(f"SELECT 1 WHERE {text}")[0].stmt
-    pending: list[Any] = [statement.whereClause]
+    pending = [_tree(text)]
     parts = []
     while pending:
         node: Any = pending.pop()
@@ -39,11 +37,9 @@ def compared_with(text: str, column: str) -> tuple[str, ...]:
     >>> compared_with("state = 'Running' OR NOT (state IN ('Hold') AND project <> 'x')", "state")
     ('Running', 'Hold')
     """
-    from pglast import ast, parser
+    from pglast import ast
 
-    check_condition(text)
-    statement: Any = parser.parse_sql(f"SELECT 1 WHERE {text}")[0].stmt
-    pending: list[Any] = [statement.whereClause]
+    pending = [_tree(text)]
     found = []
     while pending:
         node: Any = pending.pop()
@@ -54,6 +50,15 @@ def compared_with(text: str, column: str) -> tuple[str, ...]:
         elif type(node).__name__ == "A_Expr" and node.name[-1].sval in ("=", "<>"):
             found += _texts_beside(node, column)
     return tuple(found)
+
+
+def _tree(text: str) -> Any:
+    """Return a filter as PostgreSQL's own parser reads it."""
+    from pglast import parser
+
+    check_condition(text)
+    statement: Any = parser.parse_sql(f"SELECT 1 WHERE {text}")[0].stmt
+    return statement.whereClause
 
 
 def _texts_beside(node: Any, column: str) -> list[str]:

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +62,11 @@ class Sandbox:
         self.stop_server(signal.SIGTERM)
         if not self._url:
             embedded.stop(self.directory / "postgresql")
+
+    def discard(self) -> None:
+        """Stop, and remove the database of the folder. Logs stay."""
+        self.stop()
+        embedded.remove(self.directory / "postgresql")
 
     def stop_server(self, number: int) -> None:
         """Send the supervisor a signal, and wait for its end."""
@@ -162,6 +168,32 @@ class Sandbox:
         for section, values in self.settings.items():
             merged.setdefault(section, {}).update(values)
         return merged
+
+
+@contextmanager
+def running_sandbox(
+    directory: Path, settings: Settings, *commands: Sequence[str], database: Mapping[str, str] | None = None
+) -> Iterator[Sandbox]:
+    """A cluster whose server runs and on which ``commands`` were run; at the end all is stopped, the database removed.
+
+    ``database`` are settings of a database server that it has for itself. Logs stay in ``directory``.
+    """
+    sandbox = Sandbox(directory, settings)
+    try:
+        if database:
+            embedded.start(directory / "postgresql", settings=database)
+        sandbox.create()
+        sandbox.start()
+        for words in commands:
+            sandbox.run(*words)
+        yield sandbox
+    finally:
+        sandbox.discard()
+
+
+def local_nodes(pattern: str, *options: str) -> tuple[str, ...]:
+    """Return the command that adds nodes which are processes of this machine."""
+    return "oaradmin", "resources", "add", pattern, "--transport", "local", *options
 
 
 def command(name: str) -> str:

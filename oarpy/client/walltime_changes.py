@@ -161,17 +161,23 @@ def _require_sense(job: Change, seconds: int) -> None:
 def _text(request: Request) -> str:
     if not request.seconds:
         return f"asked by {request.by}: nothing is pending any more"
+    return f"asked by {request.by}: {signed(request.seconds)}" + with_options(
+        forced=request.forced, whole=request.whole, delay_next_jobs=request.delay_next_jobs
+    )
+
+
+def with_options(*, forced: bool, whole: bool, delay_next_jobs: bool) -> str:
+    """Return how a change was asked for, in brackets after a blank; empty when nothing special was."""
     options = [
         option
         for wanted, option in (
-            (request.forced, "forced"),
-            (request.whole, "whole"),
-            (request.delay_next_jobs, "may delay next jobs"),
+            (forced, "forced"),
+            (whole, "whole"),
+            (delay_next_jobs, "may delay next jobs"),
         )
         if wanted
     ]
-    told = f" ({', '.join(options)})" if options else ""
-    return f"asked by {request.by}: {signed(request.seconds)}{told}"
+    return f" ({', '.join(options)})" if options else ""
 
 
 def signed(seconds: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oarpy.client.rendering import json_text
-from oarpy.client.walltime_changes import WalltimeStanding, signed
+from oarpy.client.walltime_changes import WalltimeStanding, signed, with_options
 from oarpy.model.durations import format_duration
 
 
@@ -15,16 +15,9 @@ def as_text(standing: WalltimeStanding) -> str:
         possible = "UNLIMITED"
     else:
         possible = format_duration(standing.possible_increase)
-    options = [
-        word
-        for wanted, word in (
-            (standing.forced, "forced"),
-            (standing.whole, "whole"),
-            (standing.delay_next_jobs, "may delay next jobs"),
-        )
-        if wanted and standing.pending
-    ]
-    told = f" ({', '.join(options)})" if options else ""
+    told = ""
+    if standing.pending:
+        told = with_options(forced=standing.forced, whole=standing.whole, delay_next_jobs=standing.delay_next_jobs)
     walltime = "none yet" if standing.walltime is None else format_duration(standing.walltime)
     return (
         f"Walltime change status for job {standing.job} (job is {standing.state.lower()}):\n"

@@ -48,7 +48,6 @@ _LETTERS = {
 }
 
 FINAL_STATES = frozenset({JobState.TERMINATED, JobState.ERROR})
-LIVE_STATES = frozenset(JobState) - FINAL_STATES
 HOLDING_STATES = frozenset(
     {
         JobState.TO_LAUNCH,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.db.oarsub_cluster import Submitter, build, submitter
 from tests.db.sample_cluster import Connection, Shell
 
 
@@ -20,3 +23,17 @@ def shell(
     monkeypatch.delenv("OAR_JOB_ID", raising=False)
     monkeypatch.delenv("OAR_OARSTAT_OUTPUT_FORMAT", raising=False)
     return Shell(capsys)
+
+
+@pytest.fixture
+def oarsub(
+    connection: Connection,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Submitter:
+    """Runs commands as somebody who may submit and is an admin, in an empty folder, on the cluster of ``build``."""
+    build(connection)
+    monkeypatch.chdir(tmp_path)
+    return submitter(cluster_environment, monkeypatch, capsys)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import psycopg
@@ -32,6 +33,28 @@ def build(connection: Connection) -> None:
     connection.execute("INSERT INTO resources (type) SELECT 'licence' FROM generate_series(1, 3)")
     connection.execute("INSERT INTO queues (queue_name, priority, active) VALUES ('closed', 1, false)")
     load_default_rules(connection)
+
+
+def decide(connection: Connection) -> None:
+    """Run a scheduling pass."""
+    from oarpy.configuration import load
+    from oarpy.modules.metascheduler import Metascheduler
+
+    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
+
+
+def let_run(connection: Connection) -> None:
+    """Let the jobs that the last pass chose run."""
+    for state in ("Launching", "Running"):
+        connection.execute(
+            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
+        )
+
+
+def run_pass(connection: Connection) -> None:
+    """Run a scheduling pass, and let the jobs that it chose run."""
+    decide(connection)
+    let_run(connection)
 
 
 class Submitter:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, build, submitter
+from tests.db.oarsub_cluster import Connection, Submitter
 
 pytestmark = pytest.mark.db
 
@@ -16,20 +15,12 @@ FIVE_MINUTES = 300
 
 
 @pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
+def oarsub(oarsub: Submitter, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Submitter:
     """Return a submitter on four nodes, of which n1 sleeps."""
-    build(connection)
     connection.execute("UPDATE resources SET available_upto = now() + interval '1 year' WHERE network_address = 'n1'")
-    monkeypatch.chdir(tmp_path)
     for name, value in (("ENABLED", "true"), ("SLEEP_COMMAND", "true"), ("WAKE_COMMAND", "true")):
         monkeypatch.setenv(f"OARPY_ENERGY_{name}", value)
-    return submitter(cluster_environment, monkeypatch, capsys)
+    return oarsub
 
 
 def test_dry_run(oarsub: Submitter) -> None:

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from oarpy.configuration import load
-from oarpy.modules.metascheduler import Metascheduler
-from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, contents, run_pass
 
 pytestmark = pytest.mark.db
 GIGA = 2**30
 
 
 @pytest.fixture
-def run(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
+def run(oarsub: Submitter) -> Submitter:
     """The cluster of 4 nodes, of which n2 and n3 have 64G of memory and n4 has 32G."""
-    build(connection)
-    monkeypatch.chdir(tmp_path)
-    made = submitter(cluster_environment, monkeypatch, capsys)
-    done(made, "oaradmin", "consumables", "add", "memory", "--unit", "bytes")
-    done(made, "oarnodesetting", "-h", "n[2-3]", "-p", "memory=64G")
-    done(made, "oarnodesetting", "-h", "n4", "-p", "memory=32G")
-    return made
+    done(oarsub, "oaradmin", "consumables", "add", "memory", "--unit", "bytes")
+    done(oarsub, "oarnodesetting", "-h", "n[2-3]", "-p", "memory=64G")
+    done(oarsub, "oarnodesetting", "-h", "n4", "-p", "memory=32G")
+    return oarsub
 
 
 def done(run: Submitter, command: str, *arguments: str) -> str:
@@ -49,15 +37,6 @@ def refused(run: Submitter, connection: Connection, command: str, *arguments: st
     assert contents(connection) == before
     assert result.err.count("\n") == 1, result
     return result.status, result.err.strip()
-
-
-def run_pass(connection: Connection) -> None:
-    """Run a scheduling pass, and let the jobs that it chose run."""
-    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
-    for state in ("Launching", "Running"):
-        connection.execute(
-            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
-        )
 
 
 def test_capacities_are_shown(run: Submitter, connection: Connection) -> None:

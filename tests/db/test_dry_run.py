@@ -5,47 +5,19 @@ from __future__ import annotations
 import json
 import time
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from oarpy.configuration import load
-from oarpy.modules.metascheduler import Metascheduler
-from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, contents, decide, let_run
 
 pytestmark = pytest.mark.db
-
-
-@pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
-    monkeypatch.chdir(tmp_path)
-    return submitter(cluster_environment, monkeypatch, capsys)
 
 
 def rehearse(oarsub: Submitter, *arguments: str, status: int = 0) -> dict[str, Any]:
     result = oarsub("--dry-run", "-J", *arguments)
     assert (result.status, result.err) == (status, ""), result
     return dict(json.loads(result.out))
-
-
-def run_pass(connection: Connection) -> None:
-    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
-
-
-def start(connection: Connection) -> None:
-    """Let the jobs that the last pass chose run."""
-    for state in ("Launching", "Running"):
-        connection.execute(
-            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
-        )
 
 
 def local(moment: datetime) -> str:
@@ -70,12 +42,12 @@ def test_a_job_that_starts_at_once(connection: Connection, oarsub: Submitter) ->
 
 def test_the_pass_does_what_was_announced(connection: Connection, oarsub: Submitter) -> None:
     oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
-    run_pass(connection)
-    start(connection)
+    decide(connection)
+    let_run(connection)
     request = ("-l", "/nodes=2,walltime=0:30:0", "-l", "/nodes=3/core=1,walltime=2:0:0", "date")
     announced = rehearse(oarsub, *request)
     job = oarsub.job_id(*request)
-    run_pass(connection)
+    decide(connection)
     row = connection.execute(
         "SELECT verdict, extract(epoch FROM start_time)::float8, m.position FROM gantt_predictions"
         " JOIN moldable_descriptions m USING (moldable_id) WHERE job_id = %s",
@@ -90,8 +62,8 @@ def test_the_pass_does_what_was_announced(connection: Connection, oarsub: Submit
 
 def test_every_alternative_is_predicted(connection: Connection, oarsub: Submitter) -> None:
     oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")
-    run_pass(connection)
-    start(connection)
+    decide(connection)
+    let_run(connection)
     found = rehearse(oarsub, "-l", "/nodes=3,walltime=0:10:0", "-l", "/nodes=1,walltime=0:30:0", "date")
     late, now = found["alternatives"]
     assert (found["chosen"], found["verdict"]) == (1, "starts")
@@ -137,8 +109,8 @@ def test_a_reservation_is_accepted(connection: Connection, oarsub: Submitter) ->
 
 def test_a_reservation_is_refused_with_the_next_date(connection: Connection, oarsub: Submitter) -> None:
     oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")
-    run_pass(connection)
-    start(connection)
+    decide(connection)
+    let_run(connection)
     date = datetime.now() + timedelta(minutes=10)
     asked = ("-r", local(date), "-l", "/nodes=4,walltime=0:10:0", "date")
     found = rehearse(oarsub, *asked, status=3)
@@ -152,8 +124,8 @@ def test_a_reservation_is_refused_with_the_next_date(connection: Connection, oar
 
 def test_dependencies(connection: Connection, oarsub: Submitter) -> None:
     first = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 3600")
-    run_pass(connection)
-    start(connection)
+    decide(connection)
+    let_run(connection)
     found = rehearse(oarsub, "-a", str(first), "-l", "/nodes=1,walltime=0:10:0", "date")
     assert found["verdict"] == "dependency"
     assert found["start"] - time.time() > 3500
@@ -205,8 +177,8 @@ def test_held_jobs_and_stopped_queues(oarsub: Submitter) -> None:
 
 def test_best_effort_jobs_in_the_way(connection: Connection, oarsub: Submitter) -> None:
     victim = oarsub.job_id("-t", "besteffort", "-l", "/nodes=3,walltime=1:0:0", "sleep 3600")
-    run_pass(connection)
-    start(connection)
+    decide(connection)
+    let_run(connection)
     before = contents(connection)
     found = rehearse(oarsub, "-l", "/nodes=1,walltime=0:10:0", "date")
     assert contents(connection) == before

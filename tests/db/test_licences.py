@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
-from pathlib import Path
 
 import pytest
 
-from oarpy.configuration import load
-from oarpy.modules.metascheduler import Metascheduler
-from tests.db.oarsub_cluster import Connection, Submitter, build, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, run_pass
 
 pytestmark = pytest.mark.db
 
@@ -18,33 +14,19 @@ MATLAB = "{type = 'license' AND license_name = 'matlab'}/license=%d"
 
 
 @pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
-    monkeypatch.chdir(tmp_path)
-    made = submitter(cluster_environment, monkeypatch, capsys)
+def oarsub(oarsub: Submitter) -> Submitter:
     for command, *arguments in (
         ("oarproperty", "-a", "license_name", "-c"),
         ("oaradmin", "resources", "add", "/license={3}", "--type", "license", "-p", "license_name=matlab"),
         ("oaradmin", "resources", "add", "/license={1}", "--type", "license", "-p", "license_name=ansys"),
     ):
-        result = made(*arguments, command=command)
+        result = oarsub(*arguments, command=command)
         assert (result.status, result.err) == (0, ""), result
-    return made
+    return oarsub
 
 
-def run_pass(connection: Connection) -> dict[int, str]:
-    """Run a scheduling pass, let the jobs that it chose run; return the states."""
-    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
-    for state in ("Launching", "Running"):
-        connection.execute(
-            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
-        )
+def states_after_pass(connection: Connection) -> dict[int, str]:
+    run_pass(connection)
     return dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
 
 
@@ -53,7 +35,7 @@ def test_no_more_licences_are_in_use_than_there_are(connection: Connection, oars
     other_two = oarsub.job_id("-l", f"/nodes=1/core=1+{MATLAB % 2},walltime=1:0:0", "date")
     one = oarsub.job_id("-l", f"/nodes=1/core=1+{MATLAB % 1},walltime=1:0:0", "date")
     none = oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "date")
-    states = run_pass(connection)
+    states = states_after_pass(connection)
     assert states == {two: "Running", other_two: "Waiting", one: "Running", none: "Waiting"}
     held = connection.execute(
         "SELECT job_id, type, count(*) FROM assigned_resources JOIN resources USING (resource_id)"
@@ -73,4 +55,4 @@ def test_more_than_there_are_is_refused_and_quotas_do_not_count_licences(
     assert "needs 4 licenses, 3 exist" in refused.err
     connection.execute("INSERT INTO quotas (user_name, max_resources) VALUES ('/', 1)")
     job = oarsub.job_id("-l", f"/nodes=1/core=1+{MATLAB % 3},walltime=1:0:0", "date")
-    assert run_pass(connection)[job] == "Running"
+    assert states_after_pass(connection)[job] == "Running"

@@ -9,23 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, build, submitter
+from tests.db.oarsub_cluster import Connection, Submitter
 from tests.db.sample_cluster import ME, add_job, add_nodes
 
 pytestmark = pytest.mark.db
-
-
-@pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
-    monkeypatch.chdir(tmp_path)
-    return submitter(cluster_environment, monkeypatch, capsys)
 
 
 def test_one_job(connection: Connection, oarsub: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

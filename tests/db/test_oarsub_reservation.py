@@ -8,28 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from oarpy.configuration import load
 from oarpy.modules.metascheduler import Metascheduler
-from tests.db.oarsub_cluster import Connection, Submitter, build, settings, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, settings
 
 pytestmark = pytest.mark.db
-
-
-@pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
-    monkeypatch.chdir(tmp_path)
-    return submitter(cluster_environment, monkeypatch, capsys)
 
 
 @contextmanager

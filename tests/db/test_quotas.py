@@ -11,10 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from psycopg.errors import CheckViolation, ExclusionViolation, ForeignKeyViolation, UniqueViolation
 
-from oarpy.configuration import load
-from oarpy.modules.metascheduler import Metascheduler
 from tests.db.hand_written import insert, one
-from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, contents, run_pass
 
 pytestmark = pytest.mark.db
 
@@ -33,31 +31,15 @@ WEEK: dict[str, Any] = {
 
 
 @pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
-    monkeypatch.chdir(tmp_path)
+def oarsub(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> Submitter:
     monkeypatch.setenv("OARPY_SCHEDULER_TIME_ZONE", "Europe/Paris")
-    return submitter(cluster_environment, monkeypatch, capsys)
+    return oarsub
 
 
 def quotas(oarsub: Submitter, *arguments: str) -> str:
     result = oarsub("quotas", *arguments, command="oaradmin")
     assert (result.status, result.err) == (0, ""), result
     return result.out
-
-
-def run_pass(connection: Connection) -> None:
-    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
-    for state in ("Launching", "Running"):
-        connection.execute(
-            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
-        )
 
 
 def test_what_is_loaded_is_shown_and_can_be_loaded_again(connection: Connection, oarsub: Submitter) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, build, contents, process, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, contents, process
 from tests.db.sample_cluster import ME, add_job
 
 pytestmark = pytest.mark.db
@@ -144,14 +144,7 @@ FOR_ADMINS: list[tuple[str, ...]] = [
 
 
 @pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
+def oarsub(oarsub: Submitter, tmp_path: Path) -> Submitter:
     for name, text in {
         "empty": "\n\n",
         "params": "1\n2\n",
@@ -164,8 +157,7 @@ def oarsub(
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    monkeypatch.chdir(tmp_path)
-    return submitter(cluster_environment, monkeypatch, capsys)
+    return oarsub
 
 
 def one_line(err: str, command: str) -> bool:

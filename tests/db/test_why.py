@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,22 +15,9 @@ from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.verdicts import Verdict
-from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
+from tests.db.oarsub_cluster import Connection, Submitter, contents, run_pass
 
 pytestmark = pytest.mark.db
-
-
-@pytest.fixture
-def oarsub(
-    connection: Connection,
-    cluster_environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Submitter:
-    build(connection)
-    monkeypatch.chdir(tmp_path)
-    return submitter(cluster_environment, monkeypatch, capsys)
 
 
 def why(oarsub: Submitter, job: int) -> dict[str, Any]:
@@ -44,15 +30,6 @@ def said(oarsub: Submitter, job: int) -> str:
     result = oarsub("--why", str(job), command="oarstat")
     assert (result.status, result.err) == (0, ""), result
     return result.out
-
-
-def run_pass(connection: Connection) -> None:
-    """Run a scheduling pass, and let the jobs that it chose run."""
-    Metascheduler(load()).run_once(connection, datetime.now().astimezone())
-    for state in ("Launching", "Running"):
-        connection.execute(
-            "UPDATE jobs SET state = %s, started_at = now() WHERE state IN ('toLaunch', 'Launching')", (state,)
-        )
 
 
 def local(seconds: float) -> str:

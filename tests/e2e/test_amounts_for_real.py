@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
 from oarpy.benchmarks.server_processes import server_processes
 
-from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store.schema_check import check
+from tests.transport_driver import wait_until
 
 pytestmark = pytest.mark.e2e
 
 DEADLINE = 90.0
+until = partial(wait_until, deadline=DEADLINE)
 JOBS = 8
 MEGA = 2**20
 
@@ -33,22 +34,11 @@ _HELD_AT_ONCE = """
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A running server and two local nodes of four cores and 64M of memory."""
-    made = Sandbox(tmp_path_factory.mktemp("cluster"), {"modules": {"restart_delay": 0.1, "restart_delay_limit": 1.0}})
-    made.create()
-    made.run("oaradmin", "consumables", "add", "memory", "--unit", "bytes")
-    made.run("oaradmin", "resources", "add", "/host=n[1-2]/core={4}", "--transport", "local", "-p", "memory=64M")
-    made.start()
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something true."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
-        time.sleep(0.05)
+    settings: Settings = {"modules": {"restart_delay": 0.1, "restart_delay_limit": 1.0}}
+    memory = ("oaradmin", "consumables", "add", "memory", "--unit", "bytes")
+    nodes = local_nodes("/host=n[1-2]/core={4}", "-p", "memory=64M")
+    with running_sandbox(tmp_path_factory.mktemp("cluster"), settings, memory, nodes) as made:
+        yield made
 
 
 def test_no_node_gives_more_memory_than_it_has_whoever_is_killed(cluster: Sandbox) -> None:

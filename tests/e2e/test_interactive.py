@@ -6,20 +6,21 @@ import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
 from oarpy.benchmarks.process_table import children_of
 
-from oarpy.client.sandbox import Sandbox, command
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
 from tests.e2e.server_processes import server_pids
 from tests.terminal_session import TerminalSession
+from tests.transport_driver import wait_until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
+until = partial(wait_until, deadline=DEADLINE)
 MOST_SESSIONS = 3
 WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
 
@@ -28,14 +29,10 @@ WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     jobs = {"kill_grace": 1.0, "interactive_patience": 10.0}
     gateway = {"sessions_per_user": MOST_SESSIONS}
-    made = Sandbox(tmp_path_factory.mktemp("interactive"), {"jobs": jobs, "gateway": gateway})
-    made.create()
-    made.start()
-    made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={2}", "--transport", "local")
-    until(lambda: gateway_listens(made), "the gateway listens")
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
+    with running_sandbox(tmp_path_factory.mktemp("interactive"), {"jobs": jobs, "gateway": gateway}, nodes) as made:
+        until(lambda: gateway_listens(made), "the gateway listens")
+        yield made
 
 
 def gateway_listens(cluster: Sandbox) -> bool:
@@ -62,13 +59,6 @@ def row(cluster: Sandbox, job: int) -> tuple[str, int | None, str]:
         found = connection.execute("SELECT state, exit_status, message FROM jobs WHERE job_id = %s", [job]).fetchone()
     assert found is not None
     return found[0], found[1], found[2]
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
 
 
 def wait_for(cluster: Sandbox, job: int, state: str) -> tuple[str, int | None, str]:

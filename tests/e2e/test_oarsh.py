@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from oarpy.client.sandbox import Sandbox, command
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
@@ -19,22 +17,15 @@ DEADLINE = 60.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    made = Sandbox(tmp_path_factory.mktemp("oarsh"), {"jobs": {"kill_grace": 1.0}})
-    made.create()
-    made.start()
-    made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={2}", "--transport", "local")
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
+    with running_sandbox(tmp_path_factory.mktemp("oarsh"), {"jobs": {"kill_grace": 1.0}}, nodes) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def job(cluster: Sandbox) -> str:
     (found,) = cluster.job_ids("-l", "/nodes=2/core=1", "sleep 600")
-    end = time.monotonic() + DEADLINE
-    while "Running" not in cluster.run("oarstat", "-s", "-j", str(found)).stdout:
-        assert time.monotonic() < end, "the job does not run"
-        time.sleep(0.1)
+    cluster.wait_for([found], ["Running"], DEADLINE)
     return str(found)
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from oarpy.benchmarks.process_table import is_running
 
-from oarpy.client.sandbox import Sandbox, command
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
@@ -22,22 +21,15 @@ WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    made = Sandbox(tmp_path_factory.mktemp("oarsrun"), {"jobs": {"kill_grace": 1.0}})
-    made.create()
-    made.start()
-    made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={2}", "--transport", "local")
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
+    with running_sandbox(tmp_path_factory.mktemp("oarsrun"), {"jobs": {"kill_grace": 1.0}}, nodes) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def job(cluster: Sandbox) -> str:
     (found,) = cluster.job_ids("-l", "/nodes=2/core=2", "sleep 600")
-    end = time.monotonic() + DEADLINE
-    while "Running" not in cluster.run("oarstat", "-s", "-j", str(found)).stdout:
-        assert time.monotonic() < end, "the job does not run"
-        time.sleep(0.1)
+    cluster.wait_for([found], ["Running"], DEADLINE)
     return str(found)
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from oarpy.benchmarks.process_table import is_running
 
-from oarpy.client.sandbox import Sandbox, command
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
+from tests.transport_driver import wait_until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
+until = partial(wait_until, deadline=DEADLINE)
 
 
 @dataclass(slots=True)
@@ -49,22 +50,11 @@ class Spread:
         return str(row[0])
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    made = Sandbox(tmp_path_factory.mktemp("signals"), {"jobs": {"kill_grace": 4.0}})
-    made.create()
-    made.start()
-    made.run("oaradmin", "resources", "add", "/host=n[1-2]/cpu={1}/core={1}", "--transport", "local")
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={1}")
+    with running_sandbox(tmp_path_factory.mktemp("signals"), {"jobs": {"kill_grace": 4.0}}, nodes) as made:
+        yield made
 
 
 @contextmanager
@@ -75,7 +65,7 @@ def spread(cluster: Sandbox, name: str, traps: str, *options: str, walltime: str
     request = ["-l", f"/nodes=2,walltime={walltime}", *options]
     (job,) = cluster.job_ids(*request, f"F={files['n1']}; {text}")
     until(files["n1"].exists, "the job does not run")
-    until(lambda: "Running" in cluster.run("oarstat", "-s", "-j", str(job)).stdout, "it is not Running")
+    cluster.wait_for([job], ["Running"], DEADLINE)
     words = [command("oarsh"), "-n", "-j", str(job), "n2", f"F={files['n2']}; {text}"]
     with subprocess.Popen(words, env=cluster.environment(), text=True) as step:
         made = Spread(cluster, job, files, step)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from tests.e2e.server_processes import server_pids
+from tests.transport_driver import wait_until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
+until = partial(wait_until, deadline=DEADLINE)
 KINDS = ("prologue", "epilogue", "server_prologue", "server_epilogue")
 
 # Each notes what it is run for; that of a node also where: the node files of local nodes are in folders of their own.
@@ -28,13 +29,6 @@ test ! -e {folder}/fail.{kind}.$1
 """
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("scripts")
@@ -44,13 +38,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         path.chmod(0o755)
     (folder / "log").touch()
     scripts = {kind: str(folder / kind) for kind in KINDS}
-    made = Sandbox(folder / "cluster", {"jobs": {"kill_grace": 1.0, "deploy_host": "localhost", **scripts}})
-    made.create()
-    made.start()
-    made.run("oaradmin", "resources", "add", "/host=n[1-2]/core={2}", "--transport", "local", "-p", "deploy=YES")
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
+    settings: Settings = {"jobs": {"kill_grace": 1.0, "deploy_host": "localhost", **scripts}}
+    nodes = local_nodes("/host=n[1-2]/core={2}", "-p", "deploy=YES")
+    with running_sandbox(folder / "cluster", settings, nodes) as made:
+        yield made
 
 
 def ran(cluster: Sandbox, job: int) -> Counter[str]:

@@ -15,8 +15,8 @@ import pytest
 from oarpy.benchmarks.process_table import children_of
 from oarpy.benchmarks.server_processes import server_processes
 
-from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded, site
+from oarpy.client.sandbox import Sandbox, local_nodes, running_sandbox
+from oarpy.store import site
 from oarpy.transport.agent.processes import MARK, mark_of
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.jobspec import JobKey
@@ -39,13 +39,9 @@ while sleep 0.05; do echo t >> here; [ -e stop ] && exit 0; done
 
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    made = Sandbox(tmp_path_factory.mktemp("cluster"), {"modules": {"restart_delay": 0.1}})
-    made.create()
-    made.run("oaradmin", "resources", "add", "/host=node[1-2]/cpu={1}/core={1}", "--transport", "local")
-    made.start()
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
+    nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
+    with running_sandbox(tmp_path_factory.mktemp("cluster"), {"modules": {"restart_delay": 0.1}}, nodes) as made:
+        yield made
 
 
 @pytest.fixture

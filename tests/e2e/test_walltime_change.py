@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import psycopg
 import pytest
 from oarpy.benchmarks.process_table import children_of
 from oarpy.benchmarks.server_processes import server_processes
 
-from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded
+from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from tests.transport_driver import wait_until
 
 pytestmark = pytest.mark.e2e
 
 DEADLINE = 90.0
+until = partial(wait_until, deadline=DEADLINE)
 SHORT = 20
 
 
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    made = Sandbox(
-        tmp_path_factory.mktemp("cluster"), {"walltime": {"enabled": True}, "modules": {"restart_delay": 0.1}}
-    )
-    made.create()
-    made.run("oaradmin", "resources", "add", "/host=node[1-2]/cpu={1}/core={1}", "--transport", "local")
-    made.start()
-    yield made
-    made.stop()
-    embedded.remove(made.directory / "postgresql")
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
-        time.sleep(0.02)
+    settings: Settings = {"walltime": {"enabled": True}, "modules": {"restart_delay": 0.1}}
+    nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
+    with running_sandbox(tmp_path_factory.mktemp("cluster"), settings, nodes) as made:
+        yield made
 
 
 def test_a_longer_job_survives_and_a_shorter_one_dies_whoever_is_killed_between(cluster: Sandbox) -> None:
