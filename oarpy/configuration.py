@@ -125,6 +125,8 @@ class Jobs:
     deploy_host: str = ""
     cosystem_host: str = ""
     users_may_suspend: bool = False
+    after_suspend: str = ""
+    before_resume: str = ""
     notify_prefix: tuple[str, ...] = ()
     notify_timeout: float = 60.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
@@ -81,6 +81,22 @@ _RESUME = """
     SELECT 'JOB_RESUMED', job_id, 'it goes on on all its nodes' FROM going
 """
 
+_STAY = """
+    WITH said AS (
+        SELECT * FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, detail)
+    ), stays AS (
+        UPDATE jobs j SET state = 'Suspended' FROM said WHERE j.job_id = said.job_id AND j.state = 'Resuming'
+        RETURNING j.job_id
+    )
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'RESUME_SCRIPT_ERROR', job_id, 'it stays suspended: ' || detail FROM said JOIN stays USING (job_id)
+"""
+
+_NOTE = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'SUSPEND_SCRIPT_ERROR', job_id, detail FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, detail)
+"""
+
 
 def ask(connection: Connection, jobs: Sequence[int], by: str) -> None:
     """Ask for running jobs to be suspended."""
@@ -123,3 +139,15 @@ def resume(connection: Connection, jobs: Sequence[int]) -> None:
     """Record that jobs which have their resources go on on all their nodes."""
     if jobs:
         connection.execute(_RESUME, [list(jobs)])
+
+
+def stay(connection: Connection, jobs: Mapping[int, str]) -> None:
+    """Suspend jobs again that were to go on, each for a reason."""
+    if jobs:
+        connection.execute(_STAY, [list(jobs), list(jobs.values())])
+
+
+def note_failures(connection: Connection, jobs: Mapping[int, str]) -> None:
+    """Record how the site's program for suspended jobs failed."""
+    if jobs:
+        connection.execute(_NOTE, [list(jobs), list(jobs.values())])

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import select
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -279,3 +284,146 @@ def test_the_commands(connection: Connection, shell: Shell) -> None:
     assert connection.execute("SELECT state FROM jobs").fetchall() == [("Resuming",)]
     said = shell.done("oarstat", "--why", "1")
     assert said == "Job 1 is resuming: it goes on as soon as its resources are free.\n"
+
+
+def program(path: Path, text: str) -> str:
+    """Write a program of the site; what it prints goes to ``log`` beside it."""
+    path.write_text(f"#!/bin/sh\ncd {path.parent}\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def with_programs(connection: Connection, **jobs: object) -> SmallCluster:
+    cluster = SmallCluster(connection, with_settings(jobs={"users_may_suspend": True, **jobs}))
+    cluster.add_nodes("n1", "n2")
+    return cluster
+
+
+def rounds(cluster: SmallCluster, condition: Callable[[], bool], what: str) -> None:
+    """Run rounds until a condition holds: programs on the server take their time."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, f"not in time: {what}"
+        cluster.settle()
+        select.select(cluster.launcher.files(), [], [], 0.05)
+
+
+def until_state(cluster: SmallCluster, job: int, state: str) -> None:
+    rounds(cluster, lambda: cluster.state(job) == state, f"job {job} is {cluster.state(job)}, not {state}")
+
+
+def test_the_programs_of_the_site_run_while_nobody_else_has_the_resources(
+    connection: Connection, tmp_path: Path
+) -> None:
+    wait = "until [ -e go ]; do sleep 0.01; done; rm go"
+    cluster = with_programs(
+        connection,
+        after_suspend=program(tmp_path / "after", f"echo after $* >> log; {wait}"),
+        before_resume=program(tmp_path / "before", f"echo before $* >> log; {wait}"),
+    )
+    job, other = cluster.submit("/nodes=2"), cluster.submit("/nodes=2", user="bob")
+    cluster.settle()
+    for _ in range(2):
+        (tmp_path / "log").unlink(missing_ok=True)
+        suspend(cluster, job)
+        rounds(cluster, (tmp_path / "log").exists, "the program was started")
+        assert told(cluster, Suspend, job) == {"n1", "n2"}
+        assert cluster.states([job, other])[0] == "Running"
+        assert set(holders(cluster).values()) == {job}
+        (tmp_path / "go").touch()
+        until_state(cluster, job, "Suspended")
+        cluster.settle()
+        if cluster.state(other) == "Running":
+            cluster.end(other)
+            cluster.settle()
+        before = len(cluster.sent(Resume))
+        resume(cluster, job)
+        rounds(cluster, lambda: "before" in (tmp_path / "log").read_text(), "the other program was started")
+        assert cluster.state(job) == "Resuming"
+        assert set(holders(cluster).values()) == {job}
+        assert len(cluster.sent(Resume)) == before
+        (tmp_path / "go").touch()
+        until_state(cluster, job, "Running")
+        assert (tmp_path / "log").read_text() == f"after {job}\nbefore {job}\n"
+    assert not cluster.launcher.run_once(connection, datetime.now(UTC)).pending
+    assert len(cluster.launcher.files()) == 1
+
+
+def test_what_fails_after_a_suspension_is_told_and_no_more(connection: Connection, tmp_path: Path) -> None:
+    cluster = with_programs(connection, after_suspend=program(tmp_path / "after", "echo no space; exit 3"))
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    suspend(cluster, job)
+    until_state(cluster, job, "Suspended")
+    said = cluster.sql("SELECT description FROM event_logs WHERE type = 'SUSPEND_SCRIPT_ERROR'")
+    assert said == [("after_suspend ended with exit status 3: no space",)]
+    assert holders(cluster) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("test -e go && exit; exit 1", "it stays suspended: before_resume ended with exit status 1"),
+        ("test -e go || exec sleep 60", "it stays suspended: before_resume took more than 0.3 s"),
+        (None, "it stays suspended: before_resume {program}: No such file or directory"),
+    ],
+)
+def test_a_job_stays_suspended_when_it_may_not_go_on(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, said: str
+) -> None:
+    path = tmp_path / "before"
+    if text is None:
+        monkeypatch.setattr("oarpy.modules.launcher.programs.shutil.which", lambda name: None)
+    else:
+        program(path, text)
+    cluster = with_programs(connection, before_resume=str(path), server_script_timeout=0.3)
+    job, other = cluster.submit("/nodes=2"), cluster.submit("/nodes=2", user="bob")
+    cluster.settle()
+    suspend(cluster, job)
+    cluster.end(other)
+    cluster.settle()
+    resume(cluster, job)
+    failed = "SELECT description FROM event_logs WHERE type = 'RESUME_SCRIPT_ERROR'"
+    rounds(cluster, lambda: bool(cluster.sql(failed)), "the failure is told")
+    assert cluster.sql(failed) == [(said.format(program=path),)]
+    assert cluster.state(job) == "Suspended"
+    assert told(cluster, Resume, job) == set()
+    cluster.settle()
+    assert holders(cluster) == {}
+    program(path, "exit 0")
+    resume(cluster, job)
+    until_state(cluster, job, "Running")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a killed launcher closes nothing
+def test_a_program_that_was_cut_off_is_run_again(connection: Connection, tmp_path: Path) -> None:
+    text = "echo x >> log; until test -e go; do sleep 0.05; done"
+    cluster = with_programs(connection, after_suspend=program(tmp_path / "after", text))
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    suspend(cluster, job)
+    rounds(cluster, (tmp_path / "log").exists, "the program was started")
+    cluster.restart_launcher()
+    (tmp_path / "go").touch()
+    until_state(cluster, job, "Suspended")
+    assert (tmp_path / "log").read_text() == "x\nx\n"
+
+
+def test_a_job_that_is_held_again_has_the_program_run_again(connection: Connection, tmp_path: Path) -> None:
+    cluster = with_programs(
+        connection,
+        after_suspend=program(tmp_path / "after", "echo after >> log"),
+        before_resume=program(tmp_path / "before", "echo before >> log; until [ -e go ]; do sleep 0.01; done"),
+    )
+    job = cluster.submit("/nodes=2")
+    cluster.settle()
+    suspend(cluster, job)
+    until_state(cluster, job, "Suspended")
+    resume(cluster, job)
+    rounds(cluster, lambda: "before" in (tmp_path / "log").read_text(), "the program was started")
+    suspend(cluster, job)
+    rounds(cluster, lambda: holders(cluster) == {}, "its resources are free again")
+    (tmp_path / "go").touch()
+    rounds(cluster, lambda: len(cluster.launcher.files()) == 1, "its end was seen")
+    assert cluster.state(job) == "Suspended"
+    assert (tmp_path / "log").read_text() == "after\nbefore\nafter\n"

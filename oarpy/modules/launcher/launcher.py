@@ -77,14 +77,14 @@ class Launcher:
         self._hooks = Hooks(configuration.jobs)
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
-        self._pauses = Pauses(self._places, configuration.scheduler.suspended_resource_types)
+        self._pauses = Pauses(configuration, self._places)
         self._environments: dict[int, dict[str, str]] = {}
         self._unsure = True
         """Whether there may be jobs that are Launching and of which no node was told."""
 
     def files(self) -> Sequence[int]:
-        """Where reports of the nodes arrive."""
-        return [self._channels.fileno(), *self._hooks.files()] if self._channels else []
+        """Where reports of the nodes arrive, and ends of programs of the site."""
+        return [self._channels.fileno(), *self._hooks.files(), *self._pauses.files()] if self._channels else []
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: channels, reports, ends, starts, kills, signals."""
@@ -108,10 +108,10 @@ class Launcher:
             )
         if agenda.walltimes or self._walltimes.said:
             self._walltimes.tell(connection, channels)
-        if agenda.pauses or self._pauses.said:
+        if agenda.pauses or self._pauses.awaits:
             self._pauses.tend(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
-        wait = min(channels.tend(), next_sync, self._hooks.patience)
+        wait = min(channels.tend(), next_sync, self._hooks.patience, self._pauses.patience)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending)
 
@@ -121,6 +121,7 @@ class Launcher:
             self._channels.close()
             self._channels = None
         self._hooks.close()
+        self._pauses.close()
 
     def _open_channels(self, connection: Connection) -> Channels:
         if self._channels is None:

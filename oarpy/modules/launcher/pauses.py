@@ -2,23 +2,25 @@
 
 A job is Suspended, and others get its resources, once every one of its nodes has said that it stands still there; it is
 Running again once every one has said that it goes on. What nodes said is remembered here alone: forgotten, they are
-told again, which changes nothing for them.
+told again, which changes nothing for them. The site's programs come in between: one when the nodes have stopped a job
+and before others get its resources, one when it has its resources back and before the nodes let it go on.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
+from oarpy.configuration import Configuration
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.pause_scripts import PauseScripts
 from oarpy.modules.launcher.places import Places
 from oarpy.store import suspensions
 from oarpy.store.database import Connection
 from oarpy.store.suspensions import PauseRow
 from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Report, Resume, Resumed, Suspend, Suspended
+from oarpy.transport.messages import OK, Report, Resume, Resumed, Suspend, Suspended
 
 _REPEAT = 10.0
 _HERE = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING})
@@ -28,14 +30,37 @@ Place = tuple[JobKey, str]
 Order = type[Suspend] | type[Resume]
 
 
-@dataclass(slots=True)
 class Pauses:
-    """What was said to nodes, when, and whether they have answered; ``types`` of resources are given to others."""
+    """What was said to nodes, when, and whether they have answered."""
 
-    places: Places
-    types: Sequence[str]
-    said: dict[Place, tuple[Order, float]] = field(default_factory=dict)
-    obeyed: dict[Place, Order] = field(default_factory=dict)
+    def __init__(self, settings: Configuration, places: Places) -> None:
+        self._places = places
+        self._types = settings.scheduler.suspended_resource_types
+        limit = settings.jobs.server_script_timeout
+        self._after_suspend = PauseScripts("after_suspend", settings.jobs.after_suspend, limit)
+        self._before_resume = PauseScripts("before_resume", settings.jobs.before_resume, limit)
+        self._said: dict[Place, tuple[Order, float]] = {}
+        self._obeyed: dict[Place, Order] = {}
+
+    @property
+    def awaits(self) -> bool:
+        """Whether nodes or programs were told something that is not over."""
+        return bool(self._said) or self._after_suspend.awaits or self._before_resume.awaits
+
+    def files(self) -> list[int]:
+        """Readable when a program of the site has ended."""
+        return [*self._after_suspend.files(), *self._before_resume.files()]
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which the time of such a program is over."""
+        deadlines = [self._after_suspend.next_deadline, self._before_resume.next_deadline]
+        return min((max(0.0, at - time.monotonic()) for at in deadlines if at is not None), default=float("inf"))
+
+    def close(self) -> None:
+        """Let go of the programs that run."""
+        self._after_suspend.close()
+        self._before_resume.close()
 
     def hear(self, answers: Iterable[tuple[str, Report]]) -> None:
         """Take in what nodes answered; what nobody asked them does not count."""
@@ -43,53 +68,73 @@ class Pauses:
             if not isinstance(report, Suspended | Resumed):
                 continue
             order: Order = Suspend if isinstance(report, Suspended) else Resume
-            said, _ = self.said.get((report.key, node), (None, 0.0))
+            said, _ = self._said.get((report.key, node), (None, 0.0))
             if said is order:
-                self.obeyed[report.key, node] = order
+                self._obeyed[report.key, node] = order
 
     def lost(self, node: str) -> None:
         """Say everything again to a node whose channel was lost."""
-        self.said = {place: said for place, said in self.said.items() if place[1] != node}
-        self.obeyed = {place: order for place, order in self.obeyed.items() if place[1] != node}
+        self._said = {place: said for place, said in self._said.items() if place[1] != node}
+        self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
 
     def tend(self, connection: Connection, channels: Channels) -> None:
         """Tell nodes what is to be done, and record what they have done."""
-        rows = suspensions.pauses(connection, self.types)
-        if not rows:
-            self.said.clear()
-            self.obeyed.clear()
-            return
+        rows = suspensions.pauses(connection, self._types)
         here = [row for row in rows if row.state in _HERE]
-        done = [row for row in here if self._is_done(row, channels)]
+        self._after_suspend.look({_key(row) for row in here if _wanted(row) is Suspend and _gives(row)})
+        self._before_resume.look({_key(row) for row in here if _wanted(row) is Resume})
+        done = [row for row in here if self._may_be_told(row) and self._is_done(row, channels)]
         stopped = [row for row in done if _wanted(row) is Suspend]
-        # What was started on a node while the others were told is stopped by telling them once more.
-        fresh = {JobKey(row.job, row.attempt) for row in stopped if row.state == JobState.RUNNING}
-        suspended = [row.job for row in stopped if row.state == JobState.RUNNING or row.owed]
+        away = [row for row in stopped if _gives(row) and self._after_suspend.result(_key(row)) is not None]
         going = [row.job for row in done if _wanted(row) is Resume]
-        if suspended or going or len(here) < len(rows):
+        back = {
+            row.job: text for row in here if _wanted(row) is Resume and (text := self._before_resume.failure(_key(row)))
+        }
+        if away or going or back or len(here) < len(rows):
+            failed = {row.job: text for row in away if (text := self._after_suspend.failure(_key(row)))}
             with connection.transaction():
-                suspensions.suspend(connection, suspended, self.types)
+                suspensions.suspend(connection, [row.job for row in away], self._types)
+                suspensions.note_failures(connection, failed)
                 suspensions.resume(connection, going)
+                suspensions.stay(connection, back)
                 suspensions.forget(connection)
-        live = {JobKey(row.job, row.attempt) for row in here} - fresh
-        self.said = {place: said for place, said in self.said.items() if place[0] in live}
-        self.obeyed = {place: order for place, order in self.obeyed.items() if place[0] in live}
+        # What was started on a node while the others were told is stopped by telling them once more.
+        fresh = {_key(row) for row in away if row.state == JobState.RUNNING}
+        live = {_key(row) for row in here} - fresh
+        self._said = {place: said for place, said in self._said.items() if place[0] in live}
+        self._obeyed = {place: order for place, order in self._obeyed.items() if place[0] in live}
+
+    def _may_be_told(self, row: PauseRow) -> bool:
+        """Nodes let a job go on after the site's program, if that says so."""
+        if _wanted(row) is Suspend:
+            return True
+        end = self._before_resume.result(_key(row))
+        return end is not None and end.outcome == OK
 
     def _is_done(self, row: PauseRow, channels: Channels) -> bool:
         """Tell the nodes of a job what they do not know; return whether all have obeyed."""
-        key, wanted, moment = JobKey(row.job, row.attempt), _wanted(row), time.monotonic()
+        key, wanted, moment = _key(row), _wanted(row), time.monotonic()
         done = True
-        for node in self.places.of(row.types, row.nodes):
-            if self.obeyed.get((key, node)) is wanted:
+        for node in self._places.of(row.types, row.nodes):
+            if self._obeyed.get((key, node)) is wanted:
                 continue
             done = False
-            order, last = self.said.get((key, node), (None, 0.0))
+            order, last = self._said.get((key, node), (None, 0.0))
             if (order is not wanted or moment - last >= _REPEAT) and channels.send(node, wanted((key,))):
-                self.said[key, node] = wanted, moment
-                self.obeyed.pop((key, node), None)
+                self._said[key, node] = wanted, moment
+                self._obeyed.pop((key, node), None)
         return done
 
 
 def _wanted(row: PauseRow) -> Order:
     """A job goes on when it is to and nobody else has its resources."""
     return Resume if row.state == JobState.RESUMING and not row.away else Suspend
+
+
+def _gives(row: PauseRow) -> bool:
+    """Whether a job that was stopped is about to give its resources to others."""
+    return row.state == JobState.RUNNING or row.owed
+
+
+def _key(row: PauseRow) -> JobKey:
+    return JobKey(row.job, row.attempt)

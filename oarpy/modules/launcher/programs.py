@@ -1,0 +1,129 @@
+"""Programs of the site on the server: processes of the launcher, some at a time, each with a time limit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Generic, TypeVar
+
+from oarpy.transport.messages import FAILED, OK, TIMEOUT
+
+_AT_ONCE = 16
+_KEPT = 400
+_OVERDUE = 5.0
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEnd:
+    """How a run ended: ``ok``, ``failed`` or ``timeout``, with what there is to say of it."""
+
+    outcome: str
+    detail: str
+
+
+@dataclass(slots=True)
+class _Process:
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+    handle: int
+    deadline: float
+
+
+@dataclass(slots=True)
+class Programs(Generic[Key]):
+    """Runs of one ``program``, each for a job; ``timeout`` in seconds."""
+
+    program: str
+    timeout: float
+    _running: dict[Key, _Process] = field(default_factory=dict)
+    _failed: dict[Key, ProgramEnd] = field(default_factory=dict)
+
+    @property
+    def running(self) -> set[Key]:
+        """What was started and has not been collected."""
+        return {*self._running, *self._failed}
+
+    @property
+    def room(self) -> int:
+        """How many more may be started now."""
+        return max(0, _AT_ONCE - len(self._running))
+
+    def files(self) -> list[int]:
+        """Readable when a program has ended."""
+        return [one.handle for one in self._running.values()]
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When (monotonic seconds) the time of a running program is over."""
+        return min((one.deadline for one in self._running.values()), default=None)
+
+    def start(self, key: Key, job: int) -> None:
+        """Run it with the id of a job; it gets nothing else."""
+        command = [self.program, str(job)]
+        limiter = shutil.which("timeout")
+        if limiter:
+            # Somebody has to end it, should this process be gone by then.
+            command = [limiter, "--signal=KILL", f"{self.timeout + _OVERDUE:g}", *command]
+        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the program has ended
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                cwd="/",
+                env={"PATH": os.environ.get("PATH", os.defpath), "OAR_JOB_ID": str(job)},
+                start_new_session=True,
+            )
+        except OSError as error:
+            said.close()
+            self._failed[key] = ProgramEnd(FAILED, f"{self.program}: {error.strerror}")
+            return
+        deadline = time.monotonic() + self.timeout
+        self._running[key] = _Process(process, said, os.pidfd_open(process.pid), deadline)
+
+    def collect(self) -> dict[Key, ProgramEnd]:
+        """Return how those ended that are over since the last look; end those whose time is over."""
+        ended, self._failed = self._failed, {}
+        for key, one in list(self._running.items()):
+            late = time.monotonic() >= one.deadline
+            if one.process.poll() is None and not late:
+                continue
+            if one.process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(one.process.pid, signal.SIGKILL)
+                one.process.wait()
+            else:
+                late = False
+            ended[key] = self._judge(one, late)
+            one.said.close()
+            os.close(one.handle)
+            del self._running[key]
+        return ended
+
+    def close(self) -> None:
+        """Let go of what runs: each has a limit of its own."""
+        for one in self._running.values():
+            one.said.close()
+            os.close(one.handle)
+        self._running.clear()
+
+    def _judge(self, one: _Process, late: bool) -> ProgramEnd:
+        one.said.seek(0, os.SEEK_END)
+        one.said.seek(max(0, one.said.tell() - _KEPT))
+        text = one.said.read(_KEPT).decode(errors="replace").replace("\0", "").strip()
+        if late:
+            return ProgramEnd(TIMEOUT, f"took more than {self.timeout:g} s: {text}".removesuffix(": "))
+        status = one.process.returncode
+        if status == 0:
+            return ProgramEnd(OK, "")
+        how = f"exit status {status}" if status > 0 else f"signal {-status}"
+        return ProgramEnd(FAILED, f"ended with {how}: {text}".removesuffix(": "))
