@@ -29,11 +29,11 @@ class _Forward(Conservative):
         super().__init__(board, search, now)
         self._kept = kept
 
-    def place(self, demand: Demand, ready: float) -> Answer:
+    def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place."""
         if (claim := self._kept.pop(demand.job.id, None)) is not None:
             self._board.gantt.give_back(claim)
-        return super().place(demand, ready)
+        return super().find(demand, ready)
 
 
 class Compressing(Continuing):

@@ -37,11 +37,11 @@ class Line(Protocol):
 
     revised: dict[int, Found]
 
-    def place(self, demand: Demand, ready: float) -> Answer:
-        """Find a place at ``ready`` or later, and enter it."""
+    def find(self, demand: Demand, ready: float) -> Answer:
+        """Find a place at ``ready`` or later, and leave it free."""
 
-    def trial(self, demand: Demand, ready: float) -> Answer:
-        """Return what :meth:`place` would, and enter nothing."""
+    def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
+        """Let the job hold what the last :meth:`find`, of the same arguments, has found."""
 
     def twin(self) -> Line:
         """Return an independent line in the same state."""
@@ -54,16 +54,14 @@ class Conservative:
         self.revised: dict[int, Found] = {}
         self._board, self._search, self._now = board, search, now
 
-    def place(self, demand: Demand, ready: float) -> Answer:
+    def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place."""
-        answer = self.trial(demand, ready)
+        return self._search.earliest(self._board.gantt, demand, ready)
+
+    def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
+        """Let the job hold its place."""
         if answer.found:
             self._board.enter(demand, answer.found)
-        return answer
-
-    def trial(self, demand: Demand, ready: float) -> Answer:
-        """Find the earliest place and leave it free."""
-        return self._search.earliest(self._board.gantt, demand, ready)
 
     def twin(self) -> Conservative:
         """Return an independent line in the same state."""
@@ -77,18 +75,16 @@ class FirstComeFirstServed:
         self.revised: dict[int, Found] = {}
         self._board, self._search, self._floor = board, search, now
 
-    def place(self, demand: Demand, ready: float) -> Answer:
+    def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place that does not overtake."""
-        answer = self.trial(demand, ready)
+        return self._search.earliest(self._board.gantt, demand, max(ready, self._floor))
+
+    def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
+        """Let the job hold its place, before which nobody behind it starts."""
         if answer.found:
             self._board.enter(demand, answer.found)
             if ready <= self._floor:
                 self._floor = answer.found.claim.start
-        return answer
-
-    def trial(self, demand: Demand, ready: float) -> Answer:
-        """Find the earliest place that does not overtake, and leave it free."""
-        return self._search.earliest(self._board.gantt, demand, max(ready, self._floor))
 
     def twin(self) -> FirstComeFirstServed:
         """Return an independent line in the same state."""
@@ -107,22 +103,34 @@ class Easy:
         self._board, self._search, self._now = board, search, now
         self._board.lifted = None
         self._head: tuple[Demand, Found] | None = None
+        self._moved: tuple[Gantt, Found] | None = None
+        """What the job that was looked at last makes of the Gantt without the head, and where the head then goes."""
 
-    def place(self, demand: Demand, ready: float) -> Answer:
-        """Start the job now, or make it the head, or leave it without a prediction."""
+    def find(self, demand: Demand, ready: float) -> Answer:
+        """Find a start now, or a date if the job becomes the head; else it has no prediction."""
+        self._moved = None
         if ready > self._now:
             return Answer(None, None)
         answer = self._search.at(self._board.gantt, demand, self._now)
         if answer.found:
-            self._board.enter(demand, answer.found)
             return answer
         if self._head is None:
-            return self._promise(demand)
+            return self._search.earliest(self._board.gantt, demand, self._now)
         return self._squeeze(demand, self._head)
 
-    def trial(self, demand: Demand, ready: float) -> Answer:
-        """Return what :meth:`place` would; the head's reservation may move for that, so on copies."""
-        return self.twin().place(demand, ready)
+    def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
+        """Start the job now, or make it the head."""
+        found = answer.found
+        if found is None:
+            return
+        if self._moved is not None and self._head is not None:
+            self._move_head(self._head[0], *self._moved)
+        elif found.claim.start > self._now and self._head is None:
+            self._head = demand, found
+            self._board.lifted = self._board.gantt.copy()
+            self._board.gantt.enter(demand.job, found.claim)
+        else:
+            self._board.enter(demand, found)
 
     def twin(self) -> Easy:
         """Return an independent line in the same state."""
@@ -131,33 +139,28 @@ class Easy:
         twin._head = self._head
         return twin
 
-    def _promise(self, demand: Demand) -> Answer:
-        answer = self._search.earliest(self._board.gantt, demand, self._now)
-        if answer.found:
-            self._head = demand, answer.found
-            self._board.lifted = self._board.gantt.copy()
-            self._board.gantt.enter(demand.job, answer.found.claim)
-        return answer
-
     def _squeeze(self, demand: Demand, head: tuple[Demand, Found]) -> Answer:
-        """Start the job now on what the head would take, if the head finds other resources for its date."""
+        """Find a start now on what the head would take, if the head finds other resources for its date."""
         owner, promised = head
         if self._board.lifted is None:
             return Answer(None, None)
         answer = self._search.at(self._board.lifted, demand, self._now)
         if answer.found is None:
             return answer
-        trial = self._board.lifted.copy()
-        trial.enter(demand.job, answer.found.claim)
-        again = self._search.at(trial, replace(owner, options=(promised.option,)), promised.claim.start)
+        without_head = self._board.lifted.copy()
+        without_head.enter(demand.job, answer.found.claim)
+        again = self._search.at(without_head, replace(owner, options=(promised.option,)), promised.claim.start)
         if again.found is None:
             return Answer(None, None)
-        self._head = owner, again.found
-        self.revised[owner.job.id] = again.found
-        self._board.lifted = trial
-        self._board.gantt = trial.copy()
-        self._board.gantt.enter(owner.job, again.found.claim)
+        self._moved = without_head, again.found
         return answer
+
+    def _move_head(self, owner: Demand, without_head: Gantt, found: Found) -> None:
+        self._head = owner, found
+        self.revised[owner.job.id] = found
+        self._board.lifted = without_head
+        self._board.gantt = without_head.copy()
+        self._board.gantt.enter(owner.job, found.claim)
 
 
 LINES: Mapping[str, type[Conservative] | type[FirstComeFirstServed] | type[Easy]] = {

@@ -150,7 +150,7 @@ class Planner:
             try:
                 self._consider(turn)
             except Exception as error:  # nothing about one job may stop the pass
-                reason = f"it could not be planned: {type(error).__name__}: {error}"
+                reason = f"it could not be planned: {type(error).__name__}: {' '.join(str(error).split())}"
                 self._settle(turn.job, Decision(Verdict.NEVER, reason))
 
     def _consider(self, turn: Turn) -> None:
@@ -164,7 +164,7 @@ class Planner:
             return self._park(min(readiness.waits_for), turn)
         if job.reservation is None:
             demand = self._demand(job, readiness.latest)
-            answer = turn.line.place(demand, readiness.ready)
+            answer = turn.line.find(demand, readiness.ready)
         else:
             demand = self._reservation(job, job.reservation)
             answer = self._reserve(demand, readiness.ready)
@@ -172,8 +172,17 @@ class Planner:
         if answer.found is None and inside is not None and self._opening.get(inside, 0):
             return self._park(inside, turn)
         if job.reservation is None:
-            return self._settle(job, self._decide(demand, readiness.ready, answer))
+            return self._settle(job, self._place(demand, readiness.ready, answer, turn.line))
         return self._settle(job, self._decide_reservation(demand, readiness.ready, answer))
+
+    def _place(self, demand: Demand, ready: float, answer: Answer, line: Line) -> Decision:
+        """Let a job hold what was found for it. Why it waits is looked for before, as it is not in its own way."""
+        if answer.found and answer.found.claim.start == self._now:
+            line.enter(demand, ready, answer)
+            return self._decide(demand, ready, answer)
+        decision = self._decide(demand, ready, answer)
+        line.enter(demand, ready, answer)
+        return decision
 
     def _at_once(self, job: WaitingJob) -> Decision | None:
         """Decide about a job that need not be placed."""

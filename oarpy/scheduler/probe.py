@@ -97,7 +97,7 @@ class Probe(Planner):
         """Return where ``job``, which differs from the probed one in its request alone, would go."""
         for occasion in self._occasions:
             demand = self._demand(job, occasion.latest)
-            if found := occasion.line.trial(demand, occasion.ready).found:
+            if found := occasion.line.find(demand, occasion.ready).found:
                 return found
         return None
 
@@ -163,7 +163,7 @@ class Probe(Planner):
     def _stand(self, turn: Turn, readiness: Readiness) -> None:
         """Settle the job without entering it, or park it as a full pass would, remembering this occasion."""
         demand = self._demand(turn.job, readiness.latest)
-        answer = turn.line.trial(demand, readiness.ready)
+        answer = turn.line.find(demand, readiness.ready)
         inside = demand.roles.inside
         if answer.found is None and inside is not None and self._opening.get(inside, 0):
             self._occasions.append(Occasion(turn.line.twin(), readiness.ready, readiness.latest))

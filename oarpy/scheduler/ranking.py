@@ -51,4 +51,5 @@ class Ranking:
             ranks = {job.id: order(Candidate(job, self._now, self._size, self._priorities)) for job in jobs}
             return sorted(jobs, key=lambda job: ranks[job.id]), ranks
         except Exception as error:  # a plug-in may raise anything
-            raise BrokenPolicy(queue, f"failed: {type(error).__name__}: {error}") from error
+            what = " ".join(str(error).split())  # a message is one line
+            raise BrokenPolicy(queue, f"failed: {type(error).__name__}: {what}") from error

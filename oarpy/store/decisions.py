@@ -158,6 +158,16 @@ _PREDICT = """
         resources = excluded.resources
 """
 
+# Once for each time that a job gets this verdict, however often its reason is put differently meanwhile.
+_SET_ASIDE = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'SCHEDULER_SET_ASIDE', p.job_id, p.reason
+    FROM unnest(%s::bigint[], %s::text[]) AS p(job_id, reason)
+    JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
+    LEFT JOIN gantt_predictions g ON g.job_id = p.job_id
+    WHERE g.verdict IS DISTINCT FROM 'never'
+"""
+
 _PASS = "UPDATE scheduling_passes SET pass = pass + 1, at = now(), seconds = %s, waiting = %s"
 
 
@@ -257,7 +267,9 @@ def kill(connection: Connection, jobs: Sequence[int]) -> None:
 
 
 def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
-    """Store verdicts and predictions, replacing what was there for these jobs."""
+    """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
+    if aside := [one for one in predictions if one.verdict == "never"]:
+        connection.execute(_SET_ASIDE, [[one.job for one in aside], [one.reason for one in aside]])
     if predictions:
         connection.execute(
             _PREDICT,

@@ -16,7 +16,8 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 
-_QUEUES = "SELECT queue_name, priority, policy, active FROM queues"
+# By name: of queues of equal priority the first one's policy orders the jobs of all.
+_QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
 
 
 # Jobs that wait, in order of submission; the partial index holds live jobs alone. Every UPDATE changes a row's xmin.
@@ -211,7 +212,7 @@ def matching(connection: Connection, condition: str, values: Sequence[object]) -
 
 
 def queues(connection: Connection) -> list[QueueRow]:
-    """Return every queue."""
+    """Return every queue, highest priority first, those of equal priority by name."""
     return [QueueRow(*row) for row in connection.execute(_QUEUES)]
 
 

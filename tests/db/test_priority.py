@@ -276,6 +276,26 @@ def test_a_broken_plug_in_stops_its_queue_only(
     assert "toLaunch" in {states(connection)[job] for job in strange}
 
 
+def test_whose_policy_orders_queues_of_equal_priority_does_not_change(
+    connection: Connection, shell: Shell, install: Install
+) -> None:
+    """What a pass writes on a queue moves its row, so that an order of rows would put another queue first."""
+    install("odd", "def order(candidate):\n    raise RuntimeError('one\\ntwo')\n")
+    shell.done("oarqueue", "--add", "a,9,odd")
+    shell.done("oarqueue", "--add", "b,9,fifo")
+    add_nodes(connection, "n1", "n2", "n3")
+    broken = add_job(connection, queue_name="a")
+    scheduler = Metascheduler(load())
+    run_pass(connection, scheduler)
+    other = add_job(connection, queue_name="b")
+    run_pass(connection, scheduler)
+    run_pass(connection, Metascheduler(load()))
+    assert states(connection) == {broken: "Waiting", other: "toLaunch"}
+    reason = "policy 'odd' of queue 'a' failed: RuntimeError: one two"
+    events = connection.execute("SELECT type, description FROM event_logs WHERE job_id = %s", [broken]).fetchall()
+    assert events == [("SCHEDULER_SET_ASIDE", reason)]
+
+
 def test_messages_of_people_stay(connection: Connection, shell: Shell) -> None:
     connection.execute("UPDATE queues SET message = 'closed on Sundays' WHERE queue_name = 'default'")
     add_job(connection)
