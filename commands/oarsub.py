@@ -60,7 +60,9 @@ def oarsub(
     stderr: Annotated[
         str | None, typer.Option("-E", "--stderr", metavar="FILE", help="file for errors (%jobid%, %jobname%)")
     ] = None,
-    scanscript: Annotated[bool, typer.Option("-S", "--scanscript", help="read the #OAR lines of the script")] = False,
+    scanscript: Annotated[
+        bool, typer.Option("-S", "--scanscript", help="read the #OAR lines of the script, an executable file")
+    ] = False,
     array: Annotated[str | None, typer.Option("--array", metavar="N", help="submit N jobs")] = None,
     array_param_file: Annotated[
         str | None,

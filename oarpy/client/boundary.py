@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import typer
 from typer._click.core import Command
-from typer._click.exceptions import NoArgsIsHelpError
+from typer._click.exceptions import NoArgsIsHelpError, UsageError
 
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
 
@@ -59,13 +59,20 @@ def execute(
         print(help_page.format_message(), file=sys.stderr)  # noqa: T201
         return 2
     except typer.TyperException as error:
-        return _report(name, f"{error.format_message().rstrip('.')} (see {name} --help)", error.exit_code)
+        return _report(
+            name, f"{error.format_message().rstrip('.')} (see {_misused(error, name)} --help)", error.exit_code
+        )
     except OarpyError as error:
         return _report(name, str(error), error.exit_status)
     except Exception as error:
         unexpected(error)
         message, status = _unexpected(error)
         return _report(name, message, status)
+
+
+def _misused(error: typer.TyperException, name: str) -> str:
+    """Return the command whose help tells more: of one with subcommands, the subcommand."""
+    return error.ctx.command_path if isinstance(error, UsageError) and error.ctx is not None else name
 
 
 @functools.cache

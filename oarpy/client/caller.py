@@ -84,8 +84,11 @@ class Caller(Protocol):
     def has_directory(self, path: str) -> bool:
         """Tell whether the caller sees a directory there."""
 
-    def read_file(self, path: str, largest: int, *, plain: bool = True) -> bytes:
-        """Return at most ``largest`` + 1 bytes of a file that the caller may read; raise :class:`OSError`."""
+    def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
+        """Return at most ``largest`` + 1 bytes of a file that the caller may read; raise :class:`OSError`.
+
+        ``executable``: the caller must be allowed to execute it, the error is ``ENOEXEC`` otherwise.
+        """
 
     def read_input(self, largest: int) -> bytes:
         """Return at most ``largest`` + 1 bytes of the caller's standard input."""
@@ -199,9 +202,9 @@ class ProcessCaller:
         """Look in the file system."""
         return os.path.isdir(path)
 
-    def read_file(self, path: str, largest: int, *, plain: bool = True) -> bytes:
+    def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Read the file."""
-        return local_files.read_file(path, largest, plain=plain)
+        return local_files.read_file(path, largest, plain=plain, executable=executable)
 
     def read_input(self, largest: int) -> bytes:
         """Read standard input."""

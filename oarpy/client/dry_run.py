@@ -14,6 +14,7 @@ from oarpy.model.job_dates import NO_DATES, read_dates
 from oarpy.modules.policies import Policies
 from oarpy.modules.sleeping import once_awake
 from oarpy.modules.what_if import read_only, with_jobs
+from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.plan import Placement, plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.probe import Probe
@@ -119,7 +120,8 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
     policies = Policies()
     made = plan(snapshot, policies, reader.matchers)
     asked = {job.id for job in snapshot.waiting if job.reservation is not None}
-    awake = once_awake(made, reading.asleep, asked, session.configuration.energy.wakeup_time)
+    waking = Waking(reading.asleep, session.configuration.energy.wakeup_time)
+    awake = once_awake(made, waking.asleep, asked, waking.seconds)
     placements = awake.by_job()
     probe = Probe(snapshot, first, policies, reader.matchers)
     forecast = _forecast(placements[first.id])
@@ -127,7 +129,7 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
     return Prediction(
         first=forecast,
         last=_forecast(placements[members[-1].id]),
-        ways=_ways(admitted, first, probe, forecast),
+        ways=_ways(admitted, first, probe, forecast, waking),
         size=admitted.submission.array_size,
         planned=planned,
         reservation=first.reservation,
@@ -165,7 +167,7 @@ def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
     )
 
 
-def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast) -> tuple[Way, ...]:
+def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast, waking: Waking) -> tuple[Way, ...]:
     """Try each alternative alone; a reservation has no other than its first."""
     ways = []
     for rank, (request, alternative) in enumerate(zip(admitted.submission.alternatives, job.alternatives, strict=True)):
@@ -173,8 +175,8 @@ def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast)
         if job.reservation is None and place is None:
             found = probe.trial(replace(job, alternatives=(alternative,)))
             if found is not None:
-                claim = found.claim
-                place = _place(probe.snapshot.platform, claim.start, claim.end, claim.bits)
+                claim, start = found.claim, waking.start(found.claim, probe.snapshot.now)
+                place = _place(probe.snapshot.platform, start, start + claim.walltime, claim.bits)
         ways.append(Way(str(request), alternative.walltime, place))
     return tuple(ways)
 

@@ -16,6 +16,7 @@ from oarpy.modules.sleeping import ASLEEP
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
+from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.platform import NETWORK_ADDRESS
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
@@ -57,12 +58,13 @@ def explain(session: Session, job_id: int) -> Explanation:
             return Explanation(found)
         reader.resolve(connection, relaxed_conditions(job))
         places = foreseen(connection, snapshot.platform)
-        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places)
+        if any(claim.bits & reading.asleep for claim in places.values()):
+            places = {}  # who waits for nodes to wake was placed at once, and is foreseen later
+        waking = Waking(reading.asleep, session.configuration.energy.wakeup_time)
+        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places, waking)
         asleep = _asleep(snapshot, answer.bits & reading.asleep)
         if asleep and answer.verdict is Verdict.STARTS:
-            wakeup = session.configuration.energy.wakeup_time
-            start = None if answer.start is None else answer.start + wakeup
-            answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP, start=start)
+            answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
         return Explanation(
             standing=found,
             answer=answer,

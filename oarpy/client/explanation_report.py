@@ -169,7 +169,8 @@ def _quota(use: QuotaUse) -> str:
         if limit >= 0
     ]
     more = ", ..." if len(use.jobs) > _MOST_NAMED else ""
-    named = f" by jobs {', '.join(map(str, use.jobs[:_MOST_NAMED]))}{more}" if use.jobs else ""
+    noun = "job" if len(use.jobs) == 1 else "jobs"
+    named = f" by {noun} {', '.join(map(str, use.jobs[:_MOST_NAMED]))}{more}" if use.jobs else ""
     name, when = f"Quota {rule.queue},{rule.project},{rule.type},{rule.user}", "now"
     if use.end < inf:
         name += f" ({rule.period}, until {local_date(use.end)})"

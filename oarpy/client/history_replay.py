@@ -96,7 +96,9 @@ def _policies(session: Session, change: Change) -> Sequence[Policy]:
     if len(set(names)) < len(names):
         raise UsageError(f"a policy is given twice in '{','.join(names)}'", hint="name each policy once")
     if change.order is not None and change.order not in (known := Policies()):
-        raise UsageError(f"unknown order '{change.order[:40]}'", hint="use one of " + ", ".join(known))
+        raise UsageError(
+            f"unknown order '{change.order[:40]}'", hint="use one of " + ", ".join(known) + ", or NAME/SECONDS"
+        )
     return [cast("Policy", name) for name in names]
 
 

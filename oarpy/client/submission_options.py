@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import re
 import shlex
 from collections.abc import Iterable
@@ -92,7 +93,7 @@ def read_script(command: str) -> tuple[Options, tuple[str, ...]]:
     Raises :class:`UsageError` naming the line that is not understood.
     """
     path = _script_path(command)
-    lines = _read_lines(path)
+    lines = _read_lines(path, executable=True)
     if not lines or not lines[0].startswith("#"):
         raise UsageError(f"the first line of script '{path}' does not begin with '#'", hint="begin it with #!/bin/sh")
     values: dict[str, str] = {}
@@ -160,12 +161,14 @@ def _script_path(command: str) -> str:
     return words[0]
 
 
-def _read_lines(path: str) -> list[str]:
+def _read_lines(path: str, *, executable: bool = False) -> list[str]:
     try:
-        data = current().read_file(path, LARGEST_SCRIPT)
+        data = current().read_file(path, LARGEST_SCRIPT, executable=executable)
     except FileNotFoundError:
         raise UsageError(f"file '{path}' does not exist or is no plain file", hint="check its name") from None
     except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            raise UsageError(f"script '{path}' is not executable", hint="chmod +x it") from None
         raise UsageError(f"file '{path}' cannot be read: {error.strerror}", hint="check its name and rights") from None
     if len(data) > LARGEST_SCRIPT:
         raise UsageError(f"file '{path}' is larger than {LARGEST_SCRIPT} bytes", hint="-S takes a script")

@@ -94,7 +94,7 @@ class _Talk:
         if "has_directory" in question:
             self._channel.send_message({"answer": os.path.isdir(_word(question["has_directory"]))})
         elif "file" in question:
-            self._send_file(_word(question["file"]), _number(question.get("largest")), question.get("plain") is True)
+            self._send_file(_word(question["file"]), _number(question.get("largest")), question)
         elif "input" in question:
             self._send_input(_number(question["input"]))
         elif "edit" in question:
@@ -102,13 +102,14 @@ class _Talk:
         else:
             raise Malformed("a question that is not understood")
 
-    def _send_file(self, path: str, largest: int, plain: bool) -> None:
+    def _send_file(self, path: str, largest: int, question: Mapping[str, object]) -> None:
         from oarpy.frontend.local_files import read_file
 
         # the gateway is trusted with what it is told to read, and with nothing else that the user may read
         if not self._was_named(path):
             raise Malformed("a file was asked for that was not named")
-        self._send(lambda: read_file(path, largest, plain=plain))
+        plain, executable = question.get("plain") is True, question.get("executable") is True
+        self._send(lambda: read_file(path, largest, plain=plain, executable=executable))
 
     def _send_input(self, largest: int) -> None:
         from oarpy.frontend.local_files import read_input

@@ -7,15 +7,18 @@ import os
 import sys
 
 
-def read_file(path: str, largest: int, *, plain: bool) -> bytes:
+def read_file(path: str, largest: int, *, plain: bool, executable: bool = False) -> bytes:
     """Return at most ``largest`` + 1 bytes of a file, so that one that is too large can be told.
 
-    Raises :class:`OSError`: ``FileNotFoundError`` also for what is no plain file, if ``plain`` is asked for.
+    Raises :class:`OSError`: ``FileNotFoundError`` also for what is no plain file, if ``plain`` is asked for, and
+    ``ENOEXEC`` for what the caller may not execute, if it is to be ``executable``.
     """
     if plain and not os.path.isfile(path):
         raise FileNotFoundError(errno.ENOENT, "does not exist or is no plain file", path)
     try:
         with open(path, "rb") as file:
+            if executable and not os.access(path, os.X_OK):
+                raise OSError(errno.ENOEXEC, "not executable", path)
             return file.read(largest + 1)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), path) from None

@@ -82,9 +82,10 @@ class RemoteCaller:
             self._directories[path] = self._answer({"has_directory": path}).get("answer") is True
         return self._directories[path]
 
-    def read_file(self, path: str, largest: int, *, plain: bool = True) -> bytes:
+    def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Have the file read by the caller's process."""
-        return self._content({"file": path, "largest": largest, "plain": plain}, largest, path)
+        question = {"file": path, "largest": largest, "plain": plain, "executable": executable}
+        return self._content(question, largest, path)
 
     def read_input(self, largest: int) -> bytes:
         """Have standard input read, for as long as it takes to arrive."""

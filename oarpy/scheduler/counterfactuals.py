@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.scheduler.bindings import Holder, QuotaUse, holders, quota_use
+from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
@@ -100,14 +101,20 @@ class Counterfactuals:
         return self.bits.bit_count()
 
 
+AWAKE = Waking()
+
+
 def counterfactuals(
     snapshot: Snapshot,
     job_id: int,
     orders: Mapping[str, Order] = ORDERS,
     matchers: Matchers | None = None,
     foreseen: Mapping[int, Claim] | None = None,
+    waking: Waking = AWAKE,
 ) -> Counterfactuals:
     """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait.
+
+    Starts are those of jobs that wait for sleeping nodes, as ``waking`` says.
 
     ``foreseen`` are the placements of a pass that just ended; they save planning the jobs ahead once more, and are not
     used when they do not agree with ``snapshot``.
@@ -118,16 +125,16 @@ def counterfactuals(
     probe = _probe(snapshot, job, orders, matchers, foreseen or {})
     decision = probe.decision
     claim = None if decision.found is None else decision.found.claim
+    start = None if claim is None else waking.start(claim, snapshot.now)
     if job.held:
-        resumed = None if claim is None else claim.start
-        return Counterfactuals(job_id, Verdict.HELD, "held", None, None, 0, resumed=resumed)
+        return Counterfactuals(job_id, Verdict.HELD, "held", None, None, 0, resumed=start)
     way = 0 if decision.found is None else decision.found.option.index
     answer = Counterfactuals(
         job=job_id,
         verdict=decision.verdict,
         reason=decision.reason,
         alternative=None if decision.found is None else way,
-        start=None if claim is None else claim.start,
+        start=start,
         bits=0 if claim is None else claim.bits,
         rank=_rank(probe),
         holders=holders(probe, claim),
@@ -135,7 +142,7 @@ def counterfactuals(
     )
     if job.reservation is not None or not job.alternatives:
         return answer
-    return _relaxed(answer, probe, replace(job, alternatives=(job.alternatives[way],)))
+    return _relaxed(answer, _Trials(probe, waking), replace(job, alternatives=(job.alternatives[way],)))
 
 
 def _probe(
@@ -160,20 +167,38 @@ def relaxed_conditions(job: WaitingJob) -> set[str]:
     return {job.filter, *(group.filter for way in job.alternatives for group in way.groups)} - {""}
 
 
-def _relaxed(answer: Counterfactuals, probe: Probe, job: WaitingJob) -> Counterfactuals:
-    if answer.start == probe.snapshot.now:
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Tells when the job would start were it another one."""
+
+    probe: Probe
+    waking: Waking
+
+    @property
+    def now(self) -> float:
+        """The instant of the pass."""
+        return self.probe.snapshot.now
+
+    def start(self, job: WaitingJob) -> float | None:
+        """Return when ``job``, relaxed, would start; None when it would not."""
+        found = self.probe.trial(job)
+        return None if found is None else self.waking.start(found.claim, self.now)
+
+
+def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob) -> Counterfactuals:
+    if answer.start == trials.now:
         return answer
-    shorter_now, shorter = _shorter(probe, job, answer.start)
+    shorter_now, shorter = _shorter(trials, job, answer.start)
     answer = replace(
         answer,
-        fewer=_fewer(probe, job),
-        leaner=tuple(_leaner(probe, job)),
+        fewer=_fewer(trials, job),
+        leaner=tuple(_leaner(trials, job)),
         shorter_now=shorter_now,
         shorter=shorter,
-        unfiltered=tuple(_unfiltered(probe, job, answer.start)),
+        unfiltered=tuple(_unfiltered(trials, job, answer.start)),
     )
     if answer.verdict in (Verdict.NEVER, Verdict.RESOURCES_DOWN):
-        answer = replace(answer, shortages=tuple(_shortages(probe, job, answer.verdict)))
+        answer = replace(answer, shortages=tuple(_shortages(trials.probe, job, answer.verdict)))
     return answer
 
 
@@ -182,11 +207,15 @@ def _rank(probe: Probe) -> Rank | None:
     return Rank(rivals.index(probe.job.id) + 1, len(rivals)) if probe.job.id in rivals else None
 
 
-def _fewer(probe: Probe, job: WaitingJob) -> Fewer | None:
+def _fewer(trials: _Trials, job: WaitingJob) -> Fewer | None:
     """Reduce the outermost count that can be reduced."""
     for depth, level in enumerate(job.alternatives[0].groups[0].levels):
         if level.count > 1:
-            count = _largest(level.count, _CountTrial(probe, job, depth))
+
+            def starts(count: int, depth: int = depth) -> bool:
+                return trials.start(with_count(job, 0, depth, count)) == trials.now
+
+            count = _largest(level.count, starts)
             if not count:
                 return None
             relaxed = with_count(job, 0, depth, count).alternatives[0]
@@ -194,50 +223,32 @@ def _fewer(probe: Probe, job: WaitingJob) -> Fewer | None:
     return None
 
 
-def _leaner(probe: Probe, job: WaitingJob) -> Iterator[Consumption]:
+def _leaner(trials: _Trials, job: WaitingJob) -> Iterator[Consumption]:
     """Find, for each consumable, the largest smaller amount that would start now."""
     for rank, asked in enumerate(job.alternatives[0].consumes):
 
         def starts(amount: int, rank: int = rank) -> bool:
-            found = probe.trial(with_amount(job, rank, amount))
-            return found is not None and found.claim.start == probe.snapshot.now
+            return trials.start(with_amount(job, rank, amount)) == trials.now
 
         if amount := _largest(asked.amount, starts):
             yield replace(asked, amount=amount)
 
 
-@dataclass(frozen=True, slots=True)
-class _CountTrial:
-    """Tells whether the job would start now with another count at one level of its first group."""
-
-    probe: Probe
-    job: WaitingJob
-    depth: int
-
-    def __call__(self, count: int) -> bool:
-        found = self.probe.trial(with_count(self.job, 0, self.depth, count))
-        return found is not None and found.claim.start == self.probe.snapshot.now
-
-
-def _shorter(probe: Probe, job: WaitingJob, start: float | None) -> tuple[Shorter | None, Shorter | None]:
+def _shorter(trials: _Trials, job: WaitingJob, start: float | None) -> tuple[Shorter | None, Shorter | None]:
     """Return the longest walltime that would start now, and the longest that would start before ``start``."""
     known: dict[int, float] = {}
 
     def start_of(walltime: int) -> float:
         if walltime not in known:
-            found = probe.trial(with_walltime(job, walltime))
-            known[walltime] = math.inf if found is None else found.claim.start
+            found = trials.start(with_walltime(job, walltime))
+            known[walltime] = math.inf if found is None else found
         return known[walltime]
 
-    now, before, asked = (
-        probe.snapshot.now,
-        math.inf if start is None else start,
-        math.ceil(job.alternatives[0].walltime),
-    )
-    at_once = _largest(asked, lambda walltime: start_of(walltime) == now)
+    before, asked = math.inf if start is None else start, math.ceil(job.alternatives[0].walltime)
+    at_once = _largest(asked, lambda walltime: start_of(walltime) == trials.now)
     sooner = _largest(asked, lambda walltime: start_of(walltime) < before)
     return (
-        Shorter(at_once, now) if at_once else None,
+        Shorter(at_once, trials.now) if at_once else None,
         Shorter(sooner, start_of(sooner)) if sooner else None,
     )
 
@@ -256,7 +267,7 @@ def _largest(asked: int, serves: Callable[[int], bool]) -> int:
     return low
 
 
-def _unfiltered(probe: Probe, job: WaitingJob, start: float | None) -> Iterator[Unfiltered]:
+def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None) -> Iterator[Unfiltered]:
     """Drop the job's filter, then that of one group at a time; tell what would start earlier."""
     groups = job.alternatives[0].groups
     tries: list[tuple[str, int | None, WaitingJob]] = [(job.filter, None, replace(job, filter=""))]
@@ -264,11 +275,11 @@ def _unfiltered(probe: Probe, job: WaitingJob, start: float | None) -> Iterator[
         (group.filter, rank, with_group(job, rank, replace(group, filter=""))) for rank, group in enumerate(groups)
     ]
     for dropped, rank, relaxed in tries:
-        if not dropped or not all(_is_known(probe, text) for text in _conditions(relaxed)):
+        if not dropped or not all(_is_known(trials.probe, text) for text in _conditions(relaxed)):
             continue
-        found = probe.trial(relaxed)
-        if found is not None and (start is None or found.claim.start < start):
-            yield Unfiltered(dropped, rank, found.claim.start)
+        found = trials.start(relaxed)
+        if found is not None and (start is None or found < start):
+            yield Unfiltered(dropped, rank, found)
 
 
 def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict) -> Iterator[Shortage]:

@@ -6,7 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from oarpy.scheduler.gantt import Claim
+
 Power = Literal["up", "falling", "asleep", "waking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Waking:
+    """Resources that are ``asleep`` count as free, but who is given them at once waits ``seconds`` for their nodes."""
+
+    asleep: int = 0
+    seconds: float = 0
+
+    def start(self, claim: Claim, now: float) -> float:
+        """Return when a job that is given ``claim`` by a pass at ``now`` can start."""
+        return claim.start + self.seconds if claim.start == now and claim.bits & self.asleep else claim.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ class Explainer:
 
     def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
         """Explain a job that does not start now; ``gantt`` is the current one."""
-        until = f" until {self._show(answer.found.claim.start)}" if answer.found else ""
         if ready > self._now:
             return self._not_ready(demand, ready, answer)
         if demand.bounded and answer.found is None and (late := self._too_late(demand, ready, gantt)):
@@ -45,21 +44,22 @@ class Explainer:
         if demand.limits is not None and (
             answer.fitted == self._now or (answer.fitted is not None and not answer.found)
         ):
-            return Verdict.QUOTA, self._quota(demand, answer, gantt) + (f", reached{until}" if until else "")
+            return Verdict.QUOTA, f"{self._quota(demand, answer)}{self._reached(answer)}"
         if demand.limits is None:
             beside = self._fits_beside(demand, answer)
         else:
             chosen = demand if answer.found is None else replace(demand, options=(answer.found.option,))
             alone = self._search.at(self.baseline, chosen, self._now)
             if alone.fitted is not None and not alone.found:
-                return Verdict.QUOTA, f"{self._quota(demand, alone, self.baseline)}, reached by running jobs"
+                return Verdict.QUOTA, f"{self._quota(demand, alone)}, reached by running jobs"
             beside = alone.found is not None
+        until, then = self._until(answer), self._then(answer)
         if short := self._short_stocks(demand, gantt):
             verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
-            return verdict, f"{short}{until}"
+            return verdict, f"{short}{until}{then}"
         if beside:
-            return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}"
-        return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(answer)}"
+            return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}{then}"
+        return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(answer)}{then}"
 
     def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
         """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
@@ -70,14 +70,37 @@ class Explainer:
                 return gantt.stocks.shortage(self._now, end, option.matcher.usable, option.consumes)
         return ""
 
-    def _quota(self, demand: Demand, answer: Answer, gantt: Gantt) -> str:
+    def _until(self, answer: Answer) -> str:
+        """Say until when resources keep the job waiting."""
+        freed = _freed(answer)
+        return "" if freed is None else f" until {self._show(freed)}"
+
+    def _then(self, answer: Answer) -> str:
+        """Name the quota that keeps the job waiting from then on, if one does."""
+        if answer.found is None or answer.excess is None:
+            return ""
+        return f", then {self._limit_text(answer)} until {self._show(answer.found.claim.start)}"
+
+    def _reached(self, answer: Answer) -> str:
+        """Say until when the quota that was named keeps the job waiting, and what resources do after that."""
+        if answer.found is None or answer.excess is None:
+            return ""
+        start, until = answer.found.claim.start, answer.excess.until
+        if until >= start:
+            return f", reached until {self._show(start)}"
+        return f", reached until {self._show(until)}; all that it needs is free at {self._show(start)}"
+
+    def _quota(self, demand: Demand, answer: Answer) -> str:
         """Name the quota that keeps ``demand`` from the place that resources allow; of several, the last to end."""
-        start = self._now if answer.fitted is None else answer.fitted
-        limit = self._search.binding(gantt, demand, start)
-        if limit is None:
-            return f"it would end beyond {self._show(gantt.ledger.horizon)}, until when quotas are known"
-        self.bound[demand.job.id] = limit
-        return limit.text(self._show)
+        if answer.excess is not None and answer.excess.limit is not None:
+            self.bound[demand.job.id] = answer.excess.limit
+        return self._limit_text(answer)
+
+    def _limit_text(self, answer: Answer) -> str:
+        limit = None if answer.excess is None else answer.excess.limit
+        if limit is not None:
+            return limit.text(self._show)
+        return f"it would end beyond {self._show(self.baseline.ledger.horizon)}, until when quotas are known"
 
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
         """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
@@ -142,7 +165,7 @@ class Explainer:
         if ready > start:
             reason = f"the job it depends on is expected to end at {self._show(ready)}"
         elif answer.fitted is not None:
-            reason = self._quota(demand, answer, gantt)
+            reason = self._quota(demand, answer)
         else:
             reason = f"its resources are not free at {self._show(start)}"
         return Verdict.RESERVATION, f"refused: {reason}{offer}", date_offered
@@ -179,14 +202,22 @@ class Explainer:
         return Verdict.NEVER, _missing(job, reservable)
 
     def _holders(self, answer: Answer) -> str:
-        if answer.found is None:
+        freed = _freed(answer)
+        if freed is None or answer.found is None:
             return ""
-        jobs = self.baseline.released(answer.found.claim.start, answer.found.claim.bits)
+        jobs = self.baseline.released(freed, answer.found.claim.bits)
         named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
         return f", when job{'s' if len(jobs) > 1 else ''} {named} should be over" if jobs else ""
 
 
 _MOST_NAMED = 5
+
+
+def _freed(answer: Answer) -> float | None:
+    """Return when resources allow the job, None when they never do."""
+    if answer.found is None:
+        return None
+    return answer.found.claim.start if answer.excess is None else answer.fitted
 
 
 def _missing(job: WaitingJob, options: Sequence[Option]) -> str:

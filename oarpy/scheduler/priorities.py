@@ -64,7 +64,7 @@ def factors(job: WaitingJob, size: int, now: float, known: Priorities) -> tuple[
     """Return the terms of the multifactor priority of ``job``, which takes ``size`` resources."""
     rules, debt = known.factors, karma(job, known)
     walltime = job.alternatives[0].walltime if job.alternatives else 0
-    age = now - job.submitted
+    age = max(now - job.submitted, 0)
     hours = size * walltime / 3600
     qos, nice = _value(job, "qos"), _value(job, "nice")
     queue = rules.queues.get(job.queue, 0)

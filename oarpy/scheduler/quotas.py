@@ -66,6 +66,17 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Excess:
+    """A quota that would be broken ``until`` an instant (infinity: for ever), the last of several.
+
+    ``limit`` is None when what lies beyond the horizon of the calendar is in the way.
+    """
+
+    until: float
+    limit: Limit | None
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What limits a job: at most one rule at each instant, ascending; it cannot be placed beyond ``horizon``."""
 
@@ -167,22 +178,10 @@ class Ledger:
                 for key in _keys(rule, job):
                     self._sums.setdefault((pattern, key), Sums()).count(begin, end, amount)
 
-    def last_excess(self, limits: Limits, begin: float, end: float, amount: Amount) -> float | None:
-        """Return when the last excess in [begin, end) is over were ``amount`` added; None: the limits hold throughout.
-
-        Infinity: it never fits.
-        """
+    def excess(self, limits: Limits, begin: float, end: float, amount: Amount) -> Excess | None:
+        """Return the last excess in [begin, end) were ``amount`` added; None: the limits hold throughout."""
         if end > limits.horizon:
-            return inf
-        binding = self._binding(limits, begin, end, amount)
-        return None if binding is None else binding[1]
-
-    def binding(self, limits: Limits, begin: float, end: float, amount: Amount) -> Limit | None:
-        """Return the limit of the last excess in [begin, end) were ``amount`` added, None when there is none."""
-        binding = self._binding(limits, begin, end, amount)
-        return None if binding is None else binding[0]
-
-    def _binding(self, limits: Limits, begin: float, end: float, amount: Amount) -> tuple[Limit, float] | None:
+            return Excess(inf, None)
         place = len(limits.spans) if end == inf else bisect_left(limits.spans, end, key=_beginning)
         while place and (limit := limits.spans[place - 1]).end > begin:
             left, right = max(begin, limit.begin), min(end, limit.end)
@@ -191,7 +190,7 @@ class Ledger:
             ends = [one.last_excess(left, right, limit.rule, amount) for one in sums]
             last = max((end for end in ends if end is not None), default=None)
             if last is not None:
-                return limit, min(last, limit.end)
+                return Excess(min(last, limit.end), limit)
             place -= 1
         return None
 

@@ -63,7 +63,7 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
         if any(view.common(start, end) & bits != bits for view in views):
             continue
         amount = gantt.amount(roles, claim)
-        if limits is None or not amount.resources or gantt.ledger.last_excess(limits, start, end, amount) is None:
+        if limits is None or not amount.resources or gantt.ledger.excess(limits, start, end, amount) is None:
             return start
     return None
 

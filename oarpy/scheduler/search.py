@@ -8,7 +8,7 @@ from math import inf
 
 from oarpy.scheduler.demands import Demand, Option
 from oarpy.scheduler.gantt import Claim, Gantt, Kind
-from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.quotas import Excess
 from oarpy.scheduler.timeline import Timeline
 
 
@@ -25,11 +25,20 @@ class Answer:
     """``found`` is None when the job fits nowhere.
 
     ``fitted`` is the first instant that resources alone, without quotas, would allow: for the alternative found, or for
-    any of them when none was found.
+    any of them when none was found. ``excess`` is the quota that forbids it then.
     """
 
     found: Found | None
     fitted: float | None
+    excess: Excess | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first placement that resources allow, and the quota that forbids it."""
+
+    start: float
+    excess: Excess | None
 
 
 class Search:
@@ -41,7 +50,7 @@ class Search:
     def earliest(self, gantt: Gantt, demand: Demand, ready: float) -> Answer:
         """Find the placement that ends first, starting at ``ready`` or later; the first alternative wins ties."""
         best: Found | None = None
-        fitted: float | None = None
+        fitted: _First | None = None
         for option in demand.options:
             latest = demand.before(option)
             if best is not None:
@@ -49,14 +58,15 @@ class Search:
             claim, first = self._first(gantt, demand, option, ready, latest)
             if claim is not None and (best is None or claim.end < best.claim.end):
                 best, fitted = Found(option, claim), first
-            elif best is None and first is not None and (fitted is None or first < fitted):
+            elif best is None and first is not None and (fitted is None or first.start < fitted.start):
                 fitted = first
-        return Answer(best, fitted)
+        return Answer(best, None) if fitted is None else Answer(best, fitted.start, fitted.excess)
 
     def at(self, gantt: Gantt, demand: Demand, start: float) -> Answer:
         """Find the placement at exactly ``start`` that ends first."""
         best: Found | None = None
         fitted: float | None = None
+        forbidding: Excess | None = None
         for option in demand.options:
             latest = demand.before(option)
             if latest is not None and start >= latest:
@@ -65,19 +75,11 @@ class Search:
             if claim is None:
                 continue
             fitted = start
-            if self._excess(gantt, demand, claim) is None and (best is None or claim.end < best.claim.end):
+            excess = self._excess(gantt, demand, claim)
+            if excess is None and (best is None or claim.end < best.claim.end):
                 best = Found(option, claim)
-        return Answer(best, fitted)
-
-    def binding(self, gantt: Gantt, demand: Demand, start: float) -> Limit | None:
-        """Return the quota that forbids ``demand`` at exactly ``start`` where resources allow it, None if none does."""
-        for option in demand.options:
-            claim = self._claim(gantt.views(demand.roles, option.consumes), option, start)
-            if claim is not None and demand.limits is not None:
-                amount, end = gantt.amount(demand.roles, claim), claim.end + self._security
-                if amount.resources and (limit := gantt.ledger.binding(demand.limits, start, end, amount)):
-                    return limit
-        return None
+            forbidding = forbidding or excess
+        return Answer(best, fitted, None if best else forbidding)
 
     def hold(self, option: Option) -> float:
         """Return for how long an alternative holds its resources, security time included."""
@@ -89,29 +91,29 @@ class Search:
 
     def _first(
         self, gantt: Gantt, demand: Demand, option: Option, start: float, latest: float | None
-    ) -> tuple[Claim | None, float | None]:
+    ) -> tuple[Claim | None, _First | None]:
         """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
         views = gantt.views(demand.roles, option.consumes)
         kind = self._kind(gantt, views, demand, option)
-        fitted: float | None = None
+        fitted: _First | None = None
         instant = start
         while instant < (inf if latest is None else latest):
             claim = self._next(gantt, views, option, instant, latest)
             if claim is None:
                 break
-            fitted = claim.start if fitted is None else fitted
             excess = self._excess(gantt, demand, claim)
+            fitted = fitted or _First(claim.start, excess)
             if excess is None:
                 if kind is not None:
                     gantt.barred[kind] = start, claim.start
                 return claim, fitted
-            instant = excess
+            instant = excess.until
             if kind is not None:
                 since, until = gantt.barred.get(kind, (inf, inf))
-                instant = max(excess, until) if since <= start else excess
+                instant = max(instant, until) if since <= start else instant
             elif not option.matcher.fixed and demand.limits is not None:
                 after = _after(views, claim.start)
-                instant = min(excess, demand.limits.change_after(claim.start), inf if after is None else after)
+                instant = min(instant, demand.limits.change_after(claim.start), inf if after is None else after)
         if kind is not None and latest is None:
             gantt.barred[kind] = start, inf
         return None, fitted
@@ -186,14 +188,14 @@ class Search:
         bits = option.matcher.match(free)
         return Claim(start, option.walltime, bits, option.consumes) if bits else None
 
-    def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> float | None:
-        """Return until when a quota forbids ``claim``, None when it does not."""
+    def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> Excess | None:
+        """Return the quota that forbids ``claim``, and until when; None when none does."""
         if demand.limits is None:
             return None
         amount = gantt.amount(demand.roles, claim)
         if not amount.resources:
             return None
-        return gantt.ledger.last_excess(demand.limits, claim.start, claim.end + self._security, amount)
+        return gantt.ledger.excess(demand.limits, claim.start, claim.end + self._security, amount)
 
 
 def _after(views: Sequence[Timeline], instant: float) -> float | None:

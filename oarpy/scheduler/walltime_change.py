@@ -160,7 +160,7 @@ class _More:
             return False
         limits = gantt.limits(self._asking, self._roles)
         amount = gantt.amount(self._roles, claim)
-        return limits is None or not amount.resources or gantt.ledger.last_excess(limits, now, end, amount) is None
+        return limits is None or not amount.resources or gantt.ledger.excess(limits, now, end, amount) is None
 
     def _verified(self, most: int, replan: Replan) -> int:
         """Return the longest time found that delays nobody but who waits for this very job: quotas reach far."""

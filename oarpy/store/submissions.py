@@ -126,6 +126,7 @@ _FINISHED_JOB = """
 """
 
 # The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
+# Of the old job's message only what was asked for is taken over, if that still stands there: not how that one ended.
 _COPY_JOB = """
     WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
     INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind,
@@ -135,7 +136,9 @@ _COPY_JOB = """
         CASE WHEN EXISTS (SELECT FROM jobs o WHERE o.array_id = jobs.array_id AND o.job_id <> jobs.job_id)
              THEN jobs.array_id ELSE drawn.job_id END,
         array_index, job_name, user_name, project, queue_name, kind, types, properties, command,
-        launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify, jobs.job_id, message
+        launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify, jobs.job_id,
+        CASE WHEN message ~ '^R=[0-9]+,W=' THEN split_part(message, '; ', 1)
+             ELSE 'resubmission of ' || jobs.job_id END
     FROM jobs, drawn WHERE jobs.job_id = %s
     RETURNING job_id
 """

@@ -12,13 +12,15 @@ from math import inf
 
 from oarpy.configuration import Scheduler
 from oarpy.model.dependency import parse_dependency
-from oarpy.model.job_dates import JobDates
+from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import parse_request
+from oarpy.modules.policies import Policies
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.energy import Keep, PowerNode, PowerOrders, Use, power_orders
 from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.resuming import resumed
 from oarpy.scheduler.shares import FactorRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
@@ -64,6 +66,8 @@ class Case:
     suspended: list[HoldingJob] = field(default_factory=list)
     resuming: set[int] = field(default_factory=set)
     changes: list[Change] = field(default_factory=list)
+    compressed: bool = False
+    ended: list[HoldingJob] = field(default_factory=list)
 
 
 def outcome(text: str) -> str:
@@ -81,7 +85,7 @@ def outcome(text: str) -> str:
         besteffort_kill_before_reservation=case.lead,
     )
     promises = kept(snapshot, case.promises, settings)
-    made = plan(promises.snapshot)
+    made = _made(case, promises.snapshot)
     lines = expected.splitlines()
     columns = next((len(line.partition("|")[2]) - 1 for line in lines if "|" in line), 0)
     told = _gantt(case, promises.snapshot, made, columns) if columns else []
@@ -94,6 +98,14 @@ def outcome(text: str) -> str:
         elif "|" not in line:
             told.append(_told(line.split(), case, snapshot, made))
     return "".join(f"{line}\n" for line in told)
+
+
+def _made(case: Case, snapshot: Snapshot) -> Plan:
+    """Plan; what just ended early is still there in the pass before, which is compressed or forgotten."""
+    policies = Policies()
+    planning = Planning(compression=case.compressed)
+    planning.plan(replace(snapshot, holding=(*snapshot.holding, *case.ended)), policies)
+    return planning.plan(snapshot, policies)
 
 
 def _in_the_way_of_resumptions(case: Case) -> Iterable[int]:
@@ -226,6 +238,9 @@ def _set(case: Case, words: Sequence[str]) -> None:
     for name, kind in (("security_time", int), ("besteffort_minimum_life", int)):
         if name in options:
             case.snapshot[name] = kind(options.pop(name))
+    if options.get("policy") == "compressed":
+        del options["policy"]
+        case.compressed = True
     if "policy" in options:
         policy: Policy = options.pop("policy")  # type: ignore[assignment]
         case.snapshot["policy"] = policy
@@ -316,6 +331,11 @@ def _running(case: Case, words: Sequence[str]) -> None:
     )
 
 
+def _ended(case: Case, words: Sequence[str]) -> None:
+    _running(case, words)
+    case.ended.append(case.holding.pop())
+
+
 def _suspended(case: Case, words: Sequence[str]) -> None:
     """Read a suspended job with what is left of its walltime, and whether it is to go on."""
     number, ids, rest, *options = words
@@ -351,7 +371,7 @@ def _job(case: Case, words: Sequence[str]) -> None:
             alternatives=tuple(ways),
             depends_on=after,
             reservation=None if date is None else float(date),
-            dates=dates,
+            dates=NO_DATES if dates == NO_DATES else dates,
             held=held,
             **options,
         )
@@ -394,6 +414,7 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "asleep": _asleep,
     "available": _closing,
     "running": _running,
+    "ended": _ended,
     "suspended": _suspended,
     "walltime": _walltime,
     "reserved": _reserved,

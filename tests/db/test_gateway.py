@@ -60,6 +60,7 @@ SAME = [
     ("oarsub", "--help"),
     ("oarsub", "-S", "./none.sh"),
     ("oarsub", "-S", "./broken.sh"),
+    ("oarsub", "-S", "./text"),
     ("oarsub", "--array-param-file", "none", "date"),
     ("oarsub", "--resubmit", "77"),
     ("oarsub", "--dry-run", "-l", "/nodes=2", "date"),
@@ -93,6 +94,8 @@ def test_every_command_says_the_same_as_without_a_gateway(
     running: GatewayProcess, environment: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "broken.sh").write_text("#!/bin/sh\n#OAR -Z\n", "ascii")
+    (tmp_path / "broken.sh").chmod(0o755)
+    (tmp_path / "text").write_text("#!/bin/sh\n", "ascii")
     direct = {**environment, "OARPY_GATEWAY_SOCKET": ""}
     assert process(direct, "oarsub", "-n", "first", "date", cwd=tmp_path).status == 0
     statuses = set()
@@ -124,6 +127,7 @@ def test_a_submission_is_the_callers(running: GatewayProcess, connection: Connec
 def test_files_are_read_by_the_callers_own_process(running: GatewayProcess, tmp_path: Path) -> None:
     script = tmp_path / "it's a job.sh"
     script.write_text("#!/bin/sh\n#OAR -n scanned\n#OAR --array-param-file values\n", "ascii")
+    script.chmod(0o755)
     (tmp_path / "values").write_text("1\n2 # two\n\n3\n", "ascii")
     (tmp_path / "here").mkdir()
     done = running.run("oarsub", "-J", "-d", str(tmp_path / "here"), "-S", '"./it\'s a job.sh"', cwd=tmp_path)

@@ -208,7 +208,7 @@ def test_the_database_is_closed_to_users(running: GatewayProcess, dsn: str) -> N
 def test_files_are_read_with_the_callers_rights(running: GatewayProcess, tmp_path: Path) -> None:
     secret = running.folder / "secret.sh"
     secret.write_text("#!/bin/sh\n#OAR -n secret\n", "ascii")
-    secret.chmod(0o600)
+    secret.chmod(0o700)
     done = running.run("oarsub", "-S", str(secret), uid=NOBODY)
     assert (done.status, done.out) == (2, "")
     assert "Permission denied" in done.err
@@ -216,6 +216,10 @@ def test_files_are_read_with_the_callers_rights(running: GatewayProcess, tmp_pat
     assert (done.status, done.out) == (2, "")
     os.chown(secret, NOBODY, -1)
     assert running.run("oarsub", "-S", str(secret), uid=NOBODY).status == 0
+    # the gateway runs as somebody who might execute it
+    secret.chmod(0o614)
+    done = running.run("oarsub", "-S", str(secret), uid=NOBODY)
+    assert (done.status, done.out, done.err) == (2, "", f"oarsub: script '{secret}' is not executable (chmod +x it)\n")
     assert running.run("oarsub", "-d", "/root", "date", uid=NOBODY).status == 0
     hidden = running.run("oarsub", "-d", "/root/.ssh", "date", uid=NOBODY)
     assert "does not exist" in hidden.err, "what a user cannot see does not exist for them"

@@ -230,7 +230,8 @@ def test_what_never_ran_is_counted_and_nothing_is_written(
     [
         (["--from-database", "--procs", "3"], "--procs does not go"),
         (["--from-database", "--policy", "best"], "unknown policy 'best'"),
-        (["--from-database", "--order", "oldest"], "unknown order 'oldest'"),
+        (["--from-database", "--order", "oldest"], "unknown order 'oldest' (use one of fifo, "),
+        (["--from-database", "--order", "fifo/0"], ", or NAME/SECONDS)"),
         (["--from-database", "--since", "2026-01-02", "--until", "2026-01-01"], "period is empty"),
         (["--from-database", "--rules", "/nonexistent"], "cannot read the rules"),
         (["--from-database", "--quotas", "/nonexistent"], "cannot read the quotas"),

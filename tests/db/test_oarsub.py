@@ -141,6 +141,9 @@ def test_script_options(connection: Connection, oarsub: Submitter, tmp_path: Pat
         "#OAR --project its\ndate\n",
         encoding="utf-8",
     )
+    refused = oarsub("-S", "./job.sh one")
+    assert (refused.status, refused.err) == (2, "oarsub: script './job.sh' is not executable (chmod +x it)\n")
+    script.chmod(0o755)
     result = oarsub("-S", "-n", "typed", "-t", "no_quotas", "-l", "/nodes=1", "./job.sh one 'two three'")
     assert result.out == (
         "# Warning: name 'typed' of the command line wins over 'from script' of the script\nOAR_JOB_ID=1\n"
@@ -312,6 +315,24 @@ def test_resubmit(connection: Connection, oarsub: Submitter) -> None:
     assert connection.execute("SELECT job_id, required_job_id, outcome FROM job_dependencies").fetchall() == [
         (dependant, copy, "ok")
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("exit code 3", "resubmission of 1"),
+        ("R=8,W=2:0:0,J=B,T=idempotent; out of memory on n2", "R=8,W=2:0:0,J=B,T=idempotent"),
+    ],
+)
+def test_how_the_old_job_ended_is_no_message_of_its_copy(
+    connection: Connection, oarsub: Submitter, message: str, expected: str
+) -> None:
+    job = oarsub.job_id("date")
+    connection.execute(
+        "UPDATE jobs SET state = 'Error', ended_at = now(), message = %s WHERE job_id = %s", (message, job)
+    )
+    copy = oarsub.job_id("--resubmit", str(job))
+    assert connection.execute("SELECT message FROM jobs WHERE job_id = %s", (copy,)).fetchall() == [(expected,)]
 
 
 def test_a_member_of_an_array_keeps_its_place_when_it_is_repeated(connection: Connection, oarsub: Submitter) -> None:

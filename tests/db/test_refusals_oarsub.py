@@ -82,6 +82,7 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("-S", "bad.sh"), 2, "line 2"),
     (("-S", "plain"), 2, "first line"),
     (("-S", "zero.sh"), 2, "nodes"),
+    (("-S", "text"), 2, "not executable"),
     (("-S",), 2, "script"),
     (("-r", "tomorrow", "date"), 2, "tomorrow"),
     (("-r", "2020-01-01 00:00:00", "date"), 2, "past"),
@@ -156,6 +157,8 @@ def oarsub(oarsub: Submitter, tmp_path: Path) -> Submitter:
         "bad.toml": "colour = 'red'\n",
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "text").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     return oarsub
 

@@ -125,7 +125,7 @@ def test_quota(connection: Connection, oarsub: Submitter) -> None:
     assert found["quota"]["used"] == {"resources": 4, "jobs": 1, "resource_hours": 4}
     assert found["quota"]["job_ids"] == [first]
     assert found["would_start_now"]["count"]["count"] == 1
-    assert f"Quota *,*,*,/: 4 of 8 resources used now by jobs {first}.\n" in said(oarsub, job)
+    assert f"Quota *,*,*,/: 4 of 8 resources used now by job {first}.\n" in said(oarsub, job)
 
 
 def test_rank_and_jobs_ahead(connection: Connection, oarsub: Submitter) -> None:

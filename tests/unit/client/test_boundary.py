@@ -57,6 +57,16 @@ def test_status_and_one_line(case: str, capsys: pytest.CaptureFixture[str]) -> N
         assert str(error).split("\n")[0].split()[-1].strip("'") in lines[0]
 
 
+def test_a_subcommand_that_is_misused_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    app = application()
+    app.add_typer(application(), name="inner")
+    app.command("other")(lambda: None)
+    assert execute(app, "oarx", ["inner", "--bogus"]) == 2
+    assert capsys.readouterr().err == "oarx: No such option: --bogus (see oarx inner --help)\n"
+    assert execute(app, "oarx", ["--bogus"]) == 2
+    assert capsys.readouterr().err == "oarx: No such option: --bogus (see oarx --help)\n"
+
+
 def test_done_is_zero_and_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(application(), "oarx", ["fine"]) == 0
     assert capsys.readouterr() == ("case fine\n", "")

@@ -13,6 +13,7 @@ from oarpy.model.errors import UsageError
 def script(folder: Path, *lines: str) -> str:
     path = folder / "script.sh"
     path.write_text("\n".join(["#!/bin/sh", *lines, "echo done", ""]), encoding="utf-8")
+    path.chmod(0o700)
     return str(path)
 
 
@@ -85,6 +86,7 @@ def test_scalar_given_twice(tmp_path: Path) -> None:
 def test_first_line_must_be_a_comment(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "program"
     path.write_bytes(content)
+    path.chmod(0o700)
     with pytest.raises(UsageError, match="first line"):
         read_script(str(path))
 

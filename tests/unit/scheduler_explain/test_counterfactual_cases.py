@@ -9,6 +9,7 @@ import pytest
 
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.counterfactuals import Counterfactuals, Shorter, Unfiltered, counterfactuals
+from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
@@ -218,3 +219,29 @@ def test_a_start_may_have_drifted_by_two_seconds() -> None:
     drifted = {1: Claim(100, 60, 0b0011), 2: Claim(160, 60, 0b1111)}
     assert counterfactuals(known, 2, foreseen=drifted) == counterfactuals(known, 2)
     assert replace(counterfactuals(known, 2), start=161).start == counterfactuals(known, 2, foreseen=drifted).start
+
+
+def test_sleeping_nodes_take_their_time() -> None:
+    """Cores 3 and 4 sleep: whoever gets one of them at once starts 30 s later."""
+    waking = Waking(asleep=0b1100, seconds=30)
+    jobs = snapshot(FOUR, job(1, "/core=4", 60))
+    answer = counterfactuals(jobs, 1, waking=waking)
+    assert (answer.start, answer.resources) == (30, 4)
+    assert answer.fewer is not None
+    assert answer.fewer.count == 2
+    # however short, all four are needed
+    assert (answer.shorter_now, answer.shorter) == (None, None)
+    held = counterfactuals(snapshot(FOUR, job(1, "/core=4", 60, held=True)), 1, waking=waking)
+    assert held.resumed == 30
+
+
+def test_awake_resources_later_or_sleeping_ones_at_once() -> None:
+    platform = cluster("n1:4", gpu={1: 1, 2: 1})
+    jobs = snapshot(
+        platform,
+        running(9, "1-2", 0, 100),
+        job(1, "/core=2", 60, filter="gpu = 1"),
+        filters={"gpu = 1": 0b0011},
+    )
+    assert counterfactuals(jobs, 1, waking=Waking(0b1100, 30)).unfiltered == (Unfiltered("gpu = 1", None, 30),)
+    assert counterfactuals(jobs, 1, waking=Waking(0b1100, 200)).unfiltered == ()

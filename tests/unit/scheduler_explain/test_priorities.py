@@ -75,7 +75,8 @@ def test_age_is_full_after_a_week() -> None:
     week = 7 * 86400
     assert [factor(waiting, "age", Priorities(), now=now) for now in (0, week / 2, week, 10 * week)] == [0, 0.5, 1, 1]
     # a clock that was set back makes nobody worse than new
-    assert factor(waiting, "age", Priorities(), now=-5) == 0
+    early = factors(waiting, 1, -5, Priorities())[0]
+    assert (early.name, early.value, early.measured) == ("age", 0, 0)
 
 
 def test_few_hours_and_few_resources_come_first_unless_told_otherwise() -> None:
