@@ -98,7 +98,7 @@ def start_nodes(count: int, directory: Path, prefix: str = "node") -> Iterator[S
 
 def _prepare(name: str, address: str, directory: Path) -> SshdNode:
     home = directory / name
-    home.mkdir()
+    (home / "home").mkdir(parents=True)
     make_key(home / "host_key")
     with socket.socket() as probe:
         probe.bind((address, 0))
@@ -118,6 +118,7 @@ MaxStartups 100
 AcceptEnv OARPY_JOB OAR_*
 PrintMotd no
 LogLevel VERBOSE
+SetEnv HOME={home}/home
 """
     )
     return SshdNode(name, address, port, home, home / "state", 0)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oarpy.client.leftovers import end_jobs
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 
@@ -64,8 +65,9 @@ class Sandbox:
             embedded.stop(self.directory / "postgresql")
 
     def discard(self) -> None:
-        """Stop, and remove the database of the folder. Logs stay."""
+        """Stop, end what jobs have on nodes of this machine, and remove the database of the folder. Logs stay."""
         self.stop()
+        end_jobs(Path(str(self._merged()["nodes"]["state_directory"])), _STOP_TIMEOUT)
         embedded.remove(self.directory / "postgresql")
 
     def stop_server(self, number: int) -> None:

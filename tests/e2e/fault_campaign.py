@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,8 +28,10 @@ from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 from tests.e2e.books import QUESTIONS, wrong_books
+from tests.e2e.evidence import keep_files, keep_tables
+from tests.e2e.feeder import Feeder
 from tests.e2e.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
-from tests.e2e.server_processes import SERVER_KINDS, agents, job_supervisors, server_pids
+from tests.e2e.server_processes import DATABASE, SERVER_KINDS, SESSION, agents, busy_supervisors, server_pids
 
 NODES, CORES = 6, 4
 LOST_TIMEOUT = 15.0
@@ -37,8 +40,9 @@ _SETTLING = 40.0
 _DEADLINE = 600.0
 
 HARMLESS = (
-    *(f"SIGKILL {kind}" for kind in (*SERVER_KINDS, "agent", "database")),
-    *(f"SIGSTOP {kind}" for kind in (*SERVER_KINDS, "agent", "database")),
+    *(f"SIGKILL {kind}" for kind in (*SERVER_KINDS, "agent", DATABASE, SESSION)),
+    *(f"SIGSTOP {kind}" for kind in (*SERVER_KINDS, "agent", DATABASE, SESSION)),
+    "job supervisor stopped",
     "database restarted",
     "clock ahead",
     "clock behind",
@@ -46,8 +50,6 @@ HARMLESS = (
 """Faults that may end no job."""
 DEADLY = ("job supervisor killed", "network cut", "disk full", "reboot, disk kept", "reboot, disk lost")
 """Faults after which jobs of the node may end in Error."""
-
-JOB = 'echo "begin $OAR_JOB_ID" >> marks; sleep "$0"; echo "end $OAR_JOB_ID" >> marks'
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class _Pending:
 
 @dataclass(slots=True)
 class Campaign:
-    """One run: ``jobs`` jobs, ``count`` faults, all choices from ``seed``; a cut lasts ``cut`` seconds."""
+    """One run: ``count`` faults while ``jobs`` jobs are live, all choices from ``seed``; cuts last ``cut`` seconds."""
 
     sandbox: Sandbox
     farm: NodeFarm
@@ -80,7 +82,7 @@ class Campaign:
     jobs: int
     count: int
     cut: float
-    longest: float
+    feeder: Feeder
     faults: list[Fault] = field(default_factory=list)
     _pending: list[_Pending] = field(default_factory=list)
 
@@ -92,22 +94,31 @@ class Campaign:
         for node in self.farm.nodes:
             where = ["--transport", "ssh", "--address", node.address, "--port", "22"]
             self.sandbox.run("oaradmin", "resources", "add", f"/host={node.name}/cpu={{1}}/core={{{CORES}}}", *where)
-        self._submit(chance)
+        left = self.jobs
+        while left > 0:
+            left -= self.feeder.submit(left)
         kinds = [kind for kind in (*HARMLESS, *DEADLY) if "clock" not in kind or self.farm.nodes[0].has_clock]
         plan = [kinds[number % len(kinds)] for number in range(self.count)]
         chance.shuffle(plan)
-        while plan:
-            self._heal_due()
-            number = next((n for n, kind in enumerate(plan) if self._target(kind, chance) is not None), None)
-            if number is not None:
-                self._strike(plan.pop(number), chance)
-            time.sleep(chance.uniform(0.1, 0.6))
-        while self._pending:
-            self._heal_due()
-            time.sleep(0.05)
+        with self.feeder.keeping(self.jobs, self._live):
+            self._strike_all(plan, chance)
         self._wait_for_ends()
         self._attribute()
         return self._wrong()
+
+    def _strike_all(self, plan: list[str], chance: random.Random) -> None:
+        try:
+            while plan:
+                self._heal_due()
+                targets = ((number, self._target(kind, chance)) for number, kind in enumerate(plan))
+                number, target = next(((n, found) for n, found in targets if found is not None), (0, None))
+                if target is not None:
+                    self._strike(plan.pop(number), target, chance)
+                time.sleep(chance.uniform(0.1, 0.6))
+        finally:
+            while self._pending:  # also when this fails: what is stopped would be waited for
+                self._heal_due()
+                time.sleep(0.05)
 
     def table(self) -> str:
         """Faults x outcomes: how many struck, how many jobs were live on average, what ended because of them."""
@@ -125,19 +136,20 @@ class Campaign:
             rows = connection.execute(
                 "SELECT state, resubmit_of IS NOT NULL, count(*) FROM jobs GROUP BY 1, 2 ORDER BY 1, 2"
             ).fetchall()
-        return ", ".join(f"{state}{' (resubmitted)' if again else ''} {count}" for state, again, count in rows)
+        ends = ", ".join(f"{state}{' (resubmitted)' if again else ''} {count}" for state, again, count in rows)
+        return f"{ends}; oarsub said {self.feeder.refused} times that nothing could be reached"
 
-    # Jobs -----------------------------------------------------------------------------------------------------------
-
-    def _submit(self, chance: random.Random) -> None:
-        for number in range(0, self.jobs, 20):
-            durations = [f"{chance.uniform(0.2, self.longest):.2f}" for _ in range(min(20, self.jobs - number))]
-            file = self.sandbox.directory / "work" / f"durations-{number}"
-            file.write_text("\n".join(durations) + "\n")
-            size = chance.choice(["/core=1", "/core=1", "/core=2", "/nodes=2/core=1"])
-            kind = ["-t", "idempotent"] if number // 20 % 2 else []
-            parameters = ["--array-param-file", str(file), *kind]
-            self.sandbox.run("oarsub", "-l", f"{size},walltime=0:10:0", *parameters, f"sh -c '{JOB}'")
+    def keep_evidence(self, folder: Path) -> None:
+        """Leave in ``folder`` what tells of the run: tables, logs, disks of the nodes, the faults with their times."""
+        base = self.sandbox.directory.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{fault.began:.3f} {fault.healed:.3f} {fault.kind} {fault.node}" for fault in self.faults]
+        (folder / "faults").write_text("\n".join(lines) + "\n")
+        cluster = self.sandbox.directory
+        disks = [path for node in self.farm.nodes for path in (node.state, node.directory / "sshd.log")]
+        keep_files([cluster / "server.log", cluster / "work" / "marks", *disks], folder, base)
+        with suppress(psycopg.Error, OarpyError):  # the database may be what is wrong
+            keep_tables(self.sandbox.dsn(), folder / "tables")
 
     def _wait_for_ends(self) -> None:
         until = time.monotonic() + _DEADLINE
@@ -161,20 +173,24 @@ class Campaign:
     def _target(self, kind: str, chance: random.Random) -> NamespaceNode | str | None:
         """What the fault strikes: a node that is whole (never the last ones), or the server (""); None: not now."""
         busy = {pending.fault.node for pending in self._pending if pending.fault.node}
-        if any(pending.fault.kind in ("SIGSTOP database", "SIGSTOP supervisor") for pending in self._pending):
+        standing = {pending.fault.kind for pending in self._pending}
+        if standing & {f"SIGSTOP {DATABASE}", "SIGSTOP supervisor"}:
             return None
+        if kind == "database restarted" and f"SIGSTOP {SESSION}" in standing:
+            return None  # it would wait for the session, and so this process would, which is to let it go on
         if "clock" in kind:
             return None if self.farm.nodes[0].name in busy else self.farm.nodes[0]
-        if kind in DEADLY or kind.endswith(" agent"):
+        if kind in DEADLY or kind.endswith(" agent") or kind == "job supervisor stopped":
             whole = [node for node in self.farm.nodes if node.name not in busy]
-            return chance.choice(whole) if len(whole) > 2 else None
-        if any(pending.fault.kind == kind for pending in self._pending):
-            return None
-        return ""
+            if len(whole) <= 2:
+                return None
+            if kind.startswith("job supervisor"):
+                # one without a job would be no fault; when no job is left that must do
+                whole = [node for node in whole if busy_supervisors(node.processes())] or whole * (not self._live())
+            return chance.choice(whole) if whole else None
+        return None if kind in standing else ""
 
-    def _strike(self, kind: str, chance: random.Random) -> None:
-        target = self._target(kind, chance)
-        assert target is not None
+    def _strike(self, kind: str, target: NamespaceNode | str, chance: random.Random) -> None:
         name = target.name if isinstance(target, NamespaceNode) else ""
         fault = Fault(kind, name, time.time(), live=self._live())
         self.faults.append(fault)
@@ -190,6 +206,8 @@ class Campaign:
             embedded.stop(self.sandbox.directory / "postgresql")
             return 0.0, self._revive
         pids = self._pids(what, target)
+        if what == SESSION:
+            pids = [chance.choice(pids)]
         _signal(pids, signal.SIGKILL if word == "SIGKILL" else signal.SIGSTOP)
         if word == "SIGKILL":
             return 0.3, self._revive
@@ -198,8 +216,12 @@ class Campaign:
     def _blow_node(self, kind: str, node: NamespaceNode, chance: random.Random) -> tuple[float, Callable[[], None]]:
         match kind:
             case "job supervisor killed":
-                _signal(job_supervisors(node.processes())[:1], signal.SIGKILL)
+                _signal(busy_supervisors(node.processes())[:1], signal.SIGKILL)
                 return 0.0, lambda: None
+            case "job supervisor stopped":
+                stopped = busy_supervisors(node.processes())[:1]
+                _signal(stopped, signal.SIGSTOP)
+                return chance.uniform(1, 4), lambda: _signal(stopped, signal.SIGCONT)
             case "network cut":
                 node.cut()
                 return self.cut, node.mend
@@ -214,7 +236,11 @@ class Campaign:
                 return 0.0, lambda: None
 
     def _pids(self, kind: str, target: NamespaceNode | str) -> list[int]:
-        """The processes of a kind; wait, within reason, until there are some."""
+        """The processes of a kind; wait, within reason, until there are some.
+
+        An agent comes back with its channel: after the healing of what stopped the launcher, the database or the node,
+        and the launcher's back-off (up to 5 s) and log-in. What died on the server is started again within a second.
+        """
         until = time.monotonic() + 30
         while True:
             found = agents(target.processes()) if isinstance(target, NamespaceNode) else self._server_pids(kind)
@@ -280,7 +306,8 @@ class Campaign:
                 if rows:
                     wrong.append(f"{question}: {rows[:5]}")
             states: dict[int, str] = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
-        return wrong + self._wrong_marks(states) + self._orphans()
+        wrong += [f"job {job} was submitted and is not there" for job in self.feeder.told if job not in states]
+        return wrong + self.feeder.wrong + self._wrong_marks(states) + self._orphans()
 
     def _circumstances(self, connection: psycopg.Connection[tuple[object, ...]], job: int) -> str:
         """Where the job was, its states, and the faults of its last minute; seconds are counted from its end."""
@@ -296,9 +323,10 @@ class Campaign:
     def _wrong_marks(self, states: dict[int, str]) -> list[str]:
         """A job that is Terminated began and ended once; no other began twice."""
         marks = (self.sandbox.directory / "work" / "marks").read_text().splitlines()
+        times = Counter(marks)
         wrong = []
         for job, state in states.items():
-            begun, done = marks.count(f"begin {job}"), marks.count(f"end {job}")
+            begun, done = times[f"begin {job}"], times[f"end {job}"]
             if (begun, done) != (1, 1) if state == "Terminated" else begun > 1:
                 wrong.append(f"job {job} is {state}, began {begun} times and ended {done} times")
         return wrong
@@ -341,9 +369,12 @@ def _signal(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def run_campaign(
-    directory: Path, seed: int, jobs: int, count: int, cut: float, longest: float
+    directory: Path, seed: int, jobs: int, count: int, cut: float, longest: float, evidence: Path | None = None
 ) -> tuple[Campaign, list[str]]:
-    """Run one campaign in ``directory``; return it with its faults, and what is wrong."""
+    """Run one campaign in ``directory``; return it with its faults, and what is wrong.
+
+    When something is, what may tell why is left in ``evidence``.
+    """
     with run_nodes(NODES, directory / "farm") as farm:
         settings: Settings = {
             "nodes": {
@@ -357,13 +388,20 @@ def run_campaign(
             "jobs": {"resubmission_limit": 100, "kill_grace": 1.0},
             "modules": {"restart_delay_limit": 1.0},
         }
-        campaign = Campaign(Sandbox(directory / "cluster", settings), farm, seed, jobs, count, cut, longest)
+        sandbox = Sandbox(directory / "cluster", settings)
+        campaign = Campaign(
+            sandbox, farm, seed, jobs, count, cut, Feeder(sandbox, random.Random(f"jobs {seed}"), longest)
+        )
+        well = False
         try:
             wrong = campaign.run()
+            well = not wrong
             print(campaign.table())
             print(campaign.outcomes())
             return campaign, wrong
         finally:
+            if evidence is not None and not well:
+                campaign.keep_evidence(evidence)
             campaign.sandbox.stop()
             embedded.remove(campaign.sandbox.directory / "postgresql")
 
@@ -371,11 +409,12 @@ def run_campaign(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign and print what happened; exit status 1 if anything was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=1000)
-    parser.add_argument("--faults", type=int, default=310)
+    parser.add_argument("--jobs", type=int, default=1000, help="live at any time while faults strike")
+    parser.add_argument("--faults", type=int, default=330)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cut", type=float, default=30.0, help="seconds without network")
-    parser.add_argument("--longest", type=float, default=12.0, help="seconds that the longest job sleeps")
+    parser.add_argument("--longest", type=float, default=6.0, help="seconds that the longest job sleeps")
+    parser.add_argument("--evidence", type=Path, help="folder for logs and tables when something is wrong")
     options = parser.parse_args(arguments)
     isolate("tests.e2e.fault_campaign", sys.argv[1:] if arguments is None else arguments)
     began = time.monotonic()
@@ -383,7 +422,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directory.chmod(0o755)
     try:
         campaign, wrong = run_campaign(
-            directory, options.seed, options.jobs, options.faults, options.cut, options.longest
+            directory,
+            options.seed,
+            options.jobs,
+            options.faults,
+            options.cut,
+            options.longest,
+            options.evidence and options.evidence.absolute(),
         )
     finally:
         shutil.rmtree(directory, ignore_errors=True)

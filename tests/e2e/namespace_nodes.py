@@ -157,6 +157,7 @@ def _prepare(farm: NodeFarm, number: int, directory: Path) -> NamespaceNode:
     name, address = f"n{number}", f"10.77.0.{number + 10}"
     home, state = directory / name, directory / "nodes" / name
     home.mkdir()
+    (home / "home").mkdir()
     state.mkdir(parents=True)
     _do("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(state))
     _do("ip", "netns", "add", name)
@@ -177,6 +178,11 @@ def _prepare(farm: NodeFarm, number: int, directory: Path) -> NamespaceNode:
 
 
 def _configuration(directory: Path, home: Path, library: str | None) -> str:
+    # the log-in's shell reads what it finds at home: nothing of this machine's
+    variables = [f"HOME={home}/home"]
+    if library:
+        variables += [f"LD_PRELOAD={library}", f"FAKETIME_TIMESTAMP_FILE={home}/clock"]
+        variables += ["FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
     lines = [
         f"HostKey {home}/host_key",
         f"PidFile {home}/sshd.pid",
@@ -186,10 +192,8 @@ def _configuration(directory: Path, home: Path, library: str | None) -> str:
         "PasswordAuthentication no",
         "UsePAM no",
         "PrintMotd no",
+        f"SetEnv {' '.join(variables)}",
     ]
-    if library:
-        fake = f"LD_PRELOAD={library} FAKETIME_TIMESTAMP_FILE={home}/clock"
-        lines.append(f"SetEnv {fake} FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1")
     return "\n".join(lines) + "\n"
 
 

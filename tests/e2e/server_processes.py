@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oarpy.benchmarks.process_table import name_of, parent_of
+from oarpy.benchmarks.process_table import arguments_of, children_of, name_of, parent_of
 from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.store import embedded
 from oarpy.store.server_processes import postmaster
 
-MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting")
+MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
 SERVER_KINDS = (*MODULES, "gateway", "supervisor")
+DATABASE, SESSION = "database", "database session"
 
 
 def server_pids(kind: str, supervisor: int, database: Path) -> list[int]:
-    """The processes of ``kind`` below the supervisor, or of the database in a folder with its sessions."""
-    if kind == "database":
+    """The processes of ``kind`` below the supervisor; or the database in a folder, or its sessions."""
+    if kind in (DATABASE, SESSION):
         data = embedded.data_directory(database)
         pid = postmaster(data) if data else None
-        return [pid] if pid else []
+        if not pid or kind == DATABASE:
+            return [pid] if pid else []
+        # a session is named after who is at its other end; what PostgreSQL runs for itself is not
+        return [child for child in children_of(pid) if "[local]" in " ".join(arguments_of(child))]
     return server_processes(supervisor).get(kind, [])
 
 
@@ -32,6 +36,11 @@ def agents(pids: list[int]) -> list[int]:
 def job_supervisors(pids: list[int]) -> list[int]:
     """Those of a node's processes that look after jobs: Python that an agent started, also when that agent is gone."""
     return [pid for pid in pids if _is_python(pid) and pid not in agents(pids)]
+
+
+def busy_supervisors(pids: list[int]) -> list[int]:
+    """Those of a node's processes that look after a job which runs now."""
+    return [pid for pid in job_supervisors(pids) if children_of(pid)]
 
 
 def _is_python(pid: int) -> bool:

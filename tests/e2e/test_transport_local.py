@@ -160,8 +160,9 @@ def test_the_command_does_not_inherit_signals_or_descriptors(driver: Driver) -> 
 
 def test_a_login_shell_only_when_asked(driver: Driver) -> None:
     driver.connect()
-    driver.run(driver.spec(1, "echo $0; shopt -q login_shell && echo login", shell="/bin/bash"))
-    driver.run(driver.spec(2, "echo $0; shopt -q login_shell && echo login", shell="/bin/bash", login_shell=True))
+    shell: dict[str, object] = {"shell": "/bin/bash", "environment": {"HOME": str(driver.directory)}}
+    driver.run(driver.spec(1, "echo $0; shopt -q login_shell && echo login", **shell))
+    driver.run(driver.spec(2, "echo $0; shopt -q login_shell && echo login", login_shell=True, **shell))
     assert (driver.output(1), driver.output(2)) == ("bash\n", "-bash\nlogin\n")
 
 

@@ -1,0 +1,29 @@
+"""A cluster in a folder that is thrown away while jobs run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from oarpy.benchmarks.process_table import all_pids, environment_of
+
+from oarpy.client.sandbox import local_nodes, running_sandbox
+from tests.transport_driver import wait_until
+
+pytestmark = pytest.mark.e2e
+DEADLINE = 60.0
+
+
+def test_nothing_goes_on_of_a_cluster_that_is_gone(tmp_path: Path) -> None:
+    """Its jobs neither, also what left their process tree; nor the supervisors of these."""
+    folder = tmp_path / "cluster"
+    with running_sandbox(folder, {}, local_nodes("/host=n1/cpu={1}/core={2}")) as cluster:
+        jobs = cluster.job_ids("-l", "/core=2", "sh -c 'setsid sleep 600 & sleep 600'")
+        cluster.wait_for(jobs, ["Running"], DEADLINE)
+        assert len(_processes_of(folder)) > 2
+    wait_until(lambda: not _processes_of(folder), "processes are left", DEADLINE)
+
+
+def _processes_of(folder: Path) -> list[int]:
+    return [pid for pid in all_pids() if os.fsencode(f"{folder}/") in environment_of(pid)]
