@@ -21,10 +21,11 @@ SHAPES = {
 }
 DATES = ["postpone", "deadline", "expire"]
 
+not_offered = settings("types_not_offered", ["assign", "find", "constraints"])
 dates = {}
 for kind in job.types:
     name, separator, argument = kind.partition(":" if kind.startswith("token:") else "=")
-    if name in settings("types_not_offered", ["assign", "find", "constraints"]):
+    if name in not_offered:
         refuse(f"job type {name} is not offered on this cluster")
     elif name in ALONE:
         if separator:
@@ -39,7 +40,7 @@ for kind in job.types:
         except ValueError:
             refuse(f"job type '{kind}' needs a date, write -t '{name}=YYYY-MM-DD hh:mm:ss'")
     elif name not in settings("extra_types", []):
-        known = sorted([*ALONE, *SHAPES, *DATES])
+        known = sorted({*ALONE, *SHAPES, *DATES} - set(not_offered))
         refuse(f"unknown job type '{kind}', known are {', '.join(known)}")
 
 for name in ("deadline", "expire"):

@@ -171,7 +171,9 @@ def simulate(
         Path | None, typer.Option("--rules", metavar="DIR", help="Other admission rules for the past: NN_name.py.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", metavar="CSV", help="Write one line a job.")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="SVG", help="Draw the Gantt chart.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the Gantt chart: SVG or PNG.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Replay a trace, or this site's own past, in virtual time under one or more policies and compare them."""

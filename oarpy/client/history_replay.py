@@ -20,10 +20,10 @@ from oarpy.model.errors import UsageError
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.bits import positions
 from oarpy.scheduler.snapshot import Policy, QuotaRule
-from oarpy.simulation.gantt_svg import write_svg
 from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
 from oarpy.simulation.history_report import HistoryResult, history_json, history_table, write_history_csv
 from oarpy.simulation.past import Admission, admit_as_they_were
+from oarpy.simulation.plot import check_plot, write_plot
 from oarpy.simulation.processor_rows import Bar
 from oarpy.simulation.progress import ProgressBar
 from oarpy.simulation.run import own_file, write_file
@@ -45,7 +45,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sinks:
-    """Where the replay is written besides ``stdout``: CSV and SVG files, progress on ``stderr``."""
+    """Where the replay is written besides ``stdout``: CSV file and picture, progress on ``stderr``."""
 
     as_json: bool = False
     output: Path | None = None
@@ -63,6 +63,7 @@ def replay_history(
     """
     if since is not None and until is not None and since >= until:
         raise UsageError("the period is empty", hint="--since is before --until")
+    check_plot(sinks.plot)
     policies = _policies(session, change)
     rules = None if change.rules is None else read_rules(change.rules)
     quotas = None if change.quotas is None else _quotas(session, change.quotas)
@@ -79,9 +80,7 @@ def replay_history(
         if sinks.plot is not None:
             bars = _bars(past, result.outcome)
             rows = len(past.base.platform.ids)
-            write_file(
-                own_file(sinks.plot, policy, policies), partial(write_svg, bars, rows, f"the past under {policy}")
-            )
+            write_plot(own_file(sinks.plot, policy, policies), bars, rows, f"the past under {policy}")
     render = history_json if sinks.as_json else history_table
     resources = past.base.platform.default_type.bit_count()
     (sinks.stdout or sys.stdout).write(render(past.jobs, past.left_out, resources, results) + "\n")

@@ -57,11 +57,12 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
         return ()
     snapshot = probe.snapshot
     at_once = claim.start == snapshot.now
+    roles = roles_of(probe.job)
     found = []
     for one in _everybody(probe):
         until = one.claim.end + snapshot.security_time
         in_the_way = one.running and not _is_seen(one.job, probe) if at_once else until == claim.start
-        if in_the_way and (shared := (one.claim.bits & claim.bits).bit_count()):
+        if in_the_way and not roles_of(one.job).admits(roles) and (shared := (one.claim.bits & claim.bits).bit_count()):
             found.append(Holder(one.job.id, shared, until, one.running))
     return tuple(sorted(found, key=lambda holder: (-holder.resources, holder.job)))
 

@@ -275,7 +275,11 @@ def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None) -> Iterat
         (group.filter, rank, with_group(job, rank, replace(group, filter=""))) for rank, group in enumerate(groups)
     ]
     for dropped, rank, relaxed in tries:
-        if not dropped or not all(_is_known(trials.probe, text) for text in _conditions(relaxed)):
+        if (
+            not dropped
+            or _is_of_a_type(trials.probe, condition(job.filter, dropped))
+            or not all(_is_known(trials.probe, text) for text in _conditions(relaxed))
+        ):
             continue
         found = trials.start(relaxed)
         if found is not None and (start is None or found < start):
@@ -335,6 +339,12 @@ def _alone(job: WaitingJob, group: Group) -> WaitingJob:
 
 def _conditions(job: WaitingJob) -> Iterator[str]:
     return (condition(job.filter, group.filter) for way in job.alternatives for group in way.groups)
+
+
+def _is_of_a_type(probe: Probe, text: str) -> bool:
+    """Tell whether a filter asks for something else than default resources, licences say: cores are none."""
+    bits = probe.snapshot.filters.get(text, 0)
+    return bits != 0 and bits & probe.snapshot.platform.default_type == 0
 
 
 def _is_known(probe: Probe, text: str) -> bool:

@@ -59,7 +59,7 @@ class Explainer:
             return verdict, f"{short}{until}{then}"
         if beside:
             return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}{then}"
-        return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(answer)}{then}"
+        return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(demand, answer)}{then}"
 
     def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
         """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
@@ -201,11 +201,11 @@ class Explainer:
             return Verdict.RESOURCES_DOWN, "too few resources are Alive: " + _missing(job, demand.options)
         return Verdict.NEVER, _missing(job, reservable)
 
-    def _holders(self, answer: Answer) -> str:
+    def _holders(self, demand: Demand, answer: Answer) -> str:
         freed = _freed(answer)
         if freed is None or answer.found is None:
             return ""
-        jobs = self.baseline.released(freed, answer.found.claim.bits)
+        jobs = self.baseline.released(freed, answer.found.claim.bits, demand.roles)
         named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
         return f", when job{'s' if len(jobs) > 1 else ''} {named} should be over" if jobs else ""
 

@@ -59,7 +59,7 @@ class Gantt:
         """What is known about the timeline of the platform for jobs that share with nobody."""
         self.barred: dict[Kind, tuple[float, float]] = {}
         """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
-        self._releases: dict[float, list[tuple[int, int]]] = {}
+        self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
 
     def copy(self) -> Gantt:
         """Return an independent Gantt of equal content."""
@@ -99,7 +99,7 @@ class Gantt:
             if job.end > self.now:
                 bits = bits_held(self._platform, job)
                 back = job.given_back if job.resumes is not None else 0
-                self._releases.setdefault(job.end + self._security, []).append((job.id, bits | back))
+                self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
                 if job.given_back:
                     self._hold_suspended(job, bits)
                 else:
@@ -120,17 +120,19 @@ class Gantt:
                 continue
             bits = bits_held(self._platform, job)
             roles = roles_of(job)
-            self._releases.setdefault(until, []).append((job.id, bits))
+            self._releases.setdefault(until, []).append((job, bits))
             self.whole.take(job.start, until, bits, roles.profile, found=False)
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
 
-    def released(self, instant: float, bits: int) -> list[int]:
+    def released(self, instant: float, bits: int, roles: Roles) -> list[int]:
         """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then.
 
-        Ascending: the order in which they were entered means nothing.
+        Those that share with a job of ``roles`` are left out. Ascending: the order in which they were entered means
+        nothing.
         """
-        return sorted(job for job, held in self._releases.get(instant, ()) if held & bits)
+        ends = self._releases.get(instant, ())
+        return sorted(job.id for job, held in ends if held & bits and not roles_of(job).admits(roles))
 
     def has_container(self, name: str) -> bool:
         """Tell whether a piece of this container was entered."""

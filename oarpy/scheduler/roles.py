@@ -42,6 +42,10 @@ class Roles:
     counted: bool = True
     """False for what quotas neither count nor limit."""
 
+    def admits(self, other: Roles) -> bool:
+        """Tell whether a job of these roles lets one of ``other`` have its resources meanwhile."""
+        return self.profile.shares(other.profile) or other.inside in self.containers
+
 
 _PLAIN = Roles()
 

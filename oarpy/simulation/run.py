@@ -11,9 +11,9 @@ from typing import TextIO
 
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.engine import replay
-from oarpy.simulation.gantt_svg import write_svg
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
+from oarpy.simulation.plot import check_plot, write_plot
 from oarpy.simulation.policies import check_policy, make_scheduler
 from oarpy.simulation.processor_rows import trace_bars
 from oarpy.simulation.progress import ProgressBar
@@ -40,12 +40,13 @@ def run_simulate(
     """Replay the SWF file ``trace`` on ``procs`` processors with each of ``policies`` and print the summary.
 
     ``jobs`` keeps only the first jobs that can be replayed; with ``cores_per_node`` above 1 jobs get whole nodes.
-    ``output`` is the CSV file and ``plot`` the SVG file; with several policies each gets its own file, the policy's
-    name before the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the arguments
-    or the trace.
+    ``output`` is the CSV file and ``plot`` the SVG or PNG file; with several policies each gets its own file, the
+    policy's name before the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the
+    arguments or the trace.
     """
     out, err = stdout or sys.stdout, stderr or sys.stderr
     _check(policies, order, jobs)
+    check_plot(plot)
     machine = Machine(procs, cores_per_node)
     workload = read_swf(trace, machine, jobs)
     results: list[PolicyResult] = []
@@ -56,8 +57,7 @@ def run_simulate(
             write_file(own_file(output, policy, policies), partial(write_csv, workload.jobs, starts))
         if plot is not None:
             title = f"{workload.name}, {procs} processors, {policy}, {order}"
-            draw = partial(write_svg, trace_bars(workload.jobs, starts, procs), procs, title)
-            write_file(own_file(plot, policy, policies), draw)
+            write_plot(own_file(plot, policy, policies), trace_bars(workload.jobs, starts, procs), procs, title)
     render = summary_json if as_json else summary_table
     out.write(render(workload, procs, results) + "\n")
     return 0

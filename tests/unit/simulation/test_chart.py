@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from oarpy.simulation.chart_columns import Columns
-from oarpy.simulation.gantt_svg import MOST_BOXES, write_svg
+from oarpy.simulation.gantt_layout import MOST_BOXES
+from oarpy.simulation.gantt_svg import write_svg
 from oarpy.simulation.processor_rows import Bar
 
 PATH = "{http://www.w3.org/2000/svg}path"
