@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from oarpy.model.request import Group, Level
+from oarpy.model.request import Consumption, Group, Level
+from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform, Resource
@@ -30,12 +31,18 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapsho
 from oarpy.scheduler.verdicts import Verdict
 
 CORES_PER_NODE = 64
-KINDS = ("flat", "mixed", "hierarchical", "quotas", "reservations")
+KINDS = ("flat", "mixed", "hierarchical", "quotas", "calendars", "reservations", "consumables", "timesharing")
 ONE_MORE = ("flat", "mixed", "hierarchical")
 """Kinds for which a pass after one event is measured too."""
 RESERVATIONS = 200
 QUOTA = 256
 """Cores that a user may hold at once: what the largest flat job asks for, so that every user is held up by it."""
+GIB = 2**30
+MEMORY = 512 * GIB
+"""Bytes of memory of a node."""
+DAY, WEEK = 86_400, 7 * 86_400
+KNOWN_WEEKS = 13
+"""Weeks for which the periods of quotas are known."""
 DEFAULT_RESULT = Path(__file__).parent / "results" / "planning.json"
 
 
@@ -75,15 +82,48 @@ def cluster(cores: int) -> Platform:
 def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapshot:
     """Return a queue of ``jobs`` waiting jobs on an empty platform; quotas and reservations are added to flat jobs."""
     draw = random.Random(seed)
-    shape = kind if kind in ("mixed", "hierarchical") else "flat"
+    shape = kind if kind in ("mixed", "hierarchical") else "hierarchical" if kind == "consumables" else "flat"
     waiting = tuple(_job(number, shape, draw, len(platform.ids)) for number in range(1, jobs + 1))
-    quotas: tuple[QuotaRule, ...] = ()
-    holding: tuple[HoldingJob, ...] = ()
+    state = Snapshot(now=0, platform=platform, waiting=waiting, security_time=60)
     if kind == "quotas":
-        quotas = (QuotaRule(user="/", resources=QUOTA), QuotaRule(user="user0", jobs=20))
+        return replace(state, quotas=(QuotaRule(user="/", resources=QUOTA), QuotaRule(user="user0", jobs=20)))
+    if kind == "calendars":
+        return replace(state, quotas=_calendar(), quota_horizon=KNOWN_WEEKS * WEEK)
     if kind == "reservations":
-        holding = tuple(_reservation(jobs + number, draw, len(platform.ids)) for number in range(1, RESERVATIONS + 1))
-    return Snapshot(now=0, platform=platform, waiting=waiting, holding=holding, quotas=quotas, security_time=60)
+        cores = len(platform.ids)
+        return replace(
+            state, holding=tuple(_reservation(jobs + number, draw, cores) for number in range(1, RESERVATIONS + 1))
+        )
+    if kind == "consumables":
+        nodes = {str(block.value): MEMORY for block in platform.blocks("network_address")}
+        return replace(
+            state,
+            waiting=tuple(_consuming(job, draw) for job in waiting),
+            consumables=(Consumable("memory", "network_address", nodes),),
+        )
+    if kind == "timesharing":
+        return replace(
+            state, waiting=tuple(replace(job, types=("timesharing=user,*",) if job.id % 2 else ()) for job in waiting)
+        )
+    return state
+
+
+def _consuming(job: WaitingJob, draw: random.Random) -> WaitingJob:
+    """Let a job ask for memory on each of its nodes, log-uniform 1 to 256 GiB."""
+    amount = Consumption("memory", _log_uniform(draw, 1, 256) * GIB)
+    return replace(job, alternatives=tuple(replace(way, consumes=(amount,)) for way in job.alternatives))
+
+
+def _calendar() -> tuple[QuotaRule, ...]:
+    """A user may hold less from 8 to 19 on working days (of a week that begins at 0) than at other times."""
+    days = [week * WEEK + day * DAY for week in range(KNOWN_WEEKS) for day in range(5)]
+    working = tuple((day + 8 * 3_600, day + 19 * 3_600) for day in days)
+    edges = (0, *(edge for span in working for edge in span), KNOWN_WEEKS * WEEK)
+    other = tuple(zip(edges[::2], edges[1::2], strict=True))
+    return (
+        QuotaRule(user="/", resources=QUOTA, valid=working, period="working hours"),
+        QuotaRule(user="/", resources=4 * QUOTA, valid=other, period="other hours"),
+    )
 
 
 def _job(number: int, shape: str, draw: random.Random, cores: int) -> WaitingJob:

@@ -6,8 +6,11 @@ found not to fit before some date does not fit before that date either.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from oarpy.model.request import Consumption
 from oarpy.scheduler.matching import RequestMatcher, Shape
 
 
@@ -66,22 +69,31 @@ class Bounds:
     __slots__ = ("_fronts",)
 
     def __init__(self) -> None:
-        self._fronts: dict[Shape, _Front] = {}
+        self._fronts: dict[tuple[Shape, tuple[str, ...]], _Front] = {}
 
-    def earliest(self, matcher: RequestMatcher, hold: float) -> float:
-        """Return a date before which ``matcher`` is not served for ``hold`` seconds; minus infinity when unknown."""
+    def earliest(self, matcher: RequestMatcher, hold: float, consumes: Sequence[Consumption] = ()) -> float:
+        """Return a date before which ``matcher``, which may consume something, is not served for ``hold`` seconds.
+
+        Minus infinity when unknown.
+        """
         date = float("-inf")
-        if matcher.shape and (front := self._fronts.get(matcher.shape)):
-            date = front.latest((*matcher.amounts, hold))
-        if matcher.shape != matcher.plain_shape and (front := self._fronts.get(matcher.plain_shape)):
-            date = max(date, front.latest((matcher.least, hold)))
+        beside: tuple[int, ...] = ()
+        for names in ((), tuple(one.name for one in consumes)) if consumes else ((),):
+            if names:
+                beside = tuple(one.amount for one in consumes)
+            if matcher.shape and (front := self._fronts.get((matcher.shape, names))):
+                date = max(date, front.latest((*matcher.amounts, *beside, hold)))
+            if matcher.shape != matcher.plain_shape and (front := self._fronts.get((matcher.plain_shape, names))):
+                date = max(date, front.latest((matcher.least, *beside, hold)))
         return int(date) if date.is_integer() else date
 
-    def note(self, matcher: RequestMatcher, hold: float, date: float) -> None:
-        """Remember that ``matcher`` is not served for ``hold`` seconds before ``date``."""
+    def note(self, matcher: RequestMatcher, hold: float, date: float, consumes: Sequence[Consumption] = ()) -> None:
+        """Remember that ``matcher``, which may consume something, is not served for ``hold`` seconds until then."""
         if not matcher.shape:
             return
-        front = self._fronts.get(matcher.shape)
+        key = matcher.shape, tuple(one.name for one in consumes)
+        asked = (*matcher.amounts, *(one.amount for one in consumes), hold)
+        front = self._fronts.get(key)
         if front is None:
-            front = self._fronts[matcher.shape] = _Front(len(matcher.amounts) + 1)
-        front.add((*matcher.amounts, hold), date)
+            front = self._fronts[key] = _Front(len(asked))
+        front.add(asked, date)

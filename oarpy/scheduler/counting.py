@@ -22,10 +22,10 @@ class BlockCounter:
 
     def __init__(self, sets: Sequence[int]) -> None:
         members = [positions(bits) for bits in sets]
-        self._union = 0
+        self.union = 0
         for bits in sets:
-            self._union |= bits
-        self._bytes = -(-self._union.bit_length() // 64) * 8
+            self.union |= bits
+        self._bytes = -(-self.union.bit_length() // 64) * 8
         self._word: type[np.unsignedinteger] | None = None
         self._order = np.array([place for places in members for place in places], dtype=np.intp)
         sizes = np.array([len(places) for places in members])
@@ -48,7 +48,7 @@ class BlockCounter:
 
     def count(self, free: int) -> Counts:
         """Return the number of members in ``free``, set by set."""
-        raw = np.frombuffer((free & self._union).to_bytes(self._bytes, "little"), dtype=self._word or np.uint8)
+        raw = np.frombuffer((free & self.union).to_bytes(self._bytes, "little"), dtype=self._word or np.uint8)
         amounts: NDArray[np.uint8] = np.bitwise_count(raw) if self._word else np.unpackbits(raw, bitorder="little")
         if not self._in_order:
             amounts = amounts[self._order]

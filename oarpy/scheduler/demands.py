@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, nextafter
 
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Capacities
+from oarpy.scheduler.gauges import Gauge, Gauges
 from oarpy.scheduler.matching import Matchers, RequestMatcher
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Limits
@@ -21,12 +22,16 @@ class Unservable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One alternative of a job: how to match it, and for how long (seconds, security time not counted)."""
+    """One alternative of a job: how to match it, and for how long (seconds, security time not counted).
+
+    ``gauge`` says how to count the blocks that have enough of what it ``consumes``, None when they cannot be counted.
+    """
 
     index: int
     walltime: float
     matcher: RequestMatcher
     consumes: tuple[Consumption, ...] = ()
+    gauge: Gauge | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class Options:
         self._masks = Masks(snapshot.platform, snapshot.filters, snapshot.filter_errors)
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
         self._matchers = matchers
+        self._gauges = Gauges(snapshot.platform, matchers, self._capacities)
         self._on_alive: Known = {}
         self._on_reservable: Known = {}
 
@@ -113,7 +119,9 @@ class Options:
             matcher = known.get(key)
             if matcher is None:
                 matcher = known[key] = self._matcher(job, way, usable)
-            options.append(Option(rank, way.walltime, matcher, way.consumes if matcher.groups else ()))
+            consumes = way.consumes if matcher.groups else ()
+            gauge = self._gauges.of(matcher, consumes) if consumes else None
+            options.append(Option(rank, way.walltime, matcher, consumes, gauge))
         return tuple(options)
 
     def _matcher(self, job: WaitingJob, way: Alternative, usable: int) -> RequestMatcher:

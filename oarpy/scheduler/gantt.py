@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.bounds import Bounds
-from oarpy.scheduler.consumables import Capacities, Stocks
+from oarpy.scheduler.consumables import Capacities
 from oarpy.scheduler.matching import RequestMatcher
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.quotas import Amount, Ledger, Limits
 from oarpy.scheduler.roles import EXCLUSIVE, Profile, Roles, roles_of
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
-from oarpy.scheduler.spaces import Space
-from oarpy.scheduler.timeline import Timeline
+from oarpy.scheduler.spaces import Line, Space, Views
+from oarpy.scheduler.stocks import Stocks, StockView
 
 NOTHING = Amount(0, 0)
 
@@ -35,8 +35,8 @@ class Claim:
         return self.start + self.walltime
 
 
-Kind = tuple[RequestMatcher, float, int]
-"""A request, its walltime, and its limits by identity: those of a ledger live as long as it does."""
+Kind = tuple[RequestMatcher, float, tuple[Consumption, ...], int]
+"""A request, its walltime, what it consumes, and its limits by identity: those of a ledger live as long as it does."""
 
 
 class Gantt:
@@ -53,10 +53,12 @@ class Gantt:
             self.whole.close(instant, bits)
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
-        capacities = Capacities(snapshot.consumables, snapshot.platform)
-        self.stocks = Stocks(capacities, snapshot.now, self._platform.everything)
+        self.stocks = Stocks(Capacities(snapshot.consumables, snapshot.platform), snapshot.now)
         self.bounds = Bounds()
         """What is known about the timeline of the platform for jobs that share with nobody."""
+        self._shared_bounds: dict[int, Bounds] = {}
+        self.aligned = True
+        """True when amounts are taken and given back only where the timeline of the platform changes too."""
         self.barred: dict[Kind, tuple[float, float]] = {}
         """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
         self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
@@ -70,7 +72,7 @@ class Gantt:
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
         twin.stocks = self.stocks.copy()
-        twin.bounds = Bounds()
+        twin.bounds, twin._shared_bounds, twin.aligned = Bounds(), {}, self.aligned
         twin.barred = {}
         twin._releases = self._releases
         return twin
@@ -85,13 +87,17 @@ class Gantt:
         begins = self.whole.exclusive.begins
         return len(begins) + 1 - bisect_right(begins, self.now)
 
-    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = ()) -> tuple[Timeline, ...]:
-        """Return the timelines a job of these roles is placed on; empty when its container does not exist."""
+    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = ()) -> Views:
+        """Return the views a job of these roles is placed on; empty when its container does not exist."""
         space = self.whole if roles.inside is None else self.inside.get(roles.inside)
         if space is None:
             return ()
         views = space.views(roles.profile)
-        return (*views, *self.stocks.views(consumes)) if consumes else views
+        return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
+
+    def bounds_of(self, line: Line) -> Bounds:
+        """Return what is known about a line of the platform: that of jobs that share with nobody, or of a profile."""
+        return self.bounds if line is self.whole.exclusive else self._shared_bounds.setdefault(id(line), Bounds())
 
     def hold(self, jobs: Iterable[HoldingJob]) -> None:
         """Enter jobs that hold resources already. One whose end has passed holds nothing."""
@@ -144,6 +150,7 @@ class Gantt:
         twin.inside[name] = self.inside[name].emptied()
         twin.ledger = Ledger(())
         twin.stocks = self.stocks.emptied()
+        twin.aligned = True
         return twin
 
     def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
@@ -162,6 +169,7 @@ class Gantt:
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
         if claim.consumes:
+            self.aligned = self.aligned and (roles.inside is None or everywhere)
             self.stocks.take(begin, end, claim.bits, claim.consumes)
         if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
@@ -169,7 +177,7 @@ class Gantt:
     def give_back(self, claim: Claim) -> None:
         """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
         self.whole.exclusive.add(claim.start, claim.end + self._security, claim.bits)
-        self.bounds = Bounds()
+        self.bounds, self._shared_bounds = Bounds(), {}
         self.barred = {}
 
     def amount(self, roles: Roles, claim: Claim) -> Amount:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oarpy.model.request import Count, Group
 from oarpy.scheduler.bits import lowest
 from oarpy.scheduler.counting import BlockCounter, Counts
-from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.platform import RESOURCE_ID, Platform
 from oarpy.scheduler.trees import Forest, Tree
 
 Shape = tuple[int, tuple[int, ...]]
@@ -304,6 +304,7 @@ class Matchers:
         self._groups: dict[tuple[Group, int], GroupMatcher] = {}
         self._requests: dict[tuple[tuple[Group, int], ...], RequestMatcher] = {}
         self._layouts: dict[tuple[tuple[str, ...], int], Layout | None] = {}
+        self._blocks: dict[str, Layout | None] = {}
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -314,6 +315,14 @@ class Matchers:
         if key not in self._requests:
             self._requests[key] = RequestMatcher([self._group(group, mask) for group, mask in key])
         return self._requests[key]
+
+    def blocks(self, name: str) -> Layout | None:
+        """Return all blocks of a level, whatever their number, with all their resources; None when it has none."""
+        if name not in self._blocks:
+            level = self.platform.aliases.get(name, name)
+            tree = self._forest.tree((level, RESOURCE_ID), self.platform.everything)
+            self._blocks[name] = Layout(tree) if tree.blocks else None
+        return self._blocks[name]
 
     def _group(self, group: Group, mask: int) -> GroupMatcher:
         key = group, mask

@@ -8,8 +8,11 @@ from math import inf
 
 from oarpy.scheduler.demands import Demand, Option
 from oarpy.scheduler.gantt import Claim, Gantt, Kind
+from oarpy.scheduler.joint import first_fit
 from oarpy.scheduler.quotas import Excess
-from oarpy.scheduler.timeline import Timeline
+from oarpy.scheduler.spaces import Line, SharedLine, Views
+from oarpy.scheduler.stocks import StockView
+from oarpy.scheduler.views import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Search:
         """Return for how long an alternative holds its resources, security time included."""
         return option.walltime + self._security
 
-    def fits(self, views: Sequence[Timeline], option: Option, start: float) -> bool:
+    def fits(self, views: Views, option: Option, start: float) -> bool:
         """Tell whether resources allow ``option`` at exactly ``start``."""
         return self._claim(views, option, start) is not None
 
@@ -118,25 +121,28 @@ class Search:
             gantt.barred[kind] = start, inf
         return None, fitted
 
-    def _kind(self, gantt: Gantt, views: Sequence[Timeline], demand: Demand, option: Option) -> Kind | None:
+    def _kind(self, gantt: Gantt, views: Views, demand: Demand, option: Option) -> Kind | None:
         """Return what is equal for requests that add the same to the same sums, on the timeline of the platform.
 
         None for a request that is like no other: where it fits may add more, or less, than elsewhere.
         """
-        if demand.limits is None or not option.matcher.fixed or option.consumes:
+        if demand.limits is None or not option.matcher.fixed or not views or views[0] is not gantt.whole.exclusive:
             return None
-        if len(views) != 1 or views[0] is not gantt.whole.exclusive or not gantt.counts_all(option.matcher.usable):
+        if not self._is_on_one_line(gantt, views) or not gantt.counts_all(option.matcher.usable):
             return None
-        return option.matcher, option.walltime, id(demand.limits)
+        return option.matcher, option.walltime, option.consumes, id(demand.limits)
 
-    def _next(
-        self, gantt: Gantt, views: Sequence[Timeline], option: Option, start: float, latest: float | None
-    ) -> Claim | None:
+    @staticmethod
+    def _is_on_one_line(gantt: Gantt, views: Views) -> bool:
+        """Tell whether what a job sees, of consumables too, changes only where one line of the platform does."""
+        return len(views) == 1 or (len(views) == 2 and isinstance(views[1], StockView) and gantt.aligned)
+
+    def _next(self, gantt: Gantt, views: Views, option: Option, start: float, latest: float | None) -> Claim | None:
         """Return the first placement that resources allow at ``start``, or later and before ``latest``."""
-        if len(views) == 1:
-            return self._next_alone(gantt, views[0], option, start, latest)
         if not views:
             return None
+        if self._is_on_one_line(gantt, views):
+            return self._next_alone(gantt, views, option, start, latest)
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest):
             if len(option.matcher.groups) == 1:
@@ -147,7 +153,7 @@ class Search:
         return None
 
     def _skip(
-        self, view: Timeline, others: Sequence[Timeline], option: Option, start: float, latest: float | None
+        self, view: Line, others: Sequence[View], option: Option, start: float, latest: float | None
     ) -> float | None:
         """Return a date before which the views together do not serve a single group, None when they never do.
 
@@ -169,19 +175,26 @@ class Search:
         return None
 
     def _next_alone(
-        self, gantt: Gantt, view: Timeline, option: Option, start: float, latest: float | None
+        self, gantt: Gantt, views: tuple[Line, *tuple[View, ...]], option: Option, start: float, latest: float | None
     ) -> Claim | None:
-        """Return the first placement on one timeline, beginning where smaller requests say it may be."""
-        hold = option.walltime + self._security
-        bound = gantt.bounds.earliest(option.matcher, hold)
-        fit = view.first_fit(max(start, bound), hold, option.matcher, latest)
+        """Return the first placement on one line, beginning where smaller requests say it may be."""
+        line = views[0]
+        hold, bounds = self.hold(option), gantt.bounds_of(line)
+        bound = bounds.earliest(option.matcher, hold, option.consumes)
+        begin = max(start, bound)
+        if len(views) == 1:
+            fit = line.first_fit(begin, hold, option.matcher, latest)
+        else:
+            alone, partners = (line.alone, line.partners) if isinstance(line, SharedLine) else (line, None)
+            stock = StockView(gantt.stocks, option.consumes)
+            fit = first_fit(alone, partners, stock, option.gauge, option.matcher, begin, hold, latest)
         if fit is None:
             return None
         if fit[0] > bound and start <= max(bound, gantt.now):
-            gantt.bounds.note(option.matcher, hold, fit[0])
+            bounds.note(option.matcher, hold, fit[0], option.consumes)
         return Claim(fit[0], option.walltime, fit[1], option.consumes)
 
-    def _claim(self, views: Sequence[Timeline], option: Option, start: float) -> Claim | None:
+    def _claim(self, views: Views, option: Option, start: float) -> Claim | None:
         free = option.matcher.usable if views else 0
         for view in views:
             free &= view.common(start, start + option.walltime + self._security)
@@ -198,6 +211,6 @@ class Search:
         return gantt.ledger.excess(demand.limits, claim.start, claim.end + self._security, amount)
 
 
-def _after(views: Sequence[Timeline], instant: float) -> float | None:
+def _after(views: Sequence[View], instant: float) -> float | None:
     """Return the next instant at which more may be free."""
     return min((after for view in views if (after := view.after(instant)) is not None), default=None)

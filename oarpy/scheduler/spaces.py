@@ -1,38 +1,79 @@
 """Where jobs are placed: the whole platform, or the inside of the containers of one name.
 
-A space keeps one timeline per way of looking at it: a job that shares with nobody sees everything that is held as
-taken; a job that shares sees what its partners hold as free.
+A space keeps one timeline of what nobody holds. A job that shares sees beside that what its partners alone hold, which
+is kept for each profile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import inf
+from typing import TypeAlias
 
+from oarpy.scheduler.joint import common, first_fit
+from oarpy.scheduler.matching import RequestMatcher
+from oarpy.scheduler.pieces import Pieces
 from oarpy.scheduler.roles import EXCLUSIVE, Profile
 from oarpy.scheduler.timeline import Timeline
+from oarpy.scheduler.views import View
+
+
+class SharedLine:
+    """What jobs of one profile see: what nobody holds, and what partners hold."""
+
+    __slots__ = ("alone", "partners")
+
+    def __init__(self, alone: Timeline, partners: Pieces) -> None:
+        self.alone, self.partners = alone, partners
+
+    @property
+    def begins(self) -> Sequence[float]:
+        """The instants at which it may change: those of what nobody holds."""
+        return self.alone.begins
+
+    def common(self, begin: float, end: float) -> int:
+        """Return what is free for the profile during the whole of [begin, end)."""
+        return common(self.alone, self.partners, begin, end)
+
+    def after(self, instant: float) -> float | None:
+        """Return the first instant after ``instant`` at which it may change."""
+        return self.alone.after(instant)
+
+    def first_fit(
+        self, instant: float, hold: float, matcher: RequestMatcher, latest: float | None = None, within: int = -1
+    ) -> tuple[float, int] | None:
+        """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds."""
+        if not self.partners.anything:
+            return self.alone.first_fit(instant, hold, matcher, latest, within)
+        return first_fit(self.alone, self.partners, None, None, matcher, instant, hold, latest, within)
+
+
+Line: TypeAlias = Timeline | SharedLine
+Views: TypeAlias = tuple[Line, *tuple[View, ...]] | tuple[()]
+"""The one that changes most comes first, and is searched; empty for a job that has nowhere to go."""
 
 
 class Space:
     """Free resources over time, for each of the ``profiles`` that jobs to place may have."""
 
-    __slots__ = ("_held_alone", "_held_by_others", "_open", "everything", "exclusive")
+    __slots__ = ("_lines", "_open", "everything", "exclusive")
 
     def __init__(
         self, origin: float, everything: int, profiles: Iterable[Profile] = (), *, closed: bool = False
     ) -> None:
         self.everything = everything
         self.exclusive = Timeline(origin, everything)
-        self._held_by_others = {profile: Timeline(origin, everything) for profile in profiles if profile != EXCLUSIVE}
-        self._held_alone = Timeline(origin, everything) if self._held_by_others else None
+        self._lines = {profile: SharedLine(self.exclusive, Pieces()) for profile in profiles if profile != EXCLUSIVE}
         self._open = Timeline(origin, 0) if closed else None
 
     def copy(self) -> Space:
         """Return an independent space of equal content."""
         twin = Space(0, self.everything)
         twin.exclusive = self.exclusive.copy()
-        twin._held_by_others = {profile: line.copy() for profile, line in self._held_by_others.items()}
-        twin._held_alone = self._held_alone and self._held_alone.copy()
+        twin._lines = {
+            profile: SharedLine(twin.exclusive, line.partners.copy()) for profile, line in self._lines.items()
+        }
         twin._open = self._open and self._open.copy()
         return twin
 
@@ -43,37 +84,56 @@ class Space:
 
     def emptied(self) -> Space:
         """Return the same space with nothing held in it."""
-        twin = Space(self.exclusive.begins[0], self.everything, self._held_by_others, closed=True)
+        twin = Space(self.exclusive.begins[0], self.everything, self._lines, closed=True)
         twin._open = self._open
         return twin
 
-    def views(self, profile: Profile) -> tuple[Timeline, ...]:
-        """Return the timelines whose common content is free for a job of this profile, the busiest one first."""
-        seen: tuple[Timeline, ...] = (self.exclusive,)
-        if profile != EXCLUSIVE and self._held_alone is not None:
-            seen = (self._held_alone, self._held_by_others[profile])
-        return seen if self._open is None else (*seen, self._open)
+    def views(self, profile: Profile) -> Views:
+        """Return the views whose common content is free for a job of this profile."""
+        line: Line = self._lines[profile] if profile != EXCLUSIVE and self._lines else self.exclusive
+        return (line,) if self._open is None else (line, self._open)
 
     def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
         """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""
-        alone = found and profile == EXCLUSIVE
-        self.exclusive.remove(begin, end, bits, all_free=alone)
-        if self._held_alone is None:
-            return
-        if profile == EXCLUSIVE:
-            self._held_alone.remove(begin, end, bits, all_free=alone)
-            return
-        for other, line in self._held_by_others.items():
-            if not other.shares(profile):
-                line.remove(begin, end, bits)
+        # who holds for allowed ones does not share with its like
+        among_partners = found and profile in self._lines and profile.shares(profile)
+        own = self._lines[profile].partners if among_partners else None
+        for other, line in self._lines.items():
+            if line.partners is own:
+                continue
+            if other.shares(profile):
+                self._share(line.partners, begin, end, bits)
+            elif not found or not _strangers(other, profile):
+                line.partners.remove(begin, end, bits)
+        if own is None:
+            return self.exclusive.remove(begin, end, bits, all_free=found and profile == EXCLUSIVE)
+        for left, right, theirs in own.parts(begin, end):
+            self.exclusive.remove(left, right, bits & ~theirs, all_free=True)
+        own.add(begin, end, bits)
+        return None
+
+    def _share(self, partners: Pieces, begin: float, end: float, bits: int) -> None:
+        """Let partners have what nobody holds of ``bits``: what is held by others too is not theirs."""
+        begins = self.exclusive.begins
+        instants = [max(begin, begins[0]), *(one for one in begins if begin < one < end), end]
+        for left, right in pairwise(instants):
+            if left < right:
+                partners.add(left, right, bits & self.exclusive.common(left, right))
 
     def close(self, begin: float, bits: int) -> None:
         """Take ``bits`` away for ever from ``begin`` on, whoever shares with whom."""
-        for line in (self.exclusive, self._held_alone, *self._held_by_others.values()):
-            if line is not None:
-                line.remove(begin, inf, bits)
+        self.exclusive.remove(begin, inf, bits)
+        for line in self._lines.values():
+            line.partners.remove(begin, inf, bits)
 
     def open(self, begin: float, end: float, bits: int) -> None:
         """Add a piece: ``bits`` become part of the space during [begin, end)."""
         if self._open is not None:
             self._open.add(begin, end, bits)
+
+
+def _strangers(one: Profile, other: Profile) -> bool:
+    """Tell whether nobody shares with both of two profiles that do not share: what one sees as free, no partner of the
+    other holds.
+    """
+    return other == EXCLUSIVE or not (one.placeholders or one.allowed or other.placeholders or other.allowed)

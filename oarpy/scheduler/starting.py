@@ -103,7 +103,7 @@ class Starting(Planner):
             return True
         gantt = self._board.gantt
         views = gantt.views(roles)
-        free = views[0].common(self._now, nextafter(self._now, float("inf")))
+        free = gantt.whole.exclusive.common(self._now, nextafter(self._now, float("inf")))
         return any(
             option.matcher.may_fit(free)
             and gantt.bounds.earliest(option.matcher, self._search.hold(option)) <= self._now

@@ -53,6 +53,10 @@ class BlockTable:
         amounts[: self._blocks] = self._counter.count(bits)
         self._numbers[rows] -= amounts
 
+    def numbers(self, rows: Rows) -> Numbers:
+        """Return the free resources of each block in these slots; the caller may change what it gets."""
+        return self._numbers[rows, : self._blocks]
+
     def serving(self, rows: Rows, screen: Screen) -> NDArray[np.uint64]:
         """Return, for each of these rows, the set of the blocks that have enough, packed into words."""
         least = screen.least

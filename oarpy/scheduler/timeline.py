@@ -14,9 +14,10 @@ from math import inf
 from operator import and_
 
 import numpy as np
+from numpy.typing import NDArray
 
-from oarpy.scheduler.matching import RequestMatcher, Screen
-from oarpy.scheduler.tables import BlockTable
+from oarpy.scheduler.matching import Layout, RequestMatcher
+from oarpy.scheduler.tables import BlockTable, Rows
 from oarpy.scheduler.windows import BlockWindows, Windows
 
 _CHUNK = 20
@@ -198,20 +199,29 @@ class Timeline:
         return left + 1, bits
 
     def _windows(self, hold: float, latest: float, matcher: RequestMatcher) -> Windows:
-        table = self._table(matcher.screen) if matcher.screen else None
+        table = self._table(matcher.screen.layout) if matcher.screen else None
         if table is None or matcher.screen is None:
             return Windows(self.begins, self._counts[: len(self.begins)], hold, latest, matcher.least)
         return BlockWindows(self.begins, hold, latest, table, matcher.screen, self._rows[: len(self.begins)])
 
-    def _table(self, screen: Screen) -> BlockTable | None:
+    def counts(self) -> NDArray[np.int32]:
+        """Return the number of free resources of each slot, as it is until something is entered."""
+        return self._counts[: len(self.begins)]
+
+    def table(self, layout: Layout) -> tuple[BlockTable, Rows] | None:
+        """Return what is free of the blocks of a layout, and the rows of the slots there; None if too many are kept."""
+        table = self._table(layout)
+        return None if table is None else (table, self._rows[: len(self.begins)])
+
+    def _table(self, layout: Layout) -> BlockTable | None:
         """Return the table for a layout; only some are kept, as each costs time whenever a job is entered."""
-        key = id(screen.layout)
+        key = id(layout)
         if key not in self._tables:
             if len(self._tables) == _MOST_TABLES:
                 return None
             if not self._tables:
                 self._rows = np.arange(len(self._counts), dtype=np.int32)
-            table = self._tables[key] = BlockTable(screen.layout, len(self._rows))
+            table = self._tables[key] = BlockTable(layout, len(self._rows))
             place = 0
             for chunk in self._chunks:
                 for free in chunk.settle():
