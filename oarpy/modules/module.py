@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import psycopg
 import structlog
 
-from oarpy.model.errors import OarpyError, Unreachable
+from oarpy.model.errors import Unreachable
 from oarpy.modules.waiting import readable
 from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, notice_loss
@@ -79,12 +79,12 @@ class Loop:
         """End after the present run (also the handler of SIGTERM and SIGINT)."""
         self._stopping = True
 
-    def once(self) -> Outcome:
-        """Run the module once by hand. Raises :class:`OarpyError` when one runs already: that one is told to."""
+    def once(self) -> Outcome | None:
+        """Run the module once by hand; None when one runs already, which is told to."""
         with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
             if not notifications.try_lead(connection, self._module.name):
                 notifications.tell(connection, self._module.name)
-                raise OarpyError(f"the module {self._module.name} runs already", hint="it was told to work now")
+                return None
             outcome = self._run(connection)
             while outcome.again or outcome.pending:
                 readable(self._module.files(), 0 if outcome.again else _PENDING_CHECK)

@@ -81,7 +81,10 @@ PROGRAMS = {"gateway": "oarpy.gateway"}
 
 
 def run(name: str, configuration: Configuration, *, once: bool) -> int:
-    """Run a module: once, printing what it did, or until SIGTERM. Raises :class:`NotFound` for an unknown name."""
+    """Run a module: once (by the instance that runs already, if one does), or until SIGTERM.
+
+    Raises :class:`NotFound` for an unknown name.
+    """
     if name in PROGRAMS and not once:
         os.execv(sys.executable, [sys.executable, "-m", PROGRAMS[name]])
     known = MODULES | OPTIONAL
@@ -93,7 +96,8 @@ def run(name: str, configuration: Configuration, *, once: bool) -> int:
     module = known[name](configuration)
     loop = Loop(module, database_dsn(configuration), configuration.database.connect_timeout)
     if once:
-        loop.once()
+        if loop.once() is None:
+            sys.stdout.write(f"the module {name} runs already and was told to work now\n")
     else:
         loop.forever()
     return 0

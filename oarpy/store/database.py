@@ -12,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import Unreachable
+from oarpy.store.arrays import PlainListDumper
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -33,9 +34,13 @@ def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
         full = make_conninfo(
             dsn, **{key: value for key, value in _KEEPALIVE.items() if key not in conninfo_to_dict(dsn)}
         )
-        return psycopg.connect(full, autocommit=True, application_name=f"oarpy {name}", connect_timeout=timeout)
+        connection: Connection = psycopg.connect(
+            full, autocommit=True, application_name=f"oarpy {name}", connect_timeout=timeout
+        )
     except psycopg.OperationalError as error:
         raise Unreachable(f"the database cannot be reached: {_first_line(error)}", hint="is the server up?") from error
+    connection.adapters.register_dumper(list, PlainListDumper)
+    return connection
 
 
 def notice_loss(connection: Connection) -> None:

@@ -14,7 +14,8 @@ from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
+"""Bytes: what a pipe holds."""
 _EXIT_SECONDS = 5.0
 
 
@@ -22,6 +23,8 @@ class PipeStream:
     """A local agent's standard input and output."""
 
     def __init__(self, node: NodeAddress, program: bytes) -> None:
+        # Read into again and again: memory that is made for each message and shrunk to its size falls to pieces.
+        self._buffer = memoryview(bytearray(_CHUNK))
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by finish
         try:
             self._process = subprocess.Popen(
@@ -43,7 +46,8 @@ class PipeStream:
     def read(self) -> bytes:
         """Wait for output of the agent."""
         assert self._process.stdout is not None
-        return os.read(self._process.stdout.fileno(), _CHUNK)
+        size = os.readv(self._process.stdout.fileno(), [self._buffer])
+        return bytes(self._buffer[:size])
 
     def write(self, content: bytes) -> None:
         """Write all to the agent's input."""

@@ -388,8 +388,9 @@ def _sharing(specs: Sequence[JobSpec]) -> dict[str, object]:
     jobs = [job.to_json() for job in specs]
     shared: dict[str, object] = {}
     if len(jobs) > 1:
-        first, others = jobs[0], jobs[1:]
-        shared = {name: value for name, value in first.items() if all(job[name] == value for job in others)}
+        shared = jobs[0]
+        for job in jobs[1:]:
+            shared = {name: value for name, value in shared.items() if job[name] == value}
         jobs = [{name: value for name, value in job.items() if name not in shared} for job in jobs]
     return {"shared": shared, "jobs": jobs}
 

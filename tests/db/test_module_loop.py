@@ -196,8 +196,8 @@ def test_once_beside_a_running_instance_tells_that_one(
         done = subprocess.run(
             command, env=cluster_environment, capture_output=True, text=True, timeout=DEADLINE, check=False
         )
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == "oarpy: the module canceller runs already (it was told to work now)\n"
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == "the module canceller runs already and was told to work now\n"
         until(lambda: state(connection, job) == "Error", "the running one did the work")
 
 

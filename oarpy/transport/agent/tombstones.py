@@ -9,6 +9,10 @@ from bisect import bisect_left, insort
 
 from oarpy.transport.agent.record import MAXIMUM_ATTEMPT, MAXIMUM_JOB, parse_key
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 DAY = 86400
 
 
@@ -28,9 +32,14 @@ class Tombstones:
         text = "\n" + "".join(f"{key};\n" for key in keys)
         fd = os.open(os.path.join(self._directory, day), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         try:
-            os.write(fd, text.encode())
+            written = os.write(fd, text.encode())
+            size = os.fstat(fd).st_size
         finally:
             os.close(fd)
+        if written == len(text) and size == self._read.get(day, 0) + written:
+            # Nobody else wrote meanwhile: it need not be read back.
+            self._read[day] = size
+            self._note(day, map(_number, keys))
 
     def __contains__(self, key: str) -> bool:
         number = _number(key)
@@ -63,8 +72,11 @@ class Tombstones:
         self._read[name] = offset + complete
         lines = text[:complete].decode("ascii", "replace").split("\n")
         # Only lines closed by ';' are whole: a torn one may look like the key of another job.
+        self._note(name, [_number(line[:-1]) for line in lines if line.endswith(";")])
+
+    def _note(self, name: str, numbers: Iterable[int | None]) -> None:
         keys = self._keys.setdefault(name, array("Q"))
-        for number in [_number(line[:-1]) for line in lines if line.endswith(";")]:
+        for number in numbers:
             if number is not None and not _has(keys, number):
                 insort(keys, number)
 

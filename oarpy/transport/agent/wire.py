@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAXIMUM_LINE = 64 << 20
-_READ = 1 << 20
+_READ = 1 << 16
+"""Bytes: what a pipe holds."""
 _BIG = 1 << 53
 _MOST_LINES = (1 << 16) - 1
 
@@ -26,6 +27,7 @@ class Lines:
 
     def __init__(self, fd: int, maximum: int = MAXIMUM_LINE) -> None:
         self._fd = fd
+        self._buffer = memoryview(bytearray(_READ))
         self._maximum = maximum
         self._parts: list[bytes] = []
         self._size = 0
@@ -34,7 +36,7 @@ class Lines:
     def read(self) -> list[bytes | None] | None:
         """Read once: the lines completed (None for a dropped one); None at the end of the channel."""
         try:
-            content = os.read(self._fd, _READ)
+            content = bytes(self._buffer[: os.readv(self._fd, [self._buffer])])
         except OSError:
             return None
         if not content:
@@ -121,9 +123,21 @@ def _texts(value: object) -> bool:
 
 
 def _variables(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        _text(name) and name and "=" not in name and _text(content) for name, content in value.items()
-    )
+    return isinstance(value, dict) and (_are_plain(value) or _are_variables(value))
+
+
+def _are_plain(value: dict[Any, Any]) -> bool:
+    """Whether variables are all of plain characters: one look at all of them tells, as nearly always."""
+    try:
+        names, contents = "".join(value), "".join(value.values())
+    except TypeError:
+        return False
+    plain = names.isascii() and contents.isascii() and "\0" not in names and "\0" not in contents
+    return plain and "=" not in names and "" not in value
+
+
+def _are_variables(value: dict[Any, Any]) -> bool:
+    return all(_text(name) and name and "=" not in name and _text(content) for name, content in value.items())
 
 
 def _seconds(value: Any) -> bool:

@@ -9,16 +9,20 @@ import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from oarpy.model.errors import UsageError
 from oarpy.transport.agent import processes, wire
+from oarpy.transport.agent.tombstones import Tombstones
 from oarpy.transport.bundle import agent_arguments, agent_command, agent_program, agent_sources
 from oarpy.transport.combined import CombinedTransport
 from oarpy.transport.fake import FakeTransport
 from oarpy.transport.inbox import Inbox
+from oarpy.transport.local import PipeStream
 from oarpy.transport.messages import AgentError, ChannelLost, Ping, Pong, Ready, Report
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 
@@ -172,3 +176,64 @@ def test_offspring_is_what_a_look_at_all_processes_finds() -> None:
             assert below <= set(processes.offspring())
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
+
+
+def test_reading_from_a_local_agent_takes_no_more_memory_than_arrives(tmp_path: Path) -> None:
+    """A buffer made for each message and shrunk to its size left holes in the memory of a launcher, which grew."""
+    chatty = tmp_path / "python"
+    chatty.write_text("#!/bin/sh\nhead -c 4000 /dev/zero; cat > /dev/null\n")
+    chatty.chmod(0o755)
+    stream = PipeStream(NodeAddress("n1", str(tmp_path), python=str(chatty)), b"")
+    read = 0
+    tracemalloc.start()
+    try:
+        while read < 4000:
+            read += len(stream.read())
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        stream.end_writing()
+        stream.finish()
+    assert 4000 <= most < 10_000
+
+
+def test_what_an_agent_forgot_itself_it_need_not_read_back(tmp_path: Path) -> None:
+    mine, other = Tombstones(str(tmp_path), 3), Tombstones(str(tmp_path), 3)
+    mine.add(["1.1", "2.1"])
+    assert "1.1" in mine
+    assert "2.1" in mine
+    other.refresh()
+    assert "2.1" in other
+    other.add(["3.1"])
+    mine.add(["4.1"])  # beside what the other one wrote: all of it is read
+    mine.refresh()
+    assert all(key in mine for key in ("1.1", "2.1", "3.1", "4.1"))
+    (day,) = tmp_path.iterdir()
+    with day.open("a") as file:
+        file.write("\n5.")  # torn by a crash
+    mine.add(["6.1"])
+    mine.refresh()
+    other.refresh()
+    for one in (mine, other):
+        assert "6.1" in one
+        assert "5.6" not in one
+        assert "5.1" not in one
+
+
+@pytest.mark.parametrize(
+    ("variables", "good"),
+    [
+        ({"A": "1", "B": ""}, True),
+        ({"A": "é", "B": "\udce9"}, True),
+        ({"": "1"}, False),
+        ({"A=B": "1"}, False),
+        ({"É=B": "1"}, False),
+        ({"A": "1\0"}, False),
+        ({"A": "é\0"}, False),
+        ({"A": 1}, False),
+        ({"A": "\ud800"}, False),
+        (["A"], False),
+    ],
+)
+def test_only_what_an_environment_can_hold_is_one(variables: object, good: bool) -> None:
+    assert wire._FIELDS["environment"](variables) is good
