@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from oarpy.client.periods import parse_date
 from oarpy.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from oarpy.simulation.live_order import LiveOrder
 
 _OF_TRACES = ("trace", "procs", "nodes", "jobs")
 _OF_THE_PAST = ("since", "until", "quotas", "rules")
@@ -55,21 +59,41 @@ def _past(asked: Asked) -> int:
 
 
 def _trace(asked: Asked) -> int:
+    from oarpy.simulation.queue_order import is_fixed
     from oarpy.simulation.run import run_simulate
 
     if asked.trace is None:
         raise UsageError("no workload", hint="--trace FILE, or --from-database for this site's own past")
+    order = asked.order or "fifo"
     return run_simulate(
         asked.trace,
         _processors(asked),
         asked.policies,
-        order=asked.order or "fifo",
+        order=order,
         jobs=asked.jobs,
         cores_per_node=asked.cores_per_node,
         as_json=asked.as_json,
         output=asked.output,
         plot=asked.plot,
+        live=None if is_fixed(order) else _live(order),
     )
+
+
+def _live(name: str) -> LiveOrder:
+    """Return an order of the cluster's queues that is not one of the jobs alone, weighed as the configuration says."""
+    from oarpy.configuration import load
+    from oarpy.modules.policies import Policies
+    from oarpy.modules.priority_history import factor_rules, karma_rules
+    from oarpy.scheduler.shares import Priorities
+    from oarpy.simulation.live_order import LiveOrder
+
+    known = Policies()
+    order = known.get(name)
+    if order is None:
+        raise UsageError(f"unknown order '{name[:40]}'", hint="use one of " + ", ".join(known) + ", or NAME/SECONDS")
+    settings = load().priority
+    priorities = Priorities(karma=karma_rules(settings), factors=factor_rules(settings))
+    return LiveOrder(name, order, priorities, settings.window)
 
 
 def _processors(asked: Asked) -> int:

@@ -20,6 +20,12 @@ class _Ended:
     used: float
     asked: float
 
+    @classmethod
+    def of(cls, job: HoldingJob, end: float) -> _Ended:
+        """Return what ``job`` used up to ``end``, and asked for."""
+        size = len(job.resources) if job.bits is None else job.bits.bit_count()
+        return cls(end, job.user, job.project, size * (end - job.start), size * job.walltime)
+
 
 @dataclass(slots=True)
 class PastUsage:
@@ -42,8 +48,7 @@ class PastUsage:
     def add(self, job: HoldingJob, end: float) -> None:
         """Count a job that has ended."""
         if self.watched_at_all and not job.besteffort:
-            size = len(job.resources)
-            self._ended.append(_Ended(end, job.user, job.project, size * (end - job.start), size * job.walltime))
+            self._ended.append(_Ended.of(job, end))
 
     def priorities(self, now: float, holding: Iterable[HoldingJob]) -> Priorities:
         """Return what is known at ``now``."""
@@ -54,13 +59,7 @@ class PastUsage:
         used: dict[str, float] = {}
         asked: dict[str, float] = {}
         by_project: dict[str, float] = {}
-        running = (
-            _Ended(
-                now, job.user, job.project, len(job.resources) * (now - job.start), len(job.resources) * job.walltime
-            )
-            for job in holding
-            if job.start <= now and not job.besteffort
-        )
+        running = (_Ended.of(job, now) for job in holding if job.start <= now and not job.besteffort)
         for one in (*self._ended, *running):
             used[one.user] = used.get(one.user, 0) + one.used
             asked[one.user] = asked.get(one.user, 0) + one.asked

@@ -30,6 +30,7 @@ from oarpy.simulation.trace import TraceJob
 
 _QUEUE = "default"
 _USER = "trace"
+_PROJECT = "default"
 
 
 def platform_of(machine: Machine) -> Platform:
@@ -73,7 +74,12 @@ class FullPasses:
         outcome = self._plan(replace(self._empty, now=now, holding=holding, waiting=waiting))
         return {
             one.job: HoldingJob(
-                one.job, _USER, one.start, self._requests[one.job].alternatives[0].walltime, bits=one.bits
+                one.job,
+                self._requests[one.job].user,
+                one.start,
+                self._requests[one.job].alternatives[0].walltime,
+                project=self._requests[one.job].project,
+                bits=one.bits,
             )
             for one in outcome.placements
             if one.start is not None
@@ -151,4 +157,11 @@ def _request(number: int, job: TraceJob, machine: Machine) -> WaitingJob:
     else:
         level = Level(RESOURCE_ID, job.procs)
     way = Alternative((Group((level,)),), job.estimate)
-    return WaitingJob(number, _USER, queue=_QUEUE, submitted=job.submit, alternatives=(way,))
+    return WaitingJob(
+        number,
+        job.user or _USER,
+        queue=_QUEUE,
+        project=job.project or _PROJECT,
+        submitted=job.submit,
+        alternatives=(way,),
+    )

@@ -29,6 +29,15 @@ _KEYS: dict[str, Callable[[TraceJob], Rank]] = {
 ORDERS = tuple(_KEYS)
 
 
+def is_fixed(order: str) -> bool:
+    """Tell whether ``order`` looks at the jobs alone: then each has its rank once and for all.
+
+    >>> is_fixed("longest/3600"), is_fixed("fairshare")
+    (True, False)
+    """
+    return order.partition("/")[0] in _KEYS
+
+
 def ranks(order: str, jobs: Sequence[TraceJob]) -> list[Rank]:
     """Return one key a job, smaller is served first; ties go to the earlier submission.
 

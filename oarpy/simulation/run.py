@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TextIO
 
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.simulation.engine import replay
+from oarpy.simulation.engine import Scheduler, replay
+from oarpy.simulation.live_order import LiveOrder, ordered
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.plot import check_plot, write_plot
@@ -34,24 +35,31 @@ def run_simulate(
     as_json: bool = False,
     output: Path | None = None,
     plot: Path | None = None,
+    live: LiveOrder | None = None,
     stdout: TextIO | None = None,
     stderr: TextIO | None = None,
 ) -> int:
     """Replay the SWF file ``trace`` on ``procs`` processors with each of ``policies`` and print the summary.
 
+    ``live`` takes the place of ``order`` when that is none of the orders that look at the jobs alone.
     ``jobs`` keeps only the first jobs that can be replayed; with ``cores_per_node`` above 1 jobs get whole nodes.
     ``output`` is the CSV file and ``plot`` the SVG or PNG file; with several policies each gets its own file, the
     policy's name before the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the
     arguments or the trace.
     """
     out, err = stdout or sys.stdout, stderr or sys.stderr
-    _check(policies, order, jobs)
+    _check(policies, order if live is None else None, jobs)
+    order = order if live is None else live.name
     check_plot(plot)
     machine = Machine(procs, cores_per_node)
     workload = read_swf(trace, machine, jobs)
     results: list[PolicyResult] = []
     for policy in policies:
-        result, starts = _replay(workload, machine, policy, order, err)
+        if live is None:
+            scheduler = make_scheduler(policy, order, workload.jobs, machine)
+        else:
+            scheduler = ordered(policy, live, workload.jobs, machine)
+        result, starts = _replay(workload, machine, scheduler, (policy, order), err)
         results.append(result)
         if output is not None:
             write_file(own_file(output, policy, policies), partial(write_csv, workload.jobs, starts))
@@ -63,7 +71,7 @@ def run_simulate(
     return 0
 
 
-def _check(policies: Sequence[str], order: str, jobs: int | None) -> None:
+def _check(policies: Sequence[str], order: str | None, jobs: int | None) -> None:
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs is not a workload", hint="--jobs is a number above 0")
     if not policies:
@@ -72,14 +80,16 @@ def _check(policies: Sequence[str], order: str, jobs: int | None) -> None:
         check_policy(policy)
     if len(set(policies)) < len(policies):
         raise UsageError(f"a policy is given twice in '{','.join(policies)}'", hint="name each policy once")
-    ranks(order, ())
+    if order is not None:
+        ranks(order, ())
 
 
 def _replay(
-    workload: Trace, machine: Machine, policy: str, order: str, err: TextIO
+    workload: Trace, machine: Machine, scheduler: Scheduler, names: tuple[str, str], err: TextIO
 ) -> tuple[PolicyResult, list[float]]:
+    """Replay, and measure under the ``names`` of policy and order."""
+    policy, order = names
     began = time.perf_counter()
-    scheduler = make_scheduler(policy, order, workload.jobs, machine)
     with ProgressBar(policy, len(workload.jobs), err) as bar:
         starts = replay(workload.jobs, scheduler, bar)
     took = time.perf_counter() - began

@@ -19,7 +19,7 @@ from oarpy.simulation.machine import Machine
 from oarpy.simulation.trace import Trace, TraceJob, in_submit_order
 
 FIELDS = 18
-_NUMBER, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _ESTIMATE = 0, 1, 3, 4, 7, 8
+_NUMBER, _SUBMIT, _RUN, _ALLOCATED, _REQUESTED, _ESTIMATE, _USER, _GROUP = 0, 1, 3, 4, 7, 8, 11, 12
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -81,7 +81,8 @@ def _job(text: str, machine: Machine, where: str) -> TraceJob | None:
         raise UsageError(
             f"{where}: the job number and the processors must be whole", hint="not a record of an SWF file"
         )
-    return TraceJob(int(values[_NUMBER]), submit, min(run, estimate), estimate, machine.size(int(size)))
+    user, group = (f"{values[field]:g}" if values[field] >= 0 else "" for field in (_USER, _GROUP))
+    return TraceJob(int(values[_NUMBER]), submit, min(run, estimate), estimate, machine.size(int(size)), user, group)
 
 
 def _number(field: str, where: str) -> float:

@@ -10,7 +10,8 @@ class TraceJob:
     """One job of a workload. Times and durations are seconds; sizes are processors.
 
     ``estimate`` is the walltime that the user asked for: the scheduler sees it, and nothing else, until the job ends.
-    ``run`` never exceeds it, for a job is killed at its walltime.
+    ``run`` never exceeds it, for a job is killed at its walltime. ``user`` and ``project`` are empty where the workload
+    does not name them.
     """
 
     number: int
@@ -18,6 +19,8 @@ class TraceJob:
     run: float
     estimate: float
     procs: int
+    user: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def trace_file(folder: Path, *lines: str, name: str = "small.swf") -> Path:
 
 def test_a_record_becomes_a_job(tmp_path: Path) -> None:
     trace = read_swf(trace_file(tmp_path, record(7, submit="5")), Machine(100))
-    assert trace.jobs == (TraceJob(7, 5, 10, 20, 4),)
+    assert trace.jobs == (TraceJob(7, 5, 10, 20, 4, "1", "1"),)
     assert (trace.name, trace.left_out) == ("small.swf", 0)
 
 
