@@ -98,13 +98,19 @@ def _check_interactive(options: Options) -> list[str]:
     return ["Warning: an interactive job has no command: the one given is left out"] if options.words else []
 
 
+_UNTIL_THE_END = "exec sleep infinity"
+"""What a reservation without a command runs: its user connects to it, until its end or oardel."""
+
+
 def _command(options: Options) -> str:
     if options.interactive:
         return ""
     command = options.command
-    if not command.strip() and not runs_nothing(options.types):
-        raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
-    return command
+    if command.strip() or runs_nothing(options.types):
+        return command
+    if options.reservation is not None and options.array_param_file is None:
+        return _UNTIL_THE_END
+    raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
 
 
 def _directory(options: Options) -> str:

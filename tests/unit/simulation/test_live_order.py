@@ -94,4 +94,20 @@ def test_users_and_groups_are_read_and_orders_found_by_name(tmp_path: Path, caps
 
 
 def asked(trace: Path, order: str) -> Asked:
-    return Asked(trace, False, 4, None, 1, ("easy",), order, *([None] * 7), as_json=False)
+    return Asked(
+        trace=trace,
+        from_database=False,
+        procs=4,
+        nodes=None,
+        cores_per_node=1,
+        policies=("easy",),
+        order=order,
+        jobs=None,
+        since=None,
+        until=None,
+        quotas=None,
+        rules=None,
+        output=None,
+        plot=None,
+        as_json=False,
+    )
