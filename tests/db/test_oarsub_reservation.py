@@ -131,7 +131,7 @@ def test_third_waiting_reservation_is_refused(connection: Connection, oarsub: Su
 
 def test_without_a_command_it_is_there_to_connect_to(connection: Connection, oarsub: Submitter) -> None:
     assert oarsub("-r", "2036-01-01 22:00:00", "--answer-timeout", "0").out.startswith("OAR_JOB_ID=1\n")
-    assert connection.execute("SELECT command FROM submissions").fetchall() == [("exec sleep infinity",)]
+    assert connection.execute("SELECT command FROM jobs").fetchall() == [("exec sleep infinity",)]
     (Path.cwd() / "params").write_text("1\n2\n")
     result = oarsub("-r", "2036-01-01 22:00:00", "--answer-timeout", "0", "--array-param-file", "params")
     assert (result.status, "no command" in result.err) == (2, True)
