@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 
 import structlog
 
@@ -11,6 +12,17 @@ from oarpy import configuration
 from oarpy.model.errors import UsageError
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class _Log(structlog.WriteLogger):
+    """Loses a line that cannot be written (a full disk, a reader that is gone): no process may end for its log."""
+
+    def msg(self, message: str) -> None:
+        """Write one line."""
+        with suppress(OSError):
+            super().msg(message)
+
+    log = debug = info = warning = error = critical = exception = msg
 
 
 def configure_logging(settings: configuration.Log) -> None:
@@ -30,6 +42,6 @@ def configure_logging(settings: configuration.Log) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=lambda *_: _Log(sys.stderr),
         cache_logger_on_first_use=True,
     )

@@ -85,7 +85,7 @@ class Supervisor:
         try:
             embedded.start(self._directory)
             log.warning("embedded database started")
-        except OarpyError as error:
+        except (OarpyError, OSError) as error:
             log.error("embedded database cannot be started", error=str(error))
 
     def _keep(self, child: _Child) -> float:
@@ -102,23 +102,32 @@ class Supervisor:
         return _DATABASE_CHECK_PERIOD
 
     def _note_end(self, child: _Child, status: int, now: float) -> None:
-        settings = self._configuration.modules
         if now - child.started > _HEALTHY_AFTER:
             child.delay = 0.0
+        child.process = None
+        self._put_off(child, now)
+        log.warning("module ended", module=child.name, status=status, restart_in=round(child.delay, 2))
+
+    def _put_off(self, child: _Child, now: float) -> None:
+        """Wait before the next start, longer each time."""
+        settings = self._configuration.modules
         child.delay = min(max(child.delay * 2, settings.restart_delay), settings.restart_delay_limit)
         child.not_before = now + child.delay
-        child.process = None
-        log.warning("module ended", module=child.name, status=status, restart_in=round(child.delay, 2))
 
     def _start(self, child: _Child, now: float) -> None:
         environment = dict(os.environ, **{PARENT_VARIABLE: str(os.getpid())})
-        child.process = subprocess.Popen(
-            [sys.executable, "-m", *child.program],
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
         child.started = now
+        try:
+            child.process = subprocess.Popen(
+                [sys.executable, "-m", *child.program],
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:  # no process, no memory: there may be some later
+            log.error("module cannot be started", module=child.name, error=error.strerror)
+            self._put_off(child, now)
+            return
         log.info("module started", module=child.name, pid=child.process.pid)
 
     def _end_children(self) -> None:

@@ -22,6 +22,8 @@ _SERVER_KEEPALIVE = """
     SELECT set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '1', false),
         set_config('tcp_keepalives_count', '4', false), set_config('tcp_user_timeout', '7000', false)
 """
+_NO_RESOURCES = "53"
+"""Class of the error codes of PostgreSQL for a full disk, no memory and too many connections."""
 
 
 def connect(dsn: str, name: str, *, timeout: int = 5) -> Connection:
@@ -59,10 +61,13 @@ def database_dsn(configuration: Configuration) -> str:
 
 @contextmanager
 def reachable() -> Iterator[None]:
-    """Turn a connection lost inside the block into :class:`Unreachable`."""
+    """Turn a connection lost inside the block, or a database without room to work, into :class:`Unreachable`."""
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        if (error.sqlstate or "").startswith(_NO_RESOURCES):
+            hint = "nothing was changed; an admin has to make room for it, then try again"
+            raise Unreachable(f"the database has no room to work: {_first_line(error)}", hint=hint) from error
         raise Unreachable(f"the database connection was lost: {_first_line(error)}", hint="try again") from error
 
 

@@ -29,8 +29,9 @@ WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     jobs = {"kill_grace": 1.0, "interactive_patience": 10.0}
     gateway = {"sessions_per_user": MOST_SESSIONS}
-    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
-    with running_sandbox(tmp_path_factory.mktemp("interactive"), {"jobs": jobs, "gateway": gateway}, nodes) as made:
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}", "-p", "deploy=YES")
+    settings = {"jobs": {**jobs, "deploy_host": "localhost", "cosystem_host": "localhost"}, "gateway": gateway}
+    with running_sandbox(tmp_path_factory.mktemp("interactive"), settings, nodes) as made:
         until(lambda: gateway_listens(made), "the gateway listens")
         yield made
 
@@ -92,6 +93,20 @@ def test_a_shell_with_a_terminal_and_the_job_ends_with_it(cluster: Sandbox, way:
         assert session.wait() == 7
         assert session.modes() == modes
     assert wait_for(cluster, job, "Terminated")[1] == 7 << 8
+
+
+@WAYS
+@pytest.mark.parametrize("kind", ["deploy", "cosystem"])
+def test_a_shell_on_the_host_of_its_type(cluster: Sandbox, kind: str, way: dict[str, str]) -> None:
+    with at_terminal(cluster, "oarsub", "-I", "-t", kind, "-l", "/nodes=2", **way) as session:
+        job = job_of(session)
+        session.expect(f"# Connect to OAR job {job} via the node localhost")
+        session.type("tty; echo job=$OAR_JOB_ID $(sort -u $OAR_NODEFILE); exit 6\n")
+        session.expect("/dev/pts/")
+        session.expect(f"job={job} n1 n2")
+        session.expect(f"# Disconnected from OAR job {job}")
+        assert session.wait() == 6
+    assert wait_for(cluster, job, "Terminated")[1] == 6 << 8
 
 
 @WAYS
