@@ -90,9 +90,11 @@ def database_stop(as_json: Json = False) -> None:
     from oarpy.client import installation
     from oarpy.configuration import load
 
-    stopped = installation.stop_database(load())
-    text = "the database is stopped\n" if stopped else "the database did not run\n"
-    write(json_text({"stopped": stopped}) if as_json else text)
+    stop = installation.stop_database(load())
+    text = "the database is stopped\n" if stop.stopped else "the database did not run\n"
+    if stop.served:
+        text += "modules of a server were connected: oarpy server starts it again, so stop that first\n"
+    write(json_text({"stopped": stop.stopped, "served": stop.served}) if as_json else text)
 
 
 @database.command("url")

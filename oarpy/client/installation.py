@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from oarpy.admission.default_rules import default_rules
 from oarpy.configuration import Configuration
-from oarpy.model.errors import UsageError
-from oarpy.store import embedded, rules
+from oarpy.model.errors import OarpyError, UsageError
+from oarpy.store import embedded, nodes, notifications, rules
 from oarpy.store.database import Connection, connect, reachable
 
 SIGNATURE = "oarpy db upgrade"
@@ -35,14 +35,33 @@ class Upgrade:
     rules: LoadedRules
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Whether the database was ``stopped`` (it ran before), and ``served``: modules of a server worked on it."""
+
+    stopped: bool
+    served: bool
+
+
 def start_database(configuration: Configuration) -> str:
     """Start the embedded server and return its DSN."""
     return embedded.start(_own_directory(configuration))
 
 
-def stop_database(configuration: Configuration) -> bool:
-    """Stop the embedded server; False if it did not run."""
-    return embedded.stop(_own_directory(configuration))
+def stop_database(configuration: Configuration) -> Stop:
+    """Stop the embedded server."""
+    directory = _own_directory(configuration)
+    served = _is_served(directory)
+    return Stop(embedded.stop(directory), served)
+
+
+def _is_served(directory: str) -> bool:
+    """Whether modules of a server work on the database of a folder."""
+    try:
+        with reachable(), connect(embedded.dsn(directory), "db stop") as connection:
+            return nodes.is_led(connection, notifications.leadership_key("automaton"))
+    except OarpyError:
+        return False
 
 
 def upgrade(dsn: str) -> Upgrade:

@@ -14,7 +14,7 @@ import pytest
 from oarpy.admission.default_rules import default_rules
 from oarpy.client import installation
 from oarpy.client.installation import SIGNATURE
-from oarpy.store import embedded, rules
+from oarpy.store import embedded, notifications, rules
 from oarpy.store.database import connect
 
 pytestmark = pytest.mark.db
@@ -140,7 +140,13 @@ def test_commands_on_the_embedded_database(bare: dict[str, str], fast_directory:
         succeed(environment, "db", "upgrade")
         assert succeed(environment, "db", "check") == "the database is as it should be\n"
         assert succeed(environment, "db", "stop") == "the database is stopped\n"
+        assert json.loads(succeed(environment, "db", "stop", "-J")) == {"stopped": False, "served": False}
         assert succeed(environment, "db", "stop") == "the database did not run\n"
+        with connect(succeed(environment, "db", "start").strip(), "automaton") as connection:
+            assert notifications.try_lead(connection, "automaton")
+            said = succeed(environment, "db", "stop").splitlines()
+        assert said[0] == "the database is stopped"
+        assert "oarpy server starts it again" in said[1]
         assert json.loads(succeed(environment, "db", "start", "-J")) == {"url": url.strip()}
         assert succeed(environment, "db", "check") == "the database is as it should be\n"
     finally:
