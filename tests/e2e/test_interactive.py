@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from oarpy.benchmarks.process_table import children_of
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from tests.e2e.server_processes import server_pids
 from tests.terminal_session import TerminalSession
 from tests.transport_driver import wait_until
@@ -30,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     jobs = {"kill_grace": 1.0, "interactive_patience": 10.0}
     gateway = {"sessions_per_user": MOST_SESSIONS}
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}", "-p", "deploy=YES")
-    settings = {"jobs": {**jobs, "deploy_host": "localhost", "cosystem_host": "localhost"}, "gateway": gateway}
+    settings: Settings = {"jobs": {**jobs, "deploy_host": "localhost", "cosystem_host": "localhost"}, "gateway": gateway}
     with running_sandbox(tmp_path_factory.mktemp("interactive"), settings, nodes) as made:
         until(lambda: gateway_listens(made), "the gateway listens")
         yield made
