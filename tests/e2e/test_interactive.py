@@ -27,10 +27,12 @@ WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    jobs = {"kill_grace": 1.0, "interactive_patience": 10.0}
-    gateway = {"sessions_per_user": MOST_SESSIONS}
+    hosts = {"deploy_host": "localhost", "cosystem_host": "localhost"}
+    settings: Settings = {
+        "jobs": {"kill_grace": 1.0, "interactive_patience": 10.0, **hosts},
+        "gateway": {"sessions_per_user": MOST_SESSIONS},
+    }
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}", "-p", "deploy=YES")
-    settings: Settings = {"jobs": {**jobs, "deploy_host": "localhost", "cosystem_host": "localhost"}, "gateway": gateway}
     with running_sandbox(tmp_path_factory.mktemp("interactive"), settings, nodes) as made:
         until(lambda: gateway_listens(made), "the gateway listens")
         yield made
