@@ -48,8 +48,8 @@ class _Front:
         for row in asked:
             better &= row[:, None] <= row
         np.fill_diagonal(better, False)
-        # of equal ones the last stays
-        kept = ~(better & ~np.triu(better.T)).any(axis=0)
+        # no two tell the same: the later one was noted with a later date
+        kept = ~better.any(axis=0)
         asked, dates = asked[:, kept], dates[kept]
         self._size = len(dates)
         room = len(self._dates) * (2 if 2 * self._size > len(self._dates) else 1)

@@ -64,8 +64,10 @@ class Explainer:
     def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
         """Say which consumables keep the job from starting now, if nothing else does; ``gantt`` is the current one."""
         for option in demand.options:
+            if not option.consumes:
+                continue
             plain = replace(demand, options=(replace(option, consumes=()),), limits=None)
-            if option.consumes and self._search.at(gantt, plain, self._now).found:
+            if self._search.at(gantt, plain, self._now).found:
                 end = self._now + self._search.hold(option)
                 return gantt.stocks.shortage(self._now, end, option.matcher.usable, option.consumes)
         return ""
