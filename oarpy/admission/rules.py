@@ -79,11 +79,6 @@ class Trace:
         """The lines to show to the user."""
         return [note for rule in self.rules for note in rule.notes]
 
-    @property
-    def refusing_rule(self) -> str | None:
-        """The rule that refused, if any."""
-        return self.rules[-1].rule if self.rules and self.rules[-1].refusal else None
-
     def lines(self) -> list[str]:
         """The trace for people (``oarsub --verbose``): each rule's time, then what it changed, said or refused."""
         lines = []

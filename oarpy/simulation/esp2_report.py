@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TextIO
+from dataclasses import dataclass
 
 from oarpy.simulation.draining import Draining
 from oarpy.simulation.engine import replay
 from oarpy.simulation.esp2 import all_at_once, efficiency, job_mix, multimode, work
 from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import POLICIES, make_scheduler
+from oarpy.simulation.policies import make_scheduler
 
 PROCS = 34
 PUBLISHED = (
@@ -77,22 +74,3 @@ def esp2_table(results: Sequence[EspResult]) -> str:
             name = f"{result.policy}, {result.order}"
             lines.append(f"  {name:<28}{result.efficiency:>8.4f}{result.elapsed:>12.0f} s")
     return "\n".join(lines)
-
-
-def run_esp2(
-    policies: Sequence[str] = POLICIES,
-    orders: Sequence[str] = REPORTED_ORDERS,
-    *,
-    light: bool = False,
-    as_json: bool = False,
-    stdout: TextIO | None = None,
-) -> int:
-    """Replay the mix with each policy and order and print the table, or JSON. Returns the exit status, 0."""
-    results = esp2_results(policies, orders, light=light)
-    out = stdout or sys.stdout
-    if as_json:
-        rows = [asdict(result) | {"efficiency": result.efficiency} for result in results]
-        out.write(json.dumps({"procs": PROCS, "published": dict(PUBLISHED), "results": rows}) + "\n")
-    else:
-        out.write(esp2_table(results) + "\n")
-    return 0

@@ -45,20 +45,6 @@ def processor_rows(jobs: Sequence[TraceJob], starts: Sequence[float], procs: int
     return rows
 
 
-def busy_steps(jobs: Sequence[TraceJob], starts: Sequence[float]) -> list[tuple[float, int]]:
-    """Return (instant, processors in use from then on), one entry an instant at which the number may change."""
-    changes: dict[float, int] = {}
-    for job, start in zip(jobs, starts, strict=True):
-        changes[start] = changes.get(start, 0) + job.procs
-        changes[start + job.run] = changes.get(start + job.run, 0) - job.procs
-    busy = 0
-    steps = []
-    for instant in sorted(changes):
-        busy += changes[instant]
-        steps.append((instant, busy))
-    return steps
-
-
 def spans(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the half-open intervals of neighbouring rows.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 
 class JobKey(NamedTuple):
@@ -72,16 +72,6 @@ class JobSpec:
     def to_json(self) -> dict[str, object]:
         """The form sent over the channel."""
         return {name: getattr(self, name) for name in _NAMES}
-
-    @classmethod
-    def from_json(cls, value: dict[str, object]) -> JobSpec:
-        """The inverse of :meth:`to_json`; raises ``TypeError`` or ``KeyError`` on what is none."""
-        content = dict(value)
-        checkpoint = content["checkpoint"]
-        content["checkpoint"] = None if checkpoint is None else Checkpoint(*cast("list[int]", checkpoint))
-        for name in ("nodes", "resources", "processors"):
-            content[name] = tuple(cast("list[str]", content[name]))
-        return cls(**content)  # type: ignore[arg-type]
 
 
 _NAMES = tuple(item.name for item in fields(JobSpec))

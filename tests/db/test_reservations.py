@@ -320,14 +320,14 @@ def test_a_reservation_about_to_be_launched_on_a_lost_node_is_kept(connection: C
 
 def test_dates_that_are_whole_and_others_are_written_together(cluster: SmallCluster) -> None:
     cluster.submit("/nodes=1,walltime=1:0:0")
-    first = reserve(cluster, 60)
+    first = reserve(cluster, 600)
     cluster.settle()
     waiting = cluster.submit("/nodes=2,walltime=1:0:0")
     cluster.scheduler = Metascheduler(cluster.settings)
     cluster.plan()
     assert [cluster.verdict(job)[0] for job in (first, waiting)] == ["reserved", "resources_busy"]
     cluster.add_nodes("n3")
-    cluster.offset = 61
+    cluster.offset = 601
     beside = cluster.submit("/nodes=1,walltime=0:30:0")
     cluster.settle()
     assert cluster.states([first, beside]) == ["Running", "Running"]

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 from oarpy.benchmarks.process_table import is_running, parent_of
 
-from oarpy.transport.combined import CombinedTransport
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import ChannelLost, Clean, Cleaned, Ended, Ping, Pong, Ready, Start
+from oarpy.transport.messages import ChannelLost, Clean, Cleaned, Ping, Pong, Start
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 from oarpy.transport.ssh import SshTransport
 from tests.sshd_nodes import SshdCluster, make_key, start_nodes
@@ -197,26 +195,6 @@ def test_a_cut_connection_is_told_at_once_and_jobs_go_on(driver: Driver) -> None
     (driver.directory / "go").write_text("")
     driver.connect()
     assert driver.ended(1).status == 5 << 8
-
-
-def test_local_and_ssh_nodes_share_an_inbox(cluster: SshdCluster, tmp_path: Path, make_driver: Make) -> None:
-    remote = make_driver()
-    inbox = remote.transport.inbox
-    local = LocalTransport(inbox, ChannelConfig(instance=remote.instance))
-    transport = CombinedTransport(inbox, {NodeMode.SSH: remote.transport, NodeMode.LOCAL: local})
-    driver = Driver(transport, remote.node, tmp_path, remote.instance, cluster.user)
-    here = NodeAddress("here", str(tmp_path / "here"), NodeMode.LOCAL)
-    try:
-        driver.connect()
-        transport.connect(here)
-        driver.expect(Ready, name="here")
-        driver.send(Start((driver.spec(1, "exit 1"),)))
-        assert driver.ended(1).status == 1 << 8
-        driver.send(Start((driver.spec(2, "exit 2"),)), "here")
-        assert driver.expect(Ended, name="here").status == 2 << 8
-    finally:
-        transport.close()
-        inbox.close()
 
 
 def test_closing_leaves_no_thread_and_no_connection(cluster: SshdCluster, tmp_path: Path, make_driver: Make) -> None:

@@ -27,7 +27,8 @@ def refused(text: str, *, time_limit: float = 5) -> RefusedByRule:
     assert "\n" not in str(caught.value)
     assert "Traceback" not in str(caught.value)
     assert caught.value.exit_status == 3
-    assert caught.value.trace.refusing_rule == "mine"
+    assert caught.value.trace.rules[-1].rule == "mine"
+    assert caught.value.trace.rules[-1].refusal
     return caught.value
 
 
@@ -65,7 +66,7 @@ def test_the_trace_tells_what_each_rule_changed() -> None:
     lines = trace.lines()
     assert lines[0].startswith("rule first (")
     assert lines[1:3] == ["  queue: None -> 'night'", "  note: to the night"]
-    assert trace.refusing_rule is None
+    assert not any(rule.refusal for rule in trace.rules)
 
 
 def test_nothing_is_kept_when_a_later_rule_refuses() -> None:

@@ -15,16 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.model.errors import UsageError
 from oarpy.transport.agent import processes, wire
 from oarpy.transport.agent.tombstones import Tombstones
 from oarpy.transport.bundle import agent_arguments, agent_command, agent_program, agent_sources
-from oarpy.transport.combined import CombinedTransport
-from oarpy.transport.fake import FakeTransport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import PipeStream
-from oarpy.transport.messages import AgentError, ChannelLost, Ping, Pong, Ready, Report
-from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
+from oarpy.transport.messages import AgentError, Report
+from oarpy.transport.node import ChannelConfig, NodeAddress
 
 
 @pytest.fixture
@@ -123,46 +120,6 @@ def test_lines_are_put_together_and_long_ones_dropped() -> None:
         os.close(writing)
     assert lines.read() is None
     os.close(reading)
-
-
-def test_nodes_go_to_the_transport_of_their_mode(inbox: Inbox) -> None:
-    local, ssh = FakeTransport(inbox), FakeTransport(inbox)
-    transport = CombinedTransport(inbox, {NodeMode.LOCAL: local, NodeMode.SSH: ssh})
-    transport.connect(NodeAddress("a", "/s", NodeMode.LOCAL))
-    transport.connect(NodeAddress("b", "/s", NodeMode.SSH))
-    assert [type(report) for _, report in inbox.drain()] == [Ready, Ready]
-    assert transport.send("b", Ping("t"))
-    assert ssh.sent == [("b", Ping("t"))]
-    assert local.sent == []
-    assert isinstance(inbox.drain()[0][1], Pong)
-    assert transport.connected("a")
-    transport.disconnect("a")
-    assert not local.connected("a")
-    assert not transport.send("a", Ping("t"))
-    transport.close()
-    assert not transport.connected("b")
-
-
-def test_a_node_that_changes_its_mode_leaves_the_old_channel(inbox: Inbox) -> None:
-    local, ssh = FakeTransport(inbox), FakeTransport(inbox)
-    transport = CombinedTransport(inbox, {NodeMode.LOCAL: local, NodeMode.SSH: ssh})
-    transport.connect(NodeAddress("a", "/s", NodeMode.LOCAL))
-    transport.connect(NodeAddress("a", "/s", NodeMode.SSH))
-    assert not local.connected("a")
-    assert ssh.connected("a")
-
-
-def test_a_mode_without_a_transport_is_a_lost_channel(inbox: Inbox) -> None:
-    transport = CombinedTransport(inbox, {NodeMode.LOCAL: FakeTransport(inbox)})
-    transport.connect(NodeAddress("a", "/s", NodeMode.SSH))
-    assert inbox.drain() == [("a", ChannelLost("node a: mode 'ssh' is not configured"))]
-
-
-def test_transports_with_several_inboxes_are_refused(inbox: Inbox) -> None:
-    other = Inbox()
-    with pytest.raises(UsageError, match="different inboxes"):
-        CombinedTransport(inbox, {NodeMode.LOCAL: FakeTransport(other)})
-    other.close()
 
 
 def test_offspring_is_what_a_look_at_all_processes_finds() -> None:
