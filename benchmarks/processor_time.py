@@ -19,9 +19,7 @@ def account(sandbox: Sandbox) -> dict[str, float]:
     ``jobs`` is what the jobs' own processes used; a database session is named after the module it belongs to.
     """
     processes = _processes()
-    children: dict[int, list[int]] = {}
-    for pid, (parent, _, _) in processes.items():
-        children.setdefault(parent, []).append(pid)
+    children = _children(processes)
     spent: defaultdict[str, float] = defaultdict(float)
     server = sandbox.server
     for pid in children.get(server.pid, []) if server is not None else []:
@@ -36,6 +34,28 @@ def account(sandbox: Sandbox) -> dict[str, float]:
                 spent["supervisors"] += processes[supervisor][1]
                 spent["jobs"] += processes[supervisor][2]
     return {**spent, **_of_database(sandbox, children, processes)}
+
+
+def of_questions(gateway: int | None, own_session: int) -> float:
+    """Return the processor seconds that a gateway and a database have spent, both below these processes so far.
+
+    ``own_session`` is a session of the database, whose own time does not count; every other one does.
+    """
+    processes = _processes()
+    children = _children(processes)
+    server = processes[own_session][0]
+    below = [pid for pid in children.get(server, []) if pid != own_session]
+    spent = processes[server][2] + sum(processes[pid][1] for pid in below)
+    if gateway is not None:
+        spent += processes[gateway][1] + processes[gateway][2] + _of_all(children, processes, gateway)
+    return spent
+
+
+def _children(processes: dict[int, tuple[int, float, float]]) -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _, _) in processes.items():
+        children.setdefault(parent, []).append(pid)
+    return children
 
 
 def _of_all(children: dict[int, list[int]], processes: dict[int, tuple[int, float, float]], pid: int) -> float:

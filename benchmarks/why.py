@@ -3,6 +3,7 @@
 160 nodes of 64 cores run jobs, and the last of the jobs that wait is asked about, through a gateway as users do and
 without one; ``no places`` is a question asked when those of the last pass are gone, so that all is planned anew. The
 jobs ask for 1 to 256 cores, or 1 to 16 nodes with 1 to 64 cores each, for 5 minutes to 24 hours (log-uniform, seeded).
+Besides the wall-clock, the processor time of all that an answer takes is counted: of command, gateway and database.
 ``ANDs`` is the processor time of 2,000,000 intersections of neighbours in a list of 20,001 sets of 10,240: about 200 ms
 on a quiet machine of 2026.
 """
@@ -13,12 +14,14 @@ import argparse
 import math
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -31,6 +34,7 @@ from oarpy.modules.metascheduler import Metascheduler
 from oarpy.store import embedded, migrations
 from oarpy.store.database import Connection
 
+from .processor_time import of_questions
 from .results import save
 
 _START_TIMEOUT = 30.0
@@ -49,6 +53,14 @@ _GROUP = """
 _JOB = """
     INSERT INTO jobs (submission_id, array_id, user_name, queue_name) VALUES (%s, %s, %s, 'default') RETURNING job_id
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Milliseconds of each question, ascending: of wall-clock, and of processor time in all processes."""
+
+    wall: list[float]
+    processor: list[float]
 
 
 def number(connection: Connection, statement: str, values: Sequence[object] = ()) -> int:
@@ -88,16 +100,18 @@ def run_pass(connection: Connection) -> None:
         )
 
 
-def measure(connection: Connection, times: int, environment: Mapping[str, str], anew: bool = False) -> list[float]:
-    """Return wall-clock milliseconds of asking about the last job, ascending; ``anew``: without the stored places."""
+def measure(
+    connection: Connection, times: int, environment: Mapping[str, str], asked: int | None, anew: bool = False
+) -> Taken:
+    """Ask about the last job, through the gateway that is process ``asked``; ``anew``: without the stored places."""
     last = number(connection, "SELECT max(job_id) FROM jobs WHERE state = 'Waiting'")
-    wall = []
+    wall, processor = [], []
     for _ in range(times):
         # as it is beside a meta-scheduler: the last pass was a moment ago
         run_pass(connection)
         if anew:
             connection.execute("DELETE FROM gantt_predictions")
-        began = time.perf_counter()
+        spent, began = _spent(connection, asked), time.perf_counter()
         subprocess.run(
             [command("oarstat"), "--why", str(last)],
             env=environment,
@@ -106,12 +120,18 @@ def measure(connection: Connection, times: int, environment: Mapping[str, str], 
             check=True,
         )
         wall.append((time.perf_counter() - began) * 1000)
-    return sorted(wall)
+        processor.append((_spent(connection, asked) - spent) * 1000)
+    return Taken(sorted(wall), sorted(processor))
+
+
+def _spent(connection: Connection, asked: int | None) -> float:
+    commands = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return commands.ru_utime + commands.ru_stime + of_questions(asked, connection.info.backend_pid)
 
 
 @contextmanager
-def gateway(folder: Path) -> Iterator[None]:
-    """Run a gateway inside the block."""
+def gateway(folder: Path) -> Iterator[int]:
+    """Run a gateway inside the block; give its process id."""
     process = subprocess.Popen([sys.executable, "-m", "oarpy.gateway"], stdin=subprocess.DEVNULL)
     try:
         until = time.monotonic() + _START_TIMEOUT
@@ -120,21 +140,21 @@ def gateway(folder: Path) -> Iterator[None]:
                 raise SystemExit("the gateway does not listen")
             time.sleep(0.05)
         there.close()
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def measure_all(connection: Connection, folder: Path, times: int) -> dict[str, list[float]]:
-    """Return the milliseconds of each way of asking."""
+def measure_all(connection: Connection, folder: Path, times: int) -> dict[str, Taken]:
+    """Return what each way of asking takes."""
     direct = {**os.environ, "OARPY_GATEWAY_SOCKET": ""}
-    with gateway(folder):
-        measure(connection, 4, os.environ)  # every worker has read the platform once
+    with gateway(folder) as process:
+        measure(connection, 4, os.environ, process)  # every worker has read the platform once
         return {
-            "through the gateway": measure(connection, times, os.environ),
-            "through the gateway, no places": measure(connection, times, os.environ, anew=True),
-            "without a gateway": measure(connection, times, direct),
+            "through the gateway": measure(connection, times, os.environ, process),
+            "through the gateway, no places": measure(connection, times, os.environ, process, anew=True),
+            "without a gateway": measure(connection, times, direct, None),
         }
 
 
@@ -171,14 +191,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_pass(connection)
                 connection.execute("VACUUM ANALYZE")
                 waiting = number(connection, "SELECT count(*) FROM jobs WHERE state = 'Waiting'")
-                wall = measure_all(connection, folder, options.times)
+                taken = measure_all(connection, folder, options.times)
         finally:
             embedded.remove(folder / "postgresql")
     unit = intersections()
     sys.stdout.write(f"oarstat --why of the last of {waiting} jobs, milliseconds; ANDs {unit:.0f} ms\n")
-    for way, found in wall.items():
-        sys.stdout.write(f"{way:<28} median {found[len(found) // 2]:>5.0f}  least {found[0]:>5.0f}\n")
-    save("why", {"waiting": waiting, "wall_ms": wall, "ands_ms": unit})
+    for way, found in taken.items():
+        for what, times in (("wall-clock", found.wall), ("processor time", found.processor)):
+            sys.stdout.write(f"{way:<31}{what:<15} median {times[len(times) // 2]:>5.0f}  least {times[0]:>5.0f}\n")
+    wall = {way: found.wall for way, found in taken.items()}
+    processor = {way: found.processor for way, found in taken.items()}
+    save("why", {"waiting": waiting, "wall_ms": wall, "processor_ms": processor, "ands_ms": unit})
     return 0
 
 

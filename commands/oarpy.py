@@ -238,7 +238,9 @@ def bench(
     from importlib.util import find_spec
 
     if not name.isidentifier() or find_spec(f"oarpy.benchmarks.{name}") is None:
-        raise NotFound(f"no measurement '{name}'", hint="main_job, clients, planning, simulation, agent, nodes, soak")
+        raise NotFound(
+            f"no measurement '{name}'", hint="main_job, clients, planning, why, simulation, agent, nodes, soak"
+        )
     raise typer.Exit(import_module(f"oarpy.benchmarks.{name}").main(context.args))
 
 

@@ -13,8 +13,9 @@ RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 
 FRAME = """# Benchmarks
 
-Figures of the planner and of the simulator. The tables come from `benchmarks/results/*.json`: run a benchmark, then
-`make docs`. The other measurements are on the page on [performance](performance.md).
+Figures of the planner, of the answers made with it, and of the simulator. The tables come from
+`benchmarks/results/*.json`: run a benchmark, then `make docs`. The other measurements are on the page on
+[performance](performance.md).
 
 ## Planning
 
@@ -34,6 +35,16 @@ loop, {loop:.3f} s in that run.
 The time of a plan grows like the number of jobs to this power, from 3,000 jobs to the largest queue:
 
 {growth}
+## Why a job waits
+
+`oarpy bench why`: `oarstat --why` of the last of {why_waiting} jobs that wait for 160 nodes of 64 cores, a process that
+is started, asks, prints and ends. *Through the gateway* is how users ask, beside a meta-scheduler whose last pass was a
+moment ago; *no places* when what that pass foresaw is gone, so that all jobs are planned anew for the answer. Processor
+time is that of command, gateway and database together. When this was measured the load of the machine was
+{why_load:.1f} on {why_cores} cores, which the wall-clock shows; the reference loop took {why_loop:.3f} s of processor
+time.
+
+{why}
 ## Simulation
 
 `oarpy bench simulation --traces FOLDER --json benchmarks/results/simulation.json` replays traces of the Parallel
@@ -67,12 +78,19 @@ class Plan:
 
 def page(results: Path = RESULTS) -> str:
     """Return the page with the tables of what was measured last."""
-    planning, simulation, esp2 = (_read(results / f"{name}.json") for name in ("planning", "simulation", "esp2"))
+    planning, why, simulation, esp2 = (
+        _read(results / f"{name}.json") for name in ("planning", "why", "simulation", "esp2")
+    )
     plans = [Plan(**{name: one[name] for name in Plan.__slots__}) for one in planning["measurements"]]
     return FRAME.format(
         loop=planning["reference_loop_seconds"],
         planning="\n".join(_planning(plans, cores) for cores in sorted({one.cores for one in plans})),
         growth=_growth(plans),
+        why_waiting=why["waiting"],
+        why_load=why["load"],
+        why_cores=why["cores"],
+        why_loop=why["ands_ms"] / 1000,
+        why=_why(why),
         simulation_loop=simulation["machine_seconds"],
         simulation=_simulation(simulation["traces"]),
         esp2=_esp2(esp2),
@@ -122,6 +140,15 @@ def _growth(plans: Sequence[Plan]) -> str:
 def _exponent(plans: Sequence[Plan]) -> float:
     first, last = plans[0], plans[-1]
     return math.log(last.seconds / first.seconds) / math.log(last.jobs / first.jobs)
+
+
+def _why(report: dict[str, Any]) -> str:
+    """One row a way of asking: medians, and the least."""
+    rows = [
+        (way, *(f"{times[len(times) // 2]:.0f} ({times[0]:.0f})" for times in (report["processor_ms"][way], wall)))
+        for way, wall in report["wall_ms"].items()
+    ]
+    return table(("median (least), milliseconds", "processor time", "wall-clock"), rows)
 
 
 def _simulation(traces: dict[str, Any]) -> str:
