@@ -34,7 +34,7 @@ class Explainer:
     def waiting(self, demand: Demand, ready: float, answer: Answer, gantt: Gantt) -> Explanation:
         """Explain a job that does not start now; ``gantt`` is the current one."""
         if ready > self._now:
-            return self._not_ready(demand, ready, answer)
+            return self._oversized(demand) or self._not_ready(demand, ready, answer)
         if demand.bounded and answer.found is None and (late := self._too_late(demand, ready, gantt)):
             return late
         if answer.fitted is None and answer.found is None:
@@ -174,8 +174,8 @@ class Explainer:
 
     def impossible(self, demand: Demand, gantt: Gantt) -> Explanation | None:
         """Say why no time would do, None when an empty platform could serve the job."""
-        if not any(option.matcher.match(option.matcher.usable) for option in demand.options):
-            return self._too_much(demand)
+        if too_much := self._oversized(demand):
+            return too_much
         if closed := self._closed(demand, gantt):
             return Verdict.RESOURCES_DOWN, closed
         name = demand.roles.inside
@@ -195,7 +195,10 @@ class Explainer:
                 return ""
         return "nodes that it needs are not available for long enough"
 
-    def _too_much(self, demand: Demand) -> Explanation:
+    def _oversized(self, demand: Demand) -> Explanation | None:
+        """Say what the platform lacks for the job even when it is empty."""
+        if any(option.matcher.match(option.matcher.usable) for option in demand.options):
+            return None
         job = demand.job
         asked = {option.index for option in demand.options}
         reservable = [option for option in self._options.reservable(job) if option.index in asked]

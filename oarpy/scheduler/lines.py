@@ -111,12 +111,10 @@ class Easy:
         self._moved = None
         if ready > self._now:
             return Answer(None, None)
-        answer = self._search.at(self._board.gantt, demand, self._now)
-        if answer.found:
-            return answer
         if self._head is None:
             return self._search.earliest(self._board.gantt, demand, self._now)
-        return self._squeeze(demand, self._head)
+        answer = self._search.at(self._board.gantt, demand, self._now)
+        return answer if answer.found else self._squeeze(demand, self._head)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Start the job now, or make it the head."""

@@ -35,7 +35,7 @@ class Fcfs:
 
     def schedule(self, now: float) -> list[int]:
         """Start jobs in order until one does not fit."""
-        free = self._pool.free(now)
+        free = self._pool.free
         fitting = 0
         for _, job in self._queue:
             if self._jobs[job].procs > free:
@@ -88,12 +88,12 @@ class Easy(Fcfs):
         head = self._queue[0][1]
         if head != self._reserved_for:
             self._reserved_for = head
-            self._shadow, self._extra = self._pool.earliest(self._jobs[head].procs, now)
+            self._shadow, self._extra = self._pool.earliest(self._jobs[head].procs)
             arrived = self._queue[1:]
         return started + self._backfill(arrived, now)
 
     def _backfill(self, candidates: Sequence[tuple[Rank, int]], now: float) -> list[int]:
-        free = self._pool.free(now)
+        free = self._pool.free
         started: list[int] = []
         for _, job in candidates:
             if free <= 0:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from math import inf
 
 
 class ProcessorPool:
     """A machine of ``procs`` equal processors and the jobs running on it, by predicted end.
 
-    A job holds its processors before its predicted end, as in the planner: at that very instant they count as free even
-    if the completion is handled after the pass.
+    A job holds its processors until its completion has been handled, even at its predicted end.
     """
 
     def __init__(self, procs: int) -> None:
@@ -30,23 +29,19 @@ class ProcessorPool:
         place = bisect_left(self._running, (self._predicted.pop(job), job, 0))
         self._held -= self._running.pop(place)[2]
 
-    def free(self, now: float) -> int:
-        """Return how many processors are free at ``now``."""
-        free = self._procs - self._held
-        for end, _, procs in self._running:
-            if end > now:
-                break
-            free += procs
-        return free
+    @property
+    def free(self) -> int:
+        """How many processors nobody holds."""
+        return self._procs - self._held
 
-    def earliest(self, procs: int, now: float) -> tuple[float, int]:
-        """Return the first instant when ``procs`` processors are free, and how many more are free then."""
-        instant, free = now, self.free(now)
-        for end, released in self._later(now):
+    def earliest(self, procs: int) -> tuple[float, int]:
+        """Return the predicted end by which ``procs`` processors are free, and how many more are free then.
+
+        More are asked for than are free now, and no more than the machine has.
+        """
+        instant, free = -inf, self.free
+        for end, _, released in self._running:
             if free >= procs and end > instant:
                 break
             instant, free = end, free + released
         return instant, free - procs
-
-    def _later(self, now: float) -> Iterator[tuple[float, int]]:
-        return ((end, procs) for end, _, procs in self._running if end > now)

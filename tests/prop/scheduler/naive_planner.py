@@ -254,14 +254,14 @@ class Reference:
     def easy(self, job: Job, options: list[int], ready: int, line: dict[str, Any]) -> tuple[int, int, set[int]] | None:
         if ready > self.now:
             return None
-        found = self.best_at(job, options, self.now)
-        if found:
-            return found
         if line["head"] is None:
             found = self.earliest(job, options, self.now)
-            if found:
+            if found and found[1] > self.now:
                 line["head"] = (job, found[0], found[1])
                 self.enter(job, *found)
+            return found
+        found = self.best_at(job, options, self.now)
+        if found:
             return found
         head, option, date = line["head"]
         before = list(self.holds)
@@ -287,7 +287,7 @@ class Reference:
         best = None
         for option in options:
             walltime = job["requests"][option]["walltime"]
-            for start in self.instants(ready):
+            for start in self.instants(job, ready):
                 ids = self.allowed(job, option, start)
                 if ids:
                     if best is None or start + walltime < best[1] + job["requests"][best[0]]["walltime"]:
@@ -488,15 +488,14 @@ class Reference:
         self, job: Job, options: list[int], ready: int, begin: int, found: tuple[int, int, set[int]] | None
     ) -> str:
         if ready > self.now:
-            return "dependency"
+            return self.oversized(job, options, {"Alive"}) or "dependency"
         entered = [hold for hold in self.holds if hold.job is not job]
         now_holds, self.holds = self.holds, entered
         try:
             looked = options if found is None else [found[0]]
             if found is None:
-                if not any(
-                    self.fits(job, option, start, {"Alive"}) for option in options for start in self.instants(begin)
-                ):
+                dates = self.instants(job, begin)
+                if not any(self.fits(job, option, date, {"Alive"}) for option in options for date in dates):
                     reason = self.impossible(job, options, {"Alive"})
                     if reason:
                         return reason
@@ -512,29 +511,34 @@ class Reference:
         finally:
             self.holds = now_holds
 
-    def instants(self, begin: int) -> list[int]:
-        """When a job may start: at once, or when something else begins or ends."""
+    def instants(self, job: Job, begin: int) -> list[int]:
+        """When a job may start: at once, or when something else begins or ends, or another rule applies to it."""
         found = {begin}
         for hold in self.holds:
             end = hold.start + hold.walltime
             found |= {hold.start, end, end + self.security}
         for rule in self.quotas:
             for span in rule.get("valid") or ():
-                found |= set(span)
+                found |= {date for date in span if self.rule(job, date) is not self.rule(job, date - 1)}
         return sorted(instant for instant in found if instant >= begin)
 
+    def oversized(self, job: Job, options: list[int], states: set[str]) -> str:
+        if any(self.match(job, option, set(self.row), states) for option in options):
+            return ""
+        if any(self.match(job, option, set(self.row), {"Alive", "Absent", "Suspected"}) for option in options):
+            return "resources_down"
+        return "never"
+
     def impossible(self, job: Job, options: list[int], states: set[str]) -> str:
-        if not any(self.match(job, option, set(self.row), states) for option in options):
-            if any(self.match(job, option, set(self.row), {"Alive", "Absent", "Suspected"}) for option in options):
-                return "resources_down"
-            return "never"
+        if oversized := self.oversized(job, options, states):
+            return oversized
         name = inside(job)
         if name is None:
             return ""
         empty = any(
             self.match(job, option, self.inside_for(name, start, job["requests"][option]["walltime"]), states)
             for option in options
-            for start in self.instants(self.now)
+            for start in self.instants(job, self.now)
         )
         return "resources_busy" if empty else "never"
 

@@ -33,6 +33,10 @@ class NaiveReplay:
                 self.queue.append(job)
             self._pass(now)
 
+    def _idle(self) -> int:
+        """Processors of no job that has started and whose completion has not been handled."""
+        return self.procs - sum(self.jobs[job].procs for job in self.starts if job not in self.ended)
+
     def _free(self, instant: float, extra: Sequence[tuple[float, float, int]] = ()) -> int:
         """Processors free at ``instant``, as far as predicted, after ``extra`` (start, end, processors)."""
         held = [
@@ -44,7 +48,7 @@ class NaiveReplay:
 
     def _pass(self, now: float) -> None:
         self.queue.sort(key=lambda job: self.rank[job])
-        while self.queue and self.jobs[self.queue[0]].procs <= self._free(now):
+        while self.queue and self.jobs[self.queue[0]].procs <= self._idle():
             self.starts[self.queue.pop(0)] = now
         if self.policy == "easy" and self.queue:
             self._backfill(now)
@@ -52,11 +56,12 @@ class NaiveReplay:
     def _backfill(self, now: float) -> None:
         head = self.jobs[self.queue[0]]
         ends = {self.starts[job] + self.jobs[job].estimate for job in self.starts if job not in self.ended}
-        shadow = min(end for end in ends if end > now and self._free(end) >= head.procs)
+        shadow = min(end for end in ends if self._free(end) >= head.procs)
         reservation = (shadow, shadow + head.estimate, head.procs)
         for job in self.queue[1:]:
             wanted = self.jobs[job]
             instants = [now, *(end for end in [*ends, shadow] if now < end < now + wanted.estimate)]
-            if all(self._free(instant, [reservation]) >= wanted.procs for instant in instants):
+            beside = all(self._free(instant, [reservation]) >= wanted.procs for instant in instants)
+            if beside and wanted.procs <= self._idle():
                 self.starts[job] = now
                 self.queue.remove(job)

@@ -84,6 +84,11 @@ def test_an_early_completion_in_the_instant_of_a_predicted_one_sees_both() -> No
     assert starts("easy", 4, jobs) == [0, 0, 10]
 
 
+def test_a_pass_between_two_completions_of_an_instant_gives_away_what_the_head_leaves_over() -> None:
+    jobs = workload((0, 10, 10, 5), (0, 10, 10, 5), (1, 99, 99, 6), (2, 99, 99, 7), (3, 99, 99, 4))
+    assert starts("easy", 10, jobs) == [0, 0, 10, 109, 10]
+
+
 durations = st.integers(1, 12)
 rows = st.tuples(st.integers(0, 25), durations, durations, st.integers(1, 6))
 
