@@ -56,7 +56,6 @@ class Scheduler:
     policy: str = "conservative"
     compression: bool = False
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
-    hierarchy: tuple[str, ...] = ("network_address", "host", "cpu", "core", "resource_id")
     besteffort_minimum_life: int = 0
     besteffort_kill_before_reservation: int = 0
     reservation_wait: int = 300

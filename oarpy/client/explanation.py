@@ -13,11 +13,12 @@ from oarpy.model.states import JobState
 from oarpy.modules.foreseen import foreseen
 from oarpy.modules.policies import Policies
 from oarpy.modules.sleeping import ASLEEP
-from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
 from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.platform import NETWORK_ADDRESS
+from oarpy.scheduler.resuming import Resumption, held_up_by
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
@@ -32,7 +33,8 @@ class Explanation:
 
     ``owners`` are the users of the jobs that ``answer`` names; ``culprits``, for each of its shortages, the one part
     of the condition that no resource meets (``""`` when there is none such); ``stopped`` tells that the queue of the
-    job is not active; ``asleep`` are the nodes that have to wake before it starts.
+    job is not active; ``asleep`` are the nodes that have to wake before it starts. ``resumption`` is when a resuming
+    job goes on, ``held_up_by`` the jobs that are over by then.
     """
 
     standing: Standing
@@ -41,6 +43,8 @@ class Explanation:
     culprits: tuple[str, ...] = ()
     stopped: bool = False
     asleep: tuple[str, ...] = ()
+    resumption: Resumption | None = None
+    held_up_by: tuple[int, ...] = ()
 
 
 def explain(session: Session, job_id: int) -> Explanation:
@@ -55,7 +59,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         snapshot = reading.snapshot
         job = next((one for one in snapshot.waiting if one.id == job_id), None)
         if job is None or JobState(found.state) not in _WAITING:
-            return Explanation(found)
+            return _resuming(found, reading)
         reader.resolve(connection, relaxed_conditions(job))
         places = foreseen(connection, snapshot.platform)
         if any(claim.bits & reading.asleep for claim in places.values()):
@@ -73,6 +77,13 @@ def explain(session: Session, job_id: int) -> Explanation:
             culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
             stopped=job.queue in reading.stopped,
         )
+
+
+def _resuming(found: Standing, reading: Reading) -> Explanation:
+    resumption = next((one for one in reading.resumptions if one.job == found.job), None)
+    if resumption is None:
+        return Explanation(found)
+    return Explanation(found, resumption=resumption, held_up_by=tuple(held_up_by(reading.snapshot, resumption)))
 
 
 def _asleep(snapshot: Snapshot, bits: int) -> tuple[str, ...]:

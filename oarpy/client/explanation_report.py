@@ -58,6 +58,9 @@ def record(explanation: Explanation) -> dict[str, JsonValue]:
         },
     }
     if answer is None:
+        resumption = explanation.resumption
+        result["resumes"] = None if resumption is None else resumption.start
+        result["held_up_by"] = list(explanation.held_up_by)
         return result
     result |= _answer_record(answer, explanation.owners or {})
     result["asleep"] = list(explanation.asleep)
@@ -94,7 +97,7 @@ def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> dict[s
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     if explanation.answer is None:
-        yield _settled(explanation.standing)
+        yield _resuming(explanation) or _settled(explanation.standing)
         return
     answer = explanation.answer
     yield _first(explanation, answer)
@@ -125,6 +128,19 @@ def _first(explanation: Explanation, answer: Counterfactuals) -> str:
     if explanation.stopped:
         return f"{head}: queue '{explanation.standing.queue}' is not active, an administrator can start it."
     return f"{head}: oarresume {number} lets it go on."
+
+
+def _resuming(explanation: Explanation) -> str:
+    """Tell when a job that is to go on has its resources again, "" when that is not known."""
+    found, resumption, jobs = explanation.standing, explanation.resumption, explanation.held_up_by
+    if resumption is None or not jobs or found.dying:
+        return ""
+    noun = "job" if len(jobs) == 1 else "jobs"
+    named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
+    if resumption.kill:
+        return f"Job {found.job} is resuming: best-effort jobs are cancelled to make room: {named}."
+    date = local_date(resumption.start)
+    return f"Job {found.job} is resuming: it goes on at {date}, when {noun} {named} should be over."
 
 
 def _settled(found: Standing) -> str:

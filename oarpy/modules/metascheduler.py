@@ -230,7 +230,7 @@ def _refused(reading: Reading, result: Plan) -> list[tuple[int, str]]:
     """New reservations get a yes or a no in their first pass; a no, for whatever reason, is final."""
     answered = (Verdict.RESERVED, Verdict.STARTS, Verdict.HELD)
     return [
-        (placement.job, f"reservation refused: {placement.reason or placement.verdict}")
+        (placement.job, f"reservation refused: {placement.reason.removeprefix('refused: ') or placement.verdict}")
         for placement in result.placements
         if reading.waiting[placement.job].reservation is not None and placement.verdict not in answered
     ]

@@ -16,7 +16,8 @@ from oarpy.scheduler.snapshot import QuotaRule
 class Holder:
     """A job in the way: it holds ``resources`` of those wanted until ``until`` (security time counted).
 
-    ``running`` is False for one that waits too, ahead in the order, or is an accepted reservation.
+    ``running`` is False for one that waits too, ahead in the order, is an accepted reservation, or was suspended and is
+    to go on.
     """
 
     job: int
@@ -92,6 +93,8 @@ def _everybody(probe: Probe) -> Iterator[_Holding]:
         if job.end > snapshot.now:
             claim = Claim(job.start, job.walltime, bits_held(snapshot.platform, job))
             yield _Holding(job, claim, job.start <= snapshot.now)
+            if job.resumes is not None:
+                yield _Holding(job, Claim(job.resumes, job.end - job.resumes, job.given_back), running=False)
     claims = probe.claims()
     for waiting in snapshot.waiting:
         if waiting.id in claims and waiting.id != probe.job.id:

@@ -39,6 +39,20 @@ def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tup
     return snapshot, tuple(found)
 
 
+def held_up_by(snapshot: Snapshot, resumption: Resumption) -> list[int]:
+    """Return the jobs at whose end ``resumption`` may begin, or that are cancelled for it; ascending."""
+    by_id = {job.id: job for job in snapshot.holding}
+    wanted = by_id[resumption.job].given_back
+    ends = [
+        one.id
+        for one in snapshot.holding
+        if one.id != resumption.job
+        and one.end + snapshot.security_time == resumption.start
+        and bits_held(snapshot.platform, one) & wanted
+    ]
+    return sorted({*ends, *resumption.kill})
+
+
 def _number(job: HoldingJob) -> int:
     return job.id
 

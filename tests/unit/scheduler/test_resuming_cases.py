@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from oarpy.scheduler.consumables import Consumable
+from oarpy.scheduler.counterfactuals import counterfactuals
 from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform
-from oarpy.scheduler.resuming import Resumption, resumed
+from oarpy.scheduler.resuming import Resumption, held_up_by, resumed
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 from tests.unit.scheduler.cases import cluster, job, running
 
@@ -121,3 +122,26 @@ def test_a_lost_resource_is_waited_for() -> None:
     broken = cluster("n1:2", {1: "Suspected"})
     snapshot = replace(snapshot_of(()), platform=broken, holding=(suspended(9, "1", 50, platform=broken),))
     assert resumed(snapshot, {9})[1] == ()
+
+
+def test_who_holds_up_a_resuming_job_and_whom_it_holds_up() -> None:
+    jobs: Jobs = (
+        suspended(9, "1-2", 50),
+        running(7, "1", 0, 30),
+        running(8, "2", 0, 20),
+        job(1, "/core=2", 10),
+    )
+    snapshot, (resumption,) = resumed(snapshot_of(jobs), {9})
+    assert (resumption.start, held_up_by(snapshot, resumption)) == (30, [7])
+    found = counterfactuals(snapshot, 1)
+    assert (found.start, [(one.job, one.resources, one.until, one.running) for one in found.holders]) == (
+        80,
+        [(9, 2, 80, False)],
+    )
+
+
+def test_best_effort_jobs_that_are_cancelled_hold_it_up() -> None:
+    snapshot, (resumption,) = resumed(
+        snapshot_of((suspended(9, "1-2", 50), running(7, "1", 0, 30, types="besteffort"))), {9}
+    )
+    assert (resumption.start, held_up_by(snapshot, resumption)) == (0, [7])
