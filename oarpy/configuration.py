@@ -124,6 +124,7 @@ class Jobs:
     deploy_host: str = ""
     cosystem_host: str = ""
     users_may_suspend: bool = False
+    kill_inner_jobs: bool = False
     after_suspend: str = ""
     before_resume: str = ""
     notify_prefix: tuple[str, ...] = ()

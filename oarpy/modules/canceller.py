@@ -10,7 +10,7 @@ from datetime import datetime
 
 from oarpy.configuration import Configuration
 from oarpy.modules.module import Outcome
-from oarpy.store import execution
+from oarpy.store import execution, kill_requests
 from oarpy.store.database import Connection
 
 
@@ -21,6 +21,7 @@ class Canceller:
 
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.canceller
+        self._inner_too = configuration.jobs.kill_inner_jobs
 
     def files(self) -> Sequence[int]:
         """Nothing besides notifications."""
@@ -29,6 +30,8 @@ class Canceller:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Handle every open request, in one transaction."""
         with connection.transaction():
+            if self._inner_too:
+                kill_requests.ask_inside(connection)
             moved = execution.cancel(connection, now)
             wake_at = execution.next_kill(connection)
         return Outcome(f"cancelled {moved}" if moved else "nothing", wake_at=wake_at)

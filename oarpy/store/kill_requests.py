@@ -27,6 +27,28 @@ _ASK_ON_RESOURCES = """
     RETURNING job_id
 """
 
+# Inner jobs that have begun, of containers that are being killed and have no other piece that goes on.
+_ASK_INSIDE = """
+    WITH dying AS (
+        SELECT c.job_id, CASE word WHEN 'container' THEN c.job_id::text ELSE substr(word, 11) END AS name
+        FROM kill_requests k JOIN jobs c ON c.job_id = k.job_id, unnest(c.types) AS word
+        WHERE k.state <> 'done' AND c.state NOT IN ('Terminated', 'Error') AND c.started_at IS NOT NULL
+          AND (word = 'container' OR word LIKE 'container=%%')
+    )
+    INSERT INTO kill_requests (job_id, requested_by, reason)
+    SELECT DISTINCT ON (i.job_id) i.job_id, 'canceller', 'its container, job ' || d.job_id || ', is killed'
+    FROM dying d JOIN jobs i ON i.types @> ARRAY['inner=' || d.name]
+    WHERE i.state NOT IN ('Terminated', 'Error') AND i.state NOT IN ('Waiting', 'Hold')
+      AND NOT EXISTS (
+          SELECT FROM jobs o
+          WHERE o.state NOT IN ('Terminated', 'Error') AND o.started_at IS NOT NULL
+            AND (o.types @> ARRAY['container=' || d.name] OR o.types @> ARRAY['container'] AND o.job_id::text = d.name)
+            AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = o.job_id AND k.state <> 'done'))
+    ORDER BY i.job_id, d.job_id
+    ON CONFLICT (job_id) DO NOTHING
+    RETURNING job_id
+"""
+
 # One signal for each job, numbers as the kernel knows them.
 _SIGNAL = """
     INSERT INTO signal_requests (job_id, signal, requested_by)
@@ -52,6 +74,12 @@ def ask_on_resources(connection: Connection, resource_ids: Sequence[int], by: st
     job_ids = tuple(sorted(int(row[0]) for row in rows))
     log(connection, job_ids, by, "FRAG_JOB_REQUEST")
     return job_ids
+
+
+def ask_inside(connection: Connection) -> tuple[int, ...]:
+    """Ask for the end of the inner jobs of containers that are being killed; return the ids of the new ones."""
+    rows = connection.execute(_ASK_INSIDE, ()).fetchall()
+    return tuple(int(row[0]) for row in rows)
 
 
 def signal(connection: Connection, signals: Sequence[tuple[int, int]], by: str, event: str) -> None:

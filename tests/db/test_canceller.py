@@ -141,3 +141,43 @@ def test_a_young_best_effort_job_is_left_alone(connection: Connection) -> None:
     cluster.offset = 302
     cluster.settle()
     assert cluster.states([cheap, job]) == ["Error", "Running"]
+
+
+@pytest.mark.parametrize("inner_too", [False, True])
+def test_inner_jobs_go_with_their_container_where_the_site_says_so(connection: Connection, inner_too: bool) -> None:
+    cluster = SmallCluster(connection, with_settings(jobs={"kill_inner_jobs": inner_too}))
+    cluster.add_nodes("n1", "n2", "n3")
+    one, piece = (cluster.submit("/nodes=1,walltime=9", types=(kind,)) for kind in ("container", "container=lab"))
+    cluster.settle()
+    inside = [cluster.submit("/resource_id=1", types=(f"inner={name}",)) for name in (one, "lab")]
+    other = cluster.submit("/resource_id=1")
+    cluster.settle()
+    waiting = cluster.submit("/nodes=1", types=(f"inner={one}",))
+    cluster.settle()
+    cluster.delete(one)
+    cluster.settle()
+    assert {job: cluster.state(job) for job in (one, piece, *inside, other, waiting)} == {
+        one: "Error",
+        piece: "Running",
+        inside[0]: "Error" if inner_too else "Running",
+        inside[1]: "Running",
+        other: "Running",
+        waiting: "Waiting",
+    }
+    if inner_too:
+        assert cluster.job(inside[0], "message") == f"killed: its container, job {one}, is killed"
+
+
+def test_another_piece_of_the_container_keeps_its_inner_jobs_alive(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(jobs={"kill_inner_jobs": True}))
+    cluster.add_nodes("n1", "n2")
+    pieces = [cluster.submit("/nodes=1,walltime=9", types=("container=lab",)) for _ in range(2)]
+    cluster.settle()
+    inside = cluster.submit("/resource_id=1", types=("inner=lab",))
+    cluster.settle()
+    cluster.delete(pieces[0])
+    cluster.settle()
+    assert cluster.state(inside) == "Running"
+    cluster.delete(pieces[1])
+    cluster.settle()
+    assert cluster.state(inside) == "Error"
