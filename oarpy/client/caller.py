@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
+from oarpy.frontend.submission_environment import submission_environment
 from oarpy.frontend.terminal import RawTerminal
 from oarpy.store.database import Connection, connect, database_dsn
 
@@ -192,7 +193,7 @@ class ProcessCaller:
     @property
     def environment(self) -> Mapping[str, str]:
         """The environment of the process."""
-        return os.environ
+        return submission_environment()
 
     def directory(self) -> str:
         """Return the current directory of the process."""

@@ -19,6 +19,7 @@ from oarpy.frontend.frames import (
     Malformed,
     read_message,
 )
+from oarpy.frontend.submission_environment import submission_environment
 
 PATIENCE = 300.0
 """Seconds without a frame after which the gateway is given up."""
@@ -168,13 +169,16 @@ def _request(command: str, arguments: Sequence[str]) -> dict[str, object]:
     except OSError:
         directory = None
     environment = os.environ
-    wanted = environment if command in _ALL_VARIABLES else [name for name in _VARIABLES if name in environment]
+    if command in _ALL_VARIABLES:
+        sent = submission_environment()
+    else:
+        sent = {name: environment[name] for name in _VARIABLES if name in environment}
     return {
         "version": VERSION,
         "command": command,
         "arguments": list(arguments),
         "directory": directory,
-        "environment": {name: environment[name] for name in wanted},
+        "environment": sent,
         "terminal": {
             "input": os.isatty(0),
             "output": os.isatty(1),

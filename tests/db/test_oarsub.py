@@ -34,7 +34,9 @@ def test_one_job(connection: Connection, oarsub: Submitter, tmp_path: Path, monk
     ((environment, typed, request),) = connection.execute(
         "SELECT environment, initial_request, request FROM submissions"
     )
-    assert environment == dict(os.environ)
+    mask = os.umask(0o022)
+    os.umask(mask)
+    assert environment == {**os.environ, "OARPY_UMASK": f"{mask:04o}"}
     assert environment["GREETING"] == "h\u00e9llo\n"
     assert typed == "oarsub 'sleep 1'"
     assert request["command"] == "sleep 1"

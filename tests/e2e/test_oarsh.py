@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -43,6 +44,51 @@ def test_streams_and_status_pass_through(cluster: Sandbox, job: str, gateway: di
     script = "echo $OAR_JOB_ID >&2; cat; exit 9"
     done = oarsh(cluster, "n2", script, stdin=content, OAR_JOB_ID=job, **gateway)
     assert (done.returncode, done.stdout, done.stderr) == (9, content, f"{job}\n".encode())
+
+
+@pytest.mark.parametrize("gateway", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
+@pytest.mark.parametrize("command_text", ["sh -c 'umask; touch made'", "touch made"])
+def test_files_are_as_closed_as_the_user_who_submits_wants(
+    cluster: Sandbox, tmp_path: Path, gateway: dict[str, str], command_text: str
+) -> None:
+    done = subprocess.run(
+        [command("oarsub"), "-J", "-n", "x", command_text],
+        capture_output=True,
+        env={**cluster.environment(), **gateway},
+        cwd=tmp_path,
+        umask=0o027,
+        timeout=DEADLINE,
+        check=True,
+    )
+    job = json.loads(done.stdout)["job_id"]
+    cluster.wait_for([job], ["Terminated"], DEADLINE)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
+        "made": 0o640,
+        f"OAR.x.{job}.stdout": 0o640,
+        f"OAR.x.{job}.stderr": 0o640,
+    }
+
+
+def test_a_step_has_the_file_mode_mask_of_its_job(cluster: Sandbox) -> None:
+    words = [command("oarsub"), "-J", "sleep 600"]
+    environment = cluster.environment()
+    for mask in (0o077, 0o002):
+        done = subprocess.run(
+            words, capture_output=True, env=environment, umask=mask, timeout=DEADLINE, check=True, cwd=cluster.directory
+        )
+        job = json.loads(done.stdout)["job_id"]
+        cluster.wait_for([job], ["Running"], DEADLINE)
+        done = oarsh(cluster, "-j", str(job), cluster_node(cluster, job), "umask")
+        assert int(done.stdout, 8) == mask
+        cluster.run("oardel", str(job))
+
+
+def cluster_node(cluster: Sandbox, job: int) -> str:
+    """The first node of a job."""
+    found: str = json.loads(cluster.run("oarstat", "-J", "-j", str(job)).stdout)[str(job)]["assigned_network_address"][
+        0
+    ]
+    return found
 
 
 def test_the_words_after_the_host_are_for_its_shell(cluster: Sandbox, job: str) -> None:

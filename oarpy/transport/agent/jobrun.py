@@ -11,7 +11,7 @@ from oarpy.transport.agent import guests, keeper, pausing, processes, requests
 from oarpy.transport.agent.account import run_as
 from oarpy.transport.agent.environment import job_environment, write_files
 from oarpy.transport.agent.plain_command import plain_command
-from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn
+from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn, umask_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,6 +157,10 @@ class JobRun:
 
     def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         """What must be done as the job's user."""
+        with umask_of(environment):
+            return self._execute_there(shell, arguments, environment)
+
+    def _execute_there(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         enter_directory(self._spec["directory"])
         opened = self._open_outputs()
         try:

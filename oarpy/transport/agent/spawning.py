@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import contextmanager
 from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     Action = tuple[Any, ...]
+
+UMASK = "OARPY_UMASK"
+"""Variable of a submission with the file mode creation mask of whoever submitted, in octal digits."""
+
+_USUAL_UMASK = 0o022
 
 
 class LaunchFailure(Exception):
@@ -35,6 +41,20 @@ def enter_directory(directory: str) -> None:
         os.chdir(directory)
     except (OSError, ValueError) as error:
         raise LaunchFailure("WORKING_DIRECTORY", error, directory) from error
+
+
+@contextmanager
+def umask_of(environment: Mapping[str, str]) -> Iterator[None]:
+    """Within this, create files as whoever submitted the job would; what is no mask is not heeded."""
+    try:
+        mask = int(environment.get(UMASK, ""), 8)
+    except ValueError:
+        mask = _USUAL_UMASK
+    before = os.umask(mask if 0 <= mask <= 0o777 else _USUAL_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def spawn(shell: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:

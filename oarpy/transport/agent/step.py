@@ -22,7 +22,7 @@ from oarpy.transport.agent.account import Accounts, Refusal, check_may_run, run_
 from oarpy.transport.agent.bell import Bell
 from oarpy.transport.agent.environment import job_environment, write_files
 from oarpy.transport.agent.isolation import Isolation
-from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn
+from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn, umask_of
 from oarpy.transport.agent.statedir import StateDir, StateError
 from oarpy.transport.agent.supervisor import become_subreaper
 from oarpy.transport.agent.tombstones import Tombstones
@@ -190,7 +190,8 @@ class StepRun:
 
         def execute() -> int:
             enter_directory(spec["directory"])
-            return spawn(shell, arguments, environment, self._streams.actions())
+            with umask_of(environment):
+                return spawn(shell, arguments, environment, self._streams.actions())
 
         entered = isolation.enter(key, job["processors"], job["memory"])
         try:
