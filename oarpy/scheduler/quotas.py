@@ -46,11 +46,11 @@ class Limit:
         """Name the rule, its limits and, unless it is valid always, its period; ``show`` writes instants."""
         rule = self.rule
         limits = [
-            f"{value:g} {name}"
+            f"{value:g} {name}{'' if value == 1 else 's'}"
             for name, value in (
-                ("resources", rule.resources),
-                ("jobs", rule.jobs),
-                ("resource-hours", rule.resource_hours),
+                ("resource", rule.resources),
+                ("job", rule.jobs),
+                ("resource-hour", rule.resource_hours),
             )
             if value >= 0
         ]

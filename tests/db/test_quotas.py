@@ -115,7 +115,7 @@ def test_a_job_waits_for_the_end_of_the_period(connection: Connection, oarsub: S
     shown = over.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     text = oarsub("--why", str(job), command="oarstat").out
     assert f"quota *,*,*,/ (exam, valid until {shown}): at most 4 resources, reached until {shown}." in text
-    assert f"Quota *,*,*,/ (exam, until {shown}): 4 of 4 resources used now by jobs {small}.\n" in text
+    assert f"Quota *,*,*,/ (exam, until {shown}): 4 of 4 resources used now by job {small}.\n" in text
 
 
 def test_a_week_as_it_is_loaded_limits_what_starts(connection: Connection, oarsub: Submitter) -> None:

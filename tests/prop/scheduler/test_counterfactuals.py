@@ -11,7 +11,15 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, with_count, with_group, with_walltime
+from oarpy.scheduler.counterfactuals import (
+    Counterfactuals,
+    counterfactuals,
+    with_amount,
+    with_count,
+    with_group,
+    with_walltime,
+)
+from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.orders import ORDERS, Candidate, Order
 from oarpy.scheduler.plan import Placement, plan
@@ -24,15 +32,15 @@ from tests.prop.scheduler.test_reference import scenarios
 class Resubmission:
     """Plans the snapshot with another request of one job, which keeps the rank that its own request gave it."""
 
-    def __init__(self, snapshot: Snapshot, job: WaitingJob) -> None:
-        self.snapshot, self.job = snapshot, job
+    def __init__(self, snapshot: Snapshot, job: WaitingJob, waking: Waking) -> None:
+        self.snapshot, self.job, self.waking = snapshot, job, waking
 
     def start(self, relaxed: WaitingJob) -> float | None:
         waiting = tuple(relaxed if one.id == relaxed.id else one for one in self.snapshot.waiting)
         # the rank is that of the original request, which must be known for that
         filters, errors = admitted(self.snapshot.platform, (*waiting, self.job))
         changed = replace(self.snapshot, waiting=waiting, filters=filters, filter_errors=errors)
-        return plan(changed, self._orders()).by_job()[relaxed.id].start
+        return when_awake(plan(changed, self._orders()).by_job()[relaxed.id], snapshot=changed, waking=self.waking)
 
     def _orders(self) -> Mapping[str, Order]:
         def pinned(order: Order) -> Order:
@@ -43,6 +51,13 @@ class Resubmission:
             return rank
 
         return {name: pinned(order) for name, order in ORDERS.items()}
+
+
+def when_awake(placement: Placement, *, snapshot: Snapshot, waking: Waking) -> float | None:
+    """Return when a job starts that was placed on nodes of which some may have to wake."""
+    if placement.start == snapshot.now and placement.bits & waking.asleep:
+        return placement.start + waking.seconds
+    return placement.start
 
 
 def with_known_filters(snapshot: Snapshot) -> Snapshot:
@@ -70,16 +85,18 @@ def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObjec
     if data.draw(st.integers(0, 9)) == 0:
         job = replace(job, held=True)
         snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
-    answer = counterfactuals(snapshot, job.id)
+    asleep = data.draw(st.one_of(st.just(0), st.integers(0, snapshot.platform.everything)))
+    waking = Waking(asleep, data.draw(st.sampled_from([7, 40])))
+    answer = counterfactuals(snapshot, job.id, waking=waking)
     placements = plan(snapshot).by_job()
-    check_the_prediction(answer, placements[job.id])
+    check_the_prediction(answer, placements[job.id], when_awake(placements[job.id], snapshot=snapshot, waking=waking))
     foreseen = {
         number: Claim(one.start, one.end - one.start, one.bits)
         for number, one in placements.items()
         if one.start is not None and one.end is not None
     }
-    assert counterfactuals(snapshot, job.id, foreseen=foreseen) == answer
-    again = Resubmission(snapshot, job)
+    assert counterfactuals(snapshot, job.id, foreseen=foreseen, waking=waking) == answer
+    again = Resubmission(snapshot, job, waking)
     if job.reservation is not None:
         assert (answer.fewer, answer.shorter, answer.unfiltered) == (None, None, ())
     elif job.held:
@@ -89,11 +106,12 @@ def test_relaxed_jobs_start_as_said(scenario: dict[str, Any], data: st.DataObjec
         check_the_count(answer, again, single)
         check_the_walltimes(answer, again, single)
         check_the_filters(answer, again, single)
+        check_the_amounts(answer, again, single)
 
 
-def check_the_prediction(answer: Counterfactuals, placement: Placement) -> None:
+def check_the_prediction(answer: Counterfactuals, placement: Placement, start: float | None) -> None:
     assert (answer.verdict, answer.reason) == (placement.verdict, placement.reason)
-    assert (answer.start, answer.alternative) == (placement.start, placement.alternative)
+    assert (answer.start, answer.alternative) == (start, placement.alternative)
     assert answer.resources == len(placement.resources)
 
 
@@ -129,6 +147,17 @@ def check_the_walltimes(answer: Counterfactuals, again: Resubmission, job: Waiti
     else:
         assert start(answer.shorter.walltime) == answer.shorter.start < predicted
         assert start(answer.shorter.walltime + 1) >= predicted
+
+
+def check_the_amounts(answer: Counterfactuals, again: Resubmission, job: WaitingJob) -> None:
+    said = {one.name: one.amount for one in answer.leaner}
+    now = again.snapshot.now
+    for rank, asked in enumerate(job.alternatives[0].consumes):
+        if asked.name in said:
+            assert again.start(with_amount(job, rank, said[asked.name])) == now
+            assert again.start(with_amount(job, rank, said[asked.name] + 1)) != now
+        else:
+            assert asked.amount < 2 or again.start(with_amount(job, rank, 1)) != now
 
 
 def check_the_filters(answer: Counterfactuals, again: Resubmission, job: WaitingJob) -> None:
