@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from math import inf
 
 from oarpy.model.job_dates import NO_DATES
+from oarpy.model.request import Count
 from oarpy.scheduler.continuing import Continuing, Stage
 from oarpy.scheduler.gantt import bits_held
 from oarpy.scheduler.matching import Matchers
@@ -43,7 +44,7 @@ class Last:
     """The last pass. ``conditions`` are those that were known then, ``anteriors`` what waiting jobs depend on.
 
     ``starting`` were to start at once, ``next_start`` is the first start predicted for another; ``steady`` says that
-    the clock's moving on changes no placement.
+    the clock's moving on changes no placement, ``halves`` that a waiting job asks for half of what is free.
     """
 
     snapshot: Snapshot
@@ -54,6 +55,7 @@ class Last:
     conditions: frozenset[str]
     anteriors: frozenset[int]
     steady: bool
+    halves: bool
     starting: frozenset[int] = frozenset()
     next_start: float = inf
 
@@ -79,6 +81,8 @@ def step_between(
         return None
     started, ended = held
     gone = {job.id for job in started}
+    if gone and last.halves and not early:
+        return None
     if gone and last.planner.parked:
         # a job that waited for its anterior gets its own turn back when that one has started
         return None
@@ -240,3 +244,9 @@ def is_plain(job: WaitingJob | HoldingJob) -> bool:
         return not job.consumes and not job.given_back and job.resumes is None
     shifted = any(one.earliest is not None or one.latest is not None for one in job.depends_on)
     return job.reservation is None and job.dates is NO_DATES and not shifted
+
+
+def asks_for_half(job: WaitingJob) -> bool:
+    """Tell whether a job gets half of what is free: less, once jobs behind it have started and come before it."""
+    levels = (level for way in job.alternatives for group in way.groups for level in group.levels)
+    return any(level.count == Count.BESTHALF for level in levels)

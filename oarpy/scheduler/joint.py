@@ -154,10 +154,11 @@ class _Allowed:
     def __init__(self, stock: StockView, gauge: Gauge) -> None:
         self._stocks, self._gauge = stock.stocks, gauge
 
-    def among(self, begins: Sequence[float]) -> list[NDArray[np.bool_]]:
-        """Return, for each thing consumed, which blocks (columns) have enough in the slots that begin then (rows)."""
-        used = self._stocks.used(begins)
-        return [used[:, one.columns] <= one.most for one in self._gauge.allowances]
+    def narrow(self, enough: NDArray[np.bool_], slots: NDArray[np.intp], begins: Sequence[float]) -> None:
+        """Leave of ``enough``, one row a slot, the blocks that have enough to consume, in some of the slots."""
+        used = self._stocks.used(np.array(begins)[slots])
+        for one in self._gauge.allowances:
+            enough[slots] &= used[:, one.columns] <= one.most
 
 
 class _JointWindows(BlockWindows):
@@ -208,8 +209,9 @@ class _JointWindows(BlockWindows):
                 numbers[low:high] += counter.count(more).astype(numbers.dtype)
         enough = numbers >= self._screen.least
         if self._allowed is not None:
-            for allowed in self._allowed.among(self._begins[first:last]):
-                enough &= allowed
+            # amounts are looked up only where there are resources enough
+            open_slots = (np.count_nonzero(enough, axis=1) >= self._need).nonzero()[0]
+            self._allowed.narrow(enough, open_slots, self._begins[first:last])
         if self._total:
             enough[np.where(enough, numbers, 0).sum(axis=1, dtype=np.int64) < self._total] = False
         self._walls += ((np.count_nonzero(enough, axis=1) < self._need).nonzero()[0] + first).tolist()

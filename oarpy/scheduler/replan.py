@@ -3,7 +3,8 @@
 Under conservative backfilling a job gets the earliest place that those ahead of it leave. So the places found last time
 are those that a full pass would find again when, since then,
 
-- the jobs that hold resources are the same, but for jobs that started as planned: what they were to take, they took;
+- the jobs that hold resources are the same, but for jobs that started as planned: what they were to take, they took
+  (and no job waits for half of what is free, which would be counted without them);
 - the jobs that waited wait unchanged, and in the same order; new ones come behind all of them;
 - no predicted start has gone by: a place that is the earliest from one instant on is the earliest from any later
   instant up to itself.
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Mapping
 
 from oarpy.scheduler.compression import Compressing
 from oarpy.scheduler.continuing import Continuing
-from oarpy.scheduler.difference import Last, Step, is_plain, is_steady, step_between
+from oarpy.scheduler.difference import Last, Step, asks_for_half, is_plain, is_steady, step_between
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
@@ -104,6 +105,7 @@ class Planning:
             frozenset(snapshot.filters) | frozenset(snapshot.filter_errors),
             frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on),
             is_steady(snapshot),
+            any(map(asks_for_half, snapshot.waiting)),
         )
         return self._kept(last, snapshot)
 
@@ -129,3 +131,4 @@ def _go_on(last: Last, snapshot: Snapshot, step: Step) -> None:
     last.conditions |= frozenset(snapshot.filters) | frozenset(snapshot.filter_errors)
     last.anteriors |= frozenset(dependency.job for job in jobs for dependency in job.depends_on)
     last.steady = last.steady and all(map(is_plain, jobs))
+    last.halves = last.halves or any(map(asks_for_half, jobs))

@@ -6,7 +6,8 @@ is kept for each profile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
 from typing import TypeAlias
@@ -53,11 +54,13 @@ Line: TypeAlias = Timeline | SharedLine
 Views: TypeAlias = tuple[Line, *tuple[View, ...]] | tuple[()]
 """The one that changes most comes first, and is searched; empty for a job that has nowhere to go."""
 
+_Concerned: TypeAlias = tuple[Pieces | None, tuple[tuple[Pieces, bool], ...]]
+
 
 class Space:
     """Free resources over time, for each of the ``profiles`` that jobs to place may have."""
 
-    __slots__ = ("_lines", "_open", "everything", "exclusive")
+    __slots__ = ("_known", "_lines", "_open", "everything", "exclusive")
 
     def __init__(
         self, origin: float, everything: int, profiles: Iterable[Profile] = (), *, closed: bool = False
@@ -66,6 +69,7 @@ class Space:
         self.exclusive = Timeline(origin, everything)
         self._lines = {profile: SharedLine(self.exclusive, Pieces()) for profile in profiles if profile != EXCLUSIVE}
         self._open = Timeline(origin, 0) if closed else None
+        self._known: dict[tuple[Profile, bool], _Concerned] = {}
 
     def copy(self) -> Space:
         """Return an independent space of equal content."""
@@ -95,28 +99,44 @@ class Space:
 
     def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
         """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""
-        # who holds for allowed ones does not share with its like
-        among_partners = found and profile in self._lines and profile.shares(profile)
-        own = self._lines[profile].partners if among_partners else None
-        for other, line in self._lines.items():
-            if line.partners is own:
-                continue
-            if other.shares(profile):
-                self._share(line.partners, begin, end, bits)
-            elif not found or not _strangers(other, profile):
-                line.partners.remove(begin, end, bits)
+        own, others = self._concerned(profile, found)
+        for partners, sharing in others:
+            if sharing:
+                self._share(partners, begin, end, bits)
+            else:
+                partners.remove(begin, end, bits)
         if own is None:
             return self.exclusive.remove(begin, end, bits, all_free=found and profile == EXCLUSIVE)
-        for left, right, theirs in own.parts(begin, end):
+        for left, right, theirs in _merged(own.parts(begin, end), bits):
             self.exclusive.remove(left, right, bits & ~theirs, all_free=True)
         own.add(begin, end, bits)
         return None
 
+    def _concerned(self, profile: Profile, found: bool) -> _Concerned:
+        """Return the partners of ``profile`` if its jobs share with their like, and others whose partners change.
+
+        With them, whether they share with it. Where a place was found for it, no partner of a stranger is.
+        """
+        key = profile, found
+        if key not in self._known:
+            # who holds for allowed ones does not share with its like
+            among_partners = found and profile in self._lines and profile.shares(profile)
+            own = self._lines[profile].partners if among_partners else None
+            others = [
+                (line.partners, other.shares(profile))
+                for other, line in self._lines.items()
+                if line.partners is not own
+                and (other.shares(profile) or not found or not _are_strangers(other, profile))
+            ]
+            self._known[key] = own, tuple(others)
+        return self._known[key]
+
     def _share(self, partners: Pieces, begin: float, end: float, bits: int) -> None:
         """Let partners have what nobody holds of ``bits``: what is held by others too is not theirs."""
         begins = self.exclusive.begins
-        instants = [max(begin, begins[0]), *(one for one in begins if begin < one < end), end]
-        for left, right in pairwise(instants):
+        begin = max(begin, begins[0])
+        inner = begins[bisect_right(begins, begin) : bisect_left(begins, end)]
+        for left, right in pairwise((begin, *inner, end)):
             if left < right:
                 partners.add(left, right, bits & self.exclusive.common(left, right))
 
@@ -132,8 +152,21 @@ class Space:
             self._open.add(begin, end, bits)
 
 
-def _strangers(one: Profile, other: Profile) -> bool:
+def _are_strangers(one: Profile, other: Profile) -> bool:
     """Tell whether nobody shares with both of two profiles that do not share: what one sees as free, no partner of the
     other holds.
     """
     return other == EXCLUSIVE or not (one.placeholders or one.allowed or other.placeholders or other.allowed)
+
+
+def _merged(parts: Iterable[tuple[float, float, int]], bits: int) -> Iterator[tuple[float, float, int]]:
+    """Yield parts that follow each other as one where they have the same of ``bits``, which is all they are left."""
+    begin, end, theirs = 0.0, 0.0, -1
+    for left, right, more in parts:
+        if more & bits != theirs:
+            if theirs >= 0:
+                yield begin, end, theirs
+            begin, theirs = left, more & bits
+        end = right
+    if theirs >= 0:
+        yield begin, end, theirs

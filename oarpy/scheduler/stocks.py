@@ -70,7 +70,7 @@ class Stocks:
         index = bisect_right(self.begins, instant)
         return self.begins[index] if index < len(self.begins) else None
 
-    def used(self, begins: Sequence[float]) -> Amounts:
+    def used(self, begins: NDArray[np.float64]) -> Amounts:
         """Return what is taken from each block (columns) at each of these instants (rows)."""
         places = self._dates[: len(self.begins)].searchsorted(begins, side="right") - 1
         return self._used.take(self._rows[places], axis=0)

@@ -32,6 +32,8 @@ REQUESTS = [
     "/nodes=2",
     "/nodes=3/core=2",
     "/core=BEST",
+    "/core=BESTHALF",
+    "/nodes=BESTHALF/core=1",
     "/core=2+/nodes=1",
 ]
 EVENTS = [

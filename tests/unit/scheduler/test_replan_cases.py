@@ -60,6 +60,15 @@ def test_the_date_of_a_predicted_start_takes_none_when_it_was_kept() -> None:
     assert passes(planning, replace(snapshot, now=24, holding=())) == 1
 
 
+def test_half_of_what_is_free_is_counted_anew_once_jobs_behind_hold_some_of_it() -> None:
+    jobs = (job(1, "/core=3", 20), job(2, "/core=BESTHALF", 20, after=(1,)), job(3, "/core=1", 40))
+    planning, snapshot, made = planned_once(*jobs)
+    assert [one.resources for one in made.placements] == [[1, 2, 3], [1, 2], [4]]
+    started = begun(snapshot, made)
+    assert passes(planning, started) == 1
+    assert plan(started).by_job()[2].resources == [1]
+
+
 def test_an_end_before_its_time_takes_a_full_pass() -> None:
     planning, snapshot, made = planned_once()
     started = begun(snapshot, made)
