@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
@@ -99,6 +100,8 @@ def _unexpected(error: Exception) -> tuple[str, int]:
             return _database_failure(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", 1
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"the output cannot be written: {error.strerror}", 1
     if isinstance(error, MemoryError | RecursionError):
         return f"the input is too large ({type(error).__name__})", 1
     return f"unexpected {type(error).__name__}: {error} (OARPY_DEBUG=1 shows where)", 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from oarpy.model.errors import UsageError
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
@@ -28,13 +29,23 @@ from oarpy.simulation.machine import Machine
 from oarpy.simulation.queue_order import Rank, ranks
 from oarpy.simulation.trace import TraceJob
 
+_MOST_NAMED = 1_000_000
+"""Processors that can be named one by one in reasonable memory."""
 _QUEUE = "default"
 _USER = "trace"
 _PROJECT = "default"
 
 
 def platform_of(machine: Machine) -> Platform:
-    """Return the processors of ``machine`` as resources, numbered from 1 and grouped in nodes."""
+    """Return the processors of ``machine`` as resources, numbered from 1 and grouped in nodes.
+
+    Raises :class:`UsageError` when there are more than a million.
+    """
+    if machine.procs > _MOST_NAMED:
+        raise UsageError(
+            f"{machine.procs} processors are too many for a policy that names them, at most {_MOST_NAMED}",
+            hint="fcfs and easy count them",
+        )
     nodes = {number: f"node{number // machine.cores_per_node + 1}" for number in range(machine.procs)}
     return Platform.build([Resource(n + 1, properties={NETWORK_ADDRESS: name}) for n, name in nodes.items()], ())
 

@@ -8,6 +8,7 @@ allocated ones; a record without a size, a run time or an estimate above 0 is a 
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import zlib
 from collections.abc import Iterable, Iterator
@@ -58,10 +59,11 @@ def write_swf(jobs: Iterable[TraceJob], out: TextIO, *, comments: Iterable[str] 
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open("rb") as probe:
-            packed = probe.read(2) == _GZIP_MAGIC
-        with gzip.open(path, "rt", encoding="latin-1") if packed else path.open(encoding="latin-1") as lines:
-            yield from lines
+        # opened once and only looked into: a pipe gives its bytes a single time
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP_MAGIC
+            with io.TextIOWrapper(gzip.open(raw) if packed else raw, encoding="latin-1") as lines:
+                yield from lines
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"cannot read the trace '{path}': {reason}", hint="give a plain or gzip SWF file") from error

@@ -105,6 +105,16 @@ def test_reader_that_leaves_is_no_error() -> None:
     pipe.stderr.close()
 
 
+def test_a_full_disk_below_the_output_is_told() -> None:
+    program = "import sys; from oarpy.commands.oarpy import main; sys.argv = ['oarpy', 'plan', '--help']; main()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.stderr == "oarpy: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
 def test_traceback_only_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OARPY_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oarpy.model.errors import UsageError
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.simulation.engine import replay
@@ -52,6 +53,11 @@ def test_whole_nodes_are_given() -> None:
     machine = Machine(4, 2)
     jobs = workload((0, 10, 10, machine.size(1)), (0, 10, 10, machine.size(3)), (0, 10, 10, machine.size(1)))
     assert replay(jobs, Production(jobs, "fifo", machine)) == [0, 10, 0]
+
+
+def test_a_machine_too_large_to_name_its_processors_is_refused() -> None:
+    with pytest.raises(UsageError, match="2000000 processors are too many for a policy that names them"):
+        make_scheduler("conservative", "fifo", workload((0, 10, 10, 1)), Machine(2_000_000))
 
 
 @settings(max_examples=150, deadline=None)

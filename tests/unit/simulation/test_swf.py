@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,19 @@ def test_gzip_is_recognised_by_its_content(tmp_path: Path) -> None:
     packed = tmp_path / "no-suffix"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert read_swf(packed, Machine(100)).jobs == read_swf(plain, Machine(100)).jobs
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_pipe_is_read_like_a_file(tmp_path: Path, packed: bool) -> None:
+    content = trace_file(tmp_path, record(), record(2)).read_bytes()
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(gzip.compress(content) if packed else content)
+    try:
+        trace = read_swf(Path(f"/dev/fd/{reading}"), Machine(100))
+    finally:
+        os.close(reading)
+    assert [job.number for job in trace.jobs] == [1, 2]
 
 
 @pytest.mark.parametrize(
