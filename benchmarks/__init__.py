@@ -1,3 +1,17 @@
 """Measurements, each one command: ``python -m benchmarks.NAME``. They print ratios and save JSON under ``results/``."""
 
 from __future__ import annotations
+
+MEASUREMENTS = {
+    "main_job": "the main job on a real cluster: a burst, single jobs, commands; again with a long history",
+    "burst": "where the time of a burst of short jobs goes",
+    "clients": "what a command costs as a whole process",
+    "planning": "passes of the planner against jobs, cores and kind of request",
+    "why": "oarstat --why beside a full queue",
+    "simulation": "the simulator on real traces: --traces FOLDER",
+    "esp2": "ESP2 beside the published efficiencies; --real runs the light variant for real",
+    "agent": "starts and ends of short jobs at one node's agent",
+    "nodes": "many nodes on one machine, each with an agent of its own",
+    "soak": "many jobs through one server",
+}
+"""What ``oarpy bench`` offers, by the name of the module."""

@@ -231,16 +231,21 @@ def demo(
 )
 def bench(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which measurement; its own options follow.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Which measurement; its own options follow. Alone: a list.")
+    ] = None,
 ) -> None:
     """Run a measurement on this machine and print its table; in a checkout the result is saved as JSON too."""
     from importlib import import_module
-    from importlib.util import find_spec
 
-    if not name.isidentifier() or find_spec(f"oarpy.benchmarks.{name}") is None:
-        raise NotFound(
-            f"no measurement '{name}'", hint="main_job, clients, planning, why, simulation, agent, nodes, soak"
-        )
+    from oarpy.benchmarks import MEASUREMENTS
+
+    if name in (None, "-h", "--help"):
+        lines = "".join(f"  {one:<11} {what}\n" for one, what in MEASUREMENTS.items())
+        write(f"Usage: oarpy bench NAME [OPTIONS]; oarpy bench NAME --help shows the options.\n\n{lines}")
+        return
+    if name not in MEASUREMENTS:
+        raise NotFound(f"no measurement '{name[:40]}'", hint=", ".join(MEASUREMENTS))
     raise typer.Exit(import_module(f"oarpy.benchmarks.{name}").main(context.args))
 
 

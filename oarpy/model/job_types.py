@@ -10,7 +10,8 @@ PASSIVE, INTERACTIVE = "PASSIVE", "INTERACTIVE"
 NOOP = ("noop", "noop=standby")
 """Spellings of the type of a job that holds its resources and runs nothing.
 
-``standby`` lets OAR place a job on nodes that sleep; no node is put to sleep here, so both mean the same.
+``standby`` lets OAR place a job on nodes that sleep; here every job may have them and they are woken, so both mean the
+same.
 """
 
 
@@ -34,3 +35,16 @@ def on_a_host(types: Iterable[str]) -> str:
     ('deploy', '')
     """
     return next((kind.partition("=")[0] for kind in types if kind in ON_A_HOST), "")
+
+
+PERMISSIVE = "state=permissive"
+
+
+def is_permissive(types: Iterable[str]) -> bool:
+    """Tell whether a job takes resources that are Absent or Suspected too: it runs nothing there, and says so.
+
+    >>> is_permissive(["noop", "state=permissive"]), is_permissive(["state=permissive"])
+    (True, False)
+    """
+    words = tuple(types)
+    return PERMISSIVE in words and (runs_nothing(words) or on_a_host(words) == "cosystem")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from oarpy.configuration import Scheduler
 from oarpy.model.dependency import Dependency
+from oarpy.model.job_types import is_permissive
 from oarpy.model.request import Consumption
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.consumables import Capacities, giving_way
@@ -44,6 +45,7 @@ def whole_again(reading: Reading, now: int) -> tuple[Reading, list[Move]]:
         _as_asked(row, reading, now)
         for row in reading.reserved
         if not reading.waiting[row.id].held
+        and not is_permissive(reading.waiting[row.id].types)
         and row.start + row.walltime > now
         and snapshot.platform.bits_of(row.resources) & ~usable
     ]
@@ -164,6 +166,8 @@ def _dependencies(depends_on: Sequence[Dependency], reading: Reading) -> tuple[s
 def _usable(row: ReservedRow, reading: Reading, capacities: Capacities, starts: Sequence[Start]) -> list[int]:
     """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
 
+    A permissive job does not mind their state.
+
     Those whose blocks have too little left, with what ``starts`` takes, of what it asks for are not usable.
     """
     platform = reading.snapshot.platform
@@ -171,7 +175,9 @@ def _usable(row: ReservedRow, reading: Reading, capacities: Capacities, starts: 
     running = [job for job in reading.snapshot.holding if job.id not in reserved]
     roles = roles_of(reading.reserved_jobs[row.id])
     around = _containers_around(roles, running)
-    bits = platform.bits_of(row.resources) & platform.alive & ~reading.asleep
+    bits = platform.bits_of(row.resources)
+    if not is_permissive(reading.waiting[row.id].types):
+        bits &= platform.alive & ~reading.asleep
     if roles.inside is not None:
         bits &= platform.bits_of(number for job in around if roles.inside in _opens(job) for number in job.resources)
     surrounding = {job.id for job in around}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, nextafter
 
+from oarpy.model.job_types import is_permissive
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Capacities
 from oarpy.scheduler.gauges import Gauge, Gauges
@@ -98,7 +99,9 @@ class Options:
         self._on_reservable: Known = {}
 
     def alive(self, job: WaitingJob) -> tuple[Option, ...]:
-        """All alternatives, on Alive resources."""
+        """All alternatives, on Alive resources; a permissive job does not mind those that may be back some day."""
+        if job.types and is_permissive(job.types):
+            return self.reservable(job)
         return self._options(job, self._platform.alive, self._on_alive)
 
     def reservable(self, job: WaitingJob) -> tuple[Option, ...]:

@@ -268,6 +268,28 @@ def test_a_reservation_waits_for_lost_resources_then_goes_without_them(cluster: 
     assert cluster.events(job) == ["SCHEDULER_REDUCE_NB_NODES_FOR_RESERVATION", "REDUCE_RESERVATION_WALLTIME"]
 
 
+def test_a_permissive_job_does_not_mind_the_state_of_its_resources(cluster: SmallCluster) -> None:
+    types = ("noop", "state=permissive")
+    later = cluster.submit("/nodes=1,walltime=0:10:0", reservation=in_seconds(cluster, 600), types=types)
+    cluster.settle()
+    promised = reserved(cluster, later)
+    cluster.sql("UPDATE resources SET state = 'Suspected'")
+    cluster.settle()
+    assert reserved(cluster, later) == promised
+    now = cluster.submit("/nodes=2,walltime=0:5:0", types=types)
+    other = cluster.submit("/nodes=1,walltime=0:5:0", types=("noop",))
+    cluster.settle()
+    assert cluster.states([now, other]) == ["Running", "Waiting"]
+    cluster.delete(now)
+    cluster.settle()
+    cluster.offset = 601
+    cluster.settle()
+    assert cluster.states([later, now, other]) == ["Running", "Error", "Waiting"]
+    assert cluster.sql("SELECT resource_id FROM assigned_resources WHERE job_id = %s ORDER BY 1", later) == [
+        (resource,) for resource in promised
+    ]
+
+
 def test_a_reservation_that_never_gets_its_resources_expires(cluster: SmallCluster) -> None:
     job = reserve(cluster, 600)
     cluster.settle()

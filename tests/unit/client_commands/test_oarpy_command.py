@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from oarpy.commands.oarpy import app
 
+from oarpy import benchmarks
 from oarpy.client.boundary import execute
 from oarpy.client.configuration_report import mask_password
 
@@ -151,3 +152,16 @@ def test_what_needs_no_database_loads_none(arguments: list[str], scenario: Path)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.split())
     assert not loaded & {"psycopg", "sqlalchemy", "alembic", "paramiko", "structlog", "jinja2"}
+
+
+def test_bench_lists_what_there_is_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    measurements = {
+        path.stem for path in Path(benchmarks.__path__[0]).glob("*.py") if "\ndef main(" in path.read_text()
+    }
+    assert set(benchmarks.MEASUREMENTS) == measurements
+    for words in (["bench"], ["bench", "--help"], ["bench", "-h"]):
+        assert execute(app, "oarpy", words) == 0
+        listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+        assert listed == list(benchmarks.MEASUREMENTS)
+    assert execute(app, "oarpy", ["bench", "nothing"]) == 4
+    assert "no measurement 'nothing' (main_job" in capsys.readouterr().err
