@@ -37,7 +37,8 @@ NODES, CORES = 6, 4
 LOST_TIMEOUT = 15.0
 _SETTLING = 40.0
 """Seconds after a fault in which a job may end because of it: the monitor's patience, and what it sets going."""
-_DEADLINE = 600.0
+_DEADLINE = 1200.0
+"""Seconds for all that is live after the last fault: it depends on what else the machine does."""
 
 HARMLESS = (
     *(f"SIGKILL {kind}" for kind in (*SERVER_KINDS, "agent", DATABASE, SESSION)),
@@ -60,7 +61,8 @@ class Fault:
     node: str
     began: float
     healed: float = 0.0
-    live: int = 0
+    live: int | None = None
+    """Jobs that were live when it began; unknown while the database cannot be asked."""
     ended: list[int] = field(default_factory=list)
     """Jobs that ended in Error because of it."""
 
@@ -126,8 +128,9 @@ class Campaign:
         for kind in (*HARMLESS, *DEADLY):
             these = [fault for fault in self.faults if fault.kind == kind]
             if these:
-                live = sum(fault.live for fault in these) / len(these)
-                lines.append(f"{kind:<24}{len(these):>6}{live:>11.0f}{sum(len(f.ended) for f in these):>16}")
+                known = [fault.live for fault in these if fault.live is not None]
+                live = f"{sum(known) / len(known):.0f}" if known else "?"
+                lines.append(f"{kind:<24}{len(these):>6}{live:>11}{sum(len(f.ended) for f in these):>16}")
         return "\n".join(lines)
 
     def outcomes(self) -> str:
@@ -186,7 +189,7 @@ class Campaign:
                 return None
             if kind.startswith("job supervisor"):
                 # one without a job would be no fault; when no job is left that must do
-                whole = [node for node in whole if busy_supervisors(node.processes())] or whole * (not self._live())
+                whole = [node for node in whole if busy_supervisors(node.processes())] or whole * (self._live() == 0)
             return chance.choice(whole) if whole else None
         return None if kind in standing else ""
 
@@ -270,11 +273,12 @@ class Campaign:
         if self.sandbox.server is None or self.sandbox.server.poll() is not None:
             self.sandbox.start()
 
-    def _live(self) -> int:
+    def _live(self) -> int | None:
+        """How many jobs are live; none while the database cannot be asked."""
         with suppress(psycopg.OperationalError, OarpyError), psycopg.connect(self.sandbox.dsn()) as connection:
             row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
-            return int(row[0]) if row else 0
-        return 0
+            return int(row[0]) if row else None
+        return None
 
     # Books ----------------------------------------------------------------------------------------------------------
 

@@ -51,13 +51,15 @@ class Feeder:
         return len(ids)
 
     @contextmanager
-    def keeping(self, count: int, live: Callable[[], int]) -> Iterator[None]:
+    def keeping(self, count: int, live: Callable[[], int | None]) -> Iterator[None]:
         """Submit in a thread of its own whenever ``live`` says that fewer than ``count`` jobs are there."""
         over = threading.Event()
 
         def feed() -> None:
             while not over.is_set():
-                if live() + _ARRAY > count or not self.submit():
+                there = live()
+                # when nobody can say how many there are, a submission is tried all the same
+                if (there or 0) + _ARRAY > count or not self.submit():
                     over.wait(_PAUSE)
 
         with ThreadPoolExecutor(1) as pool:
