@@ -62,7 +62,7 @@ class Fault:
     began: float
     healed: float = 0.0
     live: int | None = None
-    """Jobs that were live when it began; unknown while the database cannot be asked."""
+    """Jobs that were live when it began, if the database could be asked."""
     ended: list[int] = field(default_factory=list)
     """Jobs that ended in Error because of it."""
 
@@ -102,13 +102,14 @@ class Campaign:
         kinds = [kind for kind in (*HARMLESS, *DEADLY) if "clock" not in kind or self.farm.nodes[0].has_clock]
         plan = [kinds[number % len(kinds)] for number in range(self.count)]
         chance.shuffle(plan)
-        with self.feeder.keeping(self.jobs, self._live):
+        with self.feeder.keeping(self.jobs):
             self._strike_all(plan, chance)
         self._wait_for_ends()
         self._attribute()
         return self._wrong()
 
     def _strike_all(self, plan: list[str], chance: random.Random) -> None:
+        """Strike, and heal in time: nothing here asks the database, which may stand still until it is healed."""
         try:
             while plan:
                 self._heal_due()
@@ -189,13 +190,15 @@ class Campaign:
                 return None
             if kind.startswith("job supervisor"):
                 # one without a job would be no fault; when no job is left that must do
-                whole = [node for node in whole if busy_supervisors(node.processes())] or whole * (self._live() == 0)
+                whole = [node for node in whole if busy_supervisors(node.processes())] or whole * (
+                    self.feeder.live == 0
+                )
             return chance.choice(whole) if whole else None
         return None if kind in standing else ""
 
     def _strike(self, kind: str, target: NamespaceNode | str, chance: random.Random) -> None:
         name = target.name if isinstance(target, NamespaceNode) else ""
-        fault = Fault(kind, name, time.time(), live=self._live())
+        fault = Fault(kind, name, time.time(), live=self.feeder.live)
         self.faults.append(fault)
         pause, heal = self._blow(kind, target, chance)
         self._pending.append(_Pending(fault, time.monotonic() + pause, heal))
@@ -272,13 +275,6 @@ class Campaign:
         """What systemd would do: a server that is gone is started again."""
         if self.sandbox.server is None or self.sandbox.server.poll() is not None:
             self.sandbox.start()
-
-    def _live(self) -> int | None:
-        """How many jobs are live; none while the database cannot be asked."""
-        with suppress(psycopg.OperationalError, OarpyError), psycopg.connect(self.sandbox.dsn()) as connection:
-            row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
-            return int(row[0]) if row else None
-        return None
 
     # Books ----------------------------------------------------------------------------------------------------------
 

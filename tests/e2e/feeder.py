@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+import psycopg
+
 from oarpy.client.sandbox import Sandbox
+from oarpy.model.errors import OarpyError
 
 _JOB = 'echo "begin $OAR_JOB_ID" >> marks; sleep "$0"; echo "end $OAR_JOB_ID" >> marks'
 _ARRAY = 20
@@ -30,6 +33,8 @@ class Feeder:
     """How often it said that nothing could be reached."""
     wrong: list[str] = field(default_factory=list)
     """What else it said."""
+    live: int | None = None
+    """How many jobs were live when the database could last be asked; none while it cannot be reached."""
     _arrays: int = 0
 
     def submit(self, most: int = _ARRAY) -> int:
@@ -51,15 +56,15 @@ class Feeder:
         return len(ids)
 
     @contextmanager
-    def keeping(self, count: int, live: Callable[[], int | None]) -> Iterator[None]:
-        """Submit in a thread of its own whenever ``live`` says that fewer than ``count`` jobs are there."""
+    def keeping(self, count: int) -> Iterator[None]:
+        """Submit in a thread of its own whenever fewer than ``count`` jobs are live."""
         over = threading.Event()
 
         def feed() -> None:
             while not over.is_set():
-                there = live()
+                self.live = self._count()
                 # when nobody can say how many there are, a submission is tried all the same
-                if (there or 0) + _ARRAY > count or not self.submit():
+                if (self.live or 0) + _ARRAY > count or not self.submit():
                     over.wait(_PAUSE)
 
         with ThreadPoolExecutor(1) as pool:
@@ -69,3 +74,9 @@ class Feeder:
             finally:
                 over.set()
             feeding.result()
+
+    def _count(self) -> int | None:
+        with suppress(psycopg.OperationalError, OarpyError), psycopg.connect(self.sandbox.dsn()) as connection:
+            row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
+            return int(row[0]) if row else None
+        return None

@@ -38,14 +38,15 @@ class Pair:
 
     first: Sandbox
     second: Sandbox
-    database: ReplicatedDatabase
+    url: str
+    """The DSN of the database that takes writes."""
     work: Path
     seconds: dict[str, float] = field(default_factory=dict)
     """How long it took from each blow until a job submitted after it ran."""
 
     def sql(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Ask whichever database takes writes."""
-        with psycopg.connect(self.database.url, autocommit=True) as connection:
+        with psycopg.connect(self.url, autocommit=True) as connection:
             return connection.execute(query, values).fetchall()
 
     def leaders(self) -> set[str]:
@@ -80,6 +81,33 @@ class Pair:
             if done.returncode != UNREACHABLE or time.monotonic() > end:
                 raise OarpyError(f"oarsub ended with {done.returncode}: {done.stderr}")
 
+    def submit_all(self) -> tuple[list[int], list[int]]:
+        """Have jobs run that end with :meth:`end_all`, and submit short ones after them; return both."""
+        wait = f"while [ ! -e {self._gate} ]; do sleep 0.2; done"
+        command = f"sh -c 'echo \"$OAR_JOB_ID $$\" >> {self.work}/begun; {wait}'"
+        long = [self.submit(self.first, command, "-l", "/nodes=2/core=1") for _ in range(3)]
+        until(lambda: all(self.state(job) == "Running" for job in long), "the long jobs run")
+        return long, [self.submit(self.first, "sleep 0.3") for _ in range(10)]
+
+    def end_all(self, long: list[int], others: list[int]) -> list[str]:
+        """Let the long jobs end and wait for all; return what is wrong (nothing, if all is well)."""
+        self._gate.touch()
+        jobs = [*long, *others]
+        until(lambda: all(self.state(job) in ("Terminated", "Error") for job in jobs), "all jobs end")
+        until(lambda: self.sql("SELECT 1 FROM jobs WHERE NOT accounted") == [], "all jobs are accounted")
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            wrong = wrong_books(connection)
+        if (count := self.sql("SELECT count(*) FROM jobs")) != [(len(jobs),)]:
+            wrong.append(f"{count} jobs are known, {len(jobs)} were submitted")
+        begun = sorted(int(line.split()[0]) for line in (self.work / "begun").read_text().splitlines())
+        if begun != sorted(long):
+            wrong.append(f"the long jobs {long} began as {begun}")
+        return wrong
+
+    @property
+    def _gate(self) -> Path:
+        return self.work / "gate"
+
     def state(self, job: int) -> str:
         """The state of a job; ``unknown`` while the database is away."""
         try:
@@ -98,7 +126,7 @@ def until(condition: Callable[[], Any], what: str) -> None:
 
 
 @contextmanager
-def run_pair(directory: Path) -> Iterator[Pair]:
+def run_pair(directory: Path) -> Iterator[tuple[Pair, ReplicatedDatabase]]:
     """Run both servers, the database pair and the nodes below ``directory``."""
     with ExitStack() as stack:
         sshd = stack.enter_context(start_nodes(NODES, directory / "sshd"))
@@ -111,11 +139,11 @@ def run_pair(directory: Path) -> Iterator[Pair]:
         for node in sshd.nodes:
             where = ["--transport", "ssh", "--address", node.address, "--port", str(node.port)]
             first.run("oaradmin", "resources", "add", f"/host={node.name}/cpu={{1}}/core={{{CORES}}}", *where)
-        pair = Pair(first, second, database, first.directory / "work")
+        pair = Pair(first, second, database.url, first.directory / "work")
         first.start()
         until(lambda: pair.leaders() == {"first"}, "the first server leads")
         second.start()
-        yield pair
+        yield pair, database
 
 
 def _settings(database: ReplicatedDatabase, sshd: SshdCluster, directory: Path) -> Settings:
@@ -130,22 +158,18 @@ def _settings(database: ReplicatedDatabase, sshd: SshdCluster, directory: Path) 
     }
 
 
-def run(pair: Pair) -> list[str]:
+def run(pair: Pair, database: ReplicatedDatabase) -> list[str]:
     """Strike server, database and server again; return what is wrong at the end (nothing, if all is well)."""
-    gate = pair.work / "gate"
-    long_job = f'echo "$OAR_JOB_ID $$" >> {pair.work}/begun; while [ ! -e {gate} ]; do sleep 0.2; done'
-    long = [pair.submit(pair.first, f"sh -c '{long_job}'", "-l", "/nodes=2/core=1") for _ in range(3)]
-    until(lambda: all(pair.state(job) == "Running" for job in long), "the long jobs run")
-    burst = [pair.submit(pair.first, "sleep 0.3") for _ in range(10)]
+    long, burst = pair.submit_all()
 
     began = time.monotonic()
     pair.kill_server(pair.first)
     burst.append(pair.measure("the leading server killed", pair.second, began))
 
     began = time.monotonic()
-    pair.database.primary.kill()
+    database.primary.kill()
     refused = pair.second.run("oarstat", check=False)
-    pair.database.promote()
+    database.promote()
     burst.append(pair.measure("the database's host killed, the standby promoted", pair.second, began))
 
     pair.first.start()
@@ -153,22 +177,7 @@ def run(pair: Pair) -> list[str]:
     pair.kill_server(pair.second)
     burst.append(pair.measure("the second server killed, the first one back", pair.first, began))
 
-    gate.touch()
-    jobs = [*long, *burst]
-    until(lambda: all(pair.state(job) in ("Terminated", "Error") for job in jobs), "all jobs end")
-    until(lambda: pair.sql("SELECT 1 FROM jobs WHERE NOT accounted") == [], "all jobs are accounted")
-    return [*_wrong(pair, long, len(jobs)), *_wrong_refusal(refused.returncode, refused.stderr)]
-
-
-def _wrong(pair: Pair, long: list[int], jobs: int) -> list[str]:
-    with psycopg.connect(pair.database.url, autocommit=True) as connection:
-        wrong = wrong_books(connection)
-    if (count := pair.sql("SELECT count(*) FROM jobs")) != [(jobs,)]:
-        wrong.append(f"{count} jobs are known, {jobs} were submitted")
-    begun = sorted(int(line.split()[0]) for line in (pair.work / "begun").read_text().splitlines())
-    if begun != sorted(long):
-        wrong.append(f"the long jobs {long} began as {begun}")
-    return wrong
+    return [*pair.end_all(long, burst), *_wrong_refusal(refused.returncode, refused.stderr)]
 
 
 def _wrong_refusal(status: int, message: str) -> list[str]:
@@ -183,8 +192,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directory = Path(tempfile.mkdtemp(prefix="oarpy-ha-"))
     directory.chmod(0o755)
     try:
-        with run_pair(directory) as pair:
-            wrong = run(pair)
+        with run_pair(directory) as (pair, database):
+            wrong = run(pair, database)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     for what, seconds in pair.seconds.items():

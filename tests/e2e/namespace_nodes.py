@@ -19,7 +19,8 @@ from pathlib import Path
 from tests.sshd_nodes import find_sshd, make_key
 
 _BRIDGE = "hub"
-_HERE = "10.77.0.1"
+HERE = "10.77.0.1"
+"""The address of what is in no node's namespace."""
 _ISOLATED = "OARPY_TEST_ISOLATED"
 _DISK = "16m"
 _FAKETIME = "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1"
@@ -98,11 +99,11 @@ class NamespaceNode:
 
     def cut(self) -> None:
         """Take the network away."""
-        _do("ip", "link", "set", f"to-{self.name}", "down")
+        cut(self.name)
 
     def mend(self) -> None:
         """Give the network back."""
-        _do("ip", "link", "set", f"to-{self.name}", "up")
+        mend(self.name)
 
     def fill_disk(self) -> None:
         """Leave no byte free."""
@@ -139,7 +140,7 @@ def run_nodes(count: int, directory: Path) -> Iterator[NodeFarm]:
     (directory / "authorized_keys").write_text(make_key(farm.key_file) + "\n")
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     _do("ip", "link", "add", _BRIDGE, "type", "bridge")
-    _do("ip", "addr", "add", f"{_HERE}/24", "dev", _BRIDGE)
+    _do("ip", "addr", "add", f"{HERE}/24", "dev", _BRIDGE)
     _do("ip", "link", "set", _BRIDGE, "up")
     try:
         for number in range(1, count + 1):
@@ -153,13 +154,8 @@ def run_nodes(count: int, directory: Path) -> Iterator[NodeFarm]:
             _do("umount", "--lazy", str(node.state))
 
 
-def _prepare(farm: NodeFarm, number: int, directory: Path) -> NamespaceNode:
-    name, address = f"n{number}", f"10.77.0.{number + 10}"
-    home, state = directory / name, directory / "nodes" / name
-    home.mkdir()
-    (home / "home").mkdir()
-    state.mkdir(parents=True)
-    _do("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(state))
+def join(name: str, address: str) -> None:
+    """Make a network namespace ``name`` with ``address`` on the nodes' network."""
     _do("ip", "netns", "add", name)
     _do("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
     _do("ip", "link", "set", f"to-{name}", "master", _BRIDGE, "up")
@@ -169,6 +165,26 @@ def _prepare(farm: NodeFarm, number: int, directory: Path) -> NamespaceNode:
         ("link", "set", "eth0", "up"),
     ):
         _do("ip", "-n", name, *words)
+
+
+def cut(name: str) -> None:
+    """Take the network away from a namespace."""
+    _do("ip", "link", "set", f"to-{name}", "down")
+
+
+def mend(name: str) -> None:
+    """Give it back."""
+    _do("ip", "link", "set", f"to-{name}", "up")
+
+
+def _prepare(farm: NodeFarm, number: int, directory: Path) -> NamespaceNode:
+    name, address = f"n{number}", f"10.77.0.{number + 10}"
+    home, state = directory / name, directory / "nodes" / name
+    home.mkdir()
+    (home / "home").mkdir()
+    state.mkdir(parents=True)
+    _do("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(state))
+    join(name, address)
     public = make_key(home / "host_key").split()
     with farm.known_hosts.open("a") as file:
         file.write(f"{address} {public[0]} {public[1]}\n")

@@ -115,11 +115,26 @@ def _place(folder: Path, programs: Path, owner: Account) -> Server:
     return Server(folder / "data", folder / "socket", programs, owner)
 
 
-def _initialise(primary: Server) -> None:
-    access = ["--username", "oarpy", "--auth", "trust"]
-    primary.run("initdb", "--pgdata", str(primary.data), *access, "--encoding", "UTF8", "--locale", "C")
-    _write(primary, "postgresql.conf", f"{_SETTINGS}unix_socket_directories = '{primary.socket}'\n")
-    _write(primary, "pg_hba.conf", "local all all trust\nlocal replication all trust\n")
+@contextmanager
+def network_database(directory: Path, address: str) -> Iterator[str]:
+    """Run one server that the network of ``address`` (IPv4, 24 bits) may reach there; yield its DSN."""
+    owner = account()
+    server = _place(directory, binaries(None, owner), owner)
+    try:
+        _initialise(server, f"listen_addresses = '{address}'\n", f"host all all {address}/24 trust\n")
+        server.start()
+        with psycopg.connect(server.dsn("postgres"), autocommit=True) as session:
+            session.execute("CREATE DATABASE oarpy")
+        yield f"host={address} port=5432 user=oarpy dbname=oarpy"
+    finally:
+        server.kill()
+
+
+def _initialise(primary: Server, settings: str = "", access: str = "") -> None:
+    options = ["--username", "oarpy", "--auth", "trust"]
+    primary.run("initdb", "--pgdata", str(primary.data), *options, "--encoding", "UTF8", "--locale", "C")
+    _write(primary, "postgresql.conf", f"{_SETTINGS}unix_socket_directories = '{primary.socket}'\n{settings}")
+    _write(primary, "pg_hba.conf", f"local all all trust\nlocal replication all trust\n{access}")
 
 
 def _follow(primary: Server, standby: Server) -> None:

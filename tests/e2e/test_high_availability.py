@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.high_availability import Pair, run, run_pair
+from tests.e2e.namespace_nodes import can_isolate
+from tests.e2e.replicated_database import ReplicatedDatabase
 
 pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
+def pair() -> Iterator[tuple[Pair, ReplicatedDatabase]]:
     """In a folder that the database's user may pass through."""
     directory = Path(tempfile.mkdtemp(prefix="oarpy-ha-"))
     directory.chmod(0o755)
@@ -26,6 +31,21 @@ def pair() -> Iterator[Pair]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def test_servers_and_database_are_taken_over(pair: Pair) -> None:
+def test_servers_and_database_are_taken_over(pair: tuple[Pair, ReplicatedDatabase]) -> None:
     """Three blows in turn: after each one new jobs run, and every job ends exactly once."""
-    assert run(pair) == []
+    assert run(*pair) == []
+
+
+@pytest.mark.skipif(not can_isolate(), reason="namespaces cannot be made here (root with ip and unshare can)")
+def test_a_server_without_network_is_replaced_and_comes_back() -> None:
+    """In a process of its own, which moves into namespaces."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.cut_off_server"],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("all jobs ended exactly once, books in order\n")
