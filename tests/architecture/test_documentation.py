@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -73,3 +74,25 @@ def test_named_commands_exist(page: Path) -> None:
     lines += re.findall(r"`((?:make|oar\w*) [^`]*)`", text)
     assert [line for line in lines if (m := re.match(r"make ([a-z-]+)", line)) and m[1] not in targets] == []
     assert [line for line in lines if (m := re.match(r"(oar[a-z]+)(?= |$)", line)) and m[1] not in scripts] == []
+
+
+def test_every_job_type_is_explained() -> None:
+    """The types that the default admission rule knows, beside what a site may add."""
+    rule = (ROOT / "admission_rules" / "16_known_types.py").read_text(encoding="utf-8")
+    names = {"ALONE", "SHAPES", "DATES"}
+    values = {
+        node.targets[0].id: node.value
+        for node in ast.parse(rule).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names
+    }
+    assert values.keys() == names
+    known = {
+        constant.value
+        for value in values.values()
+        for constant in (value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", []))
+        if isinstance(constant, ast.Constant)
+    }
+    page = (ROOT / "docs" / "guides" / "types.md").read_text(encoding="utf-8")
+    explained = {re.split("[=:]", word)[0] for row in page.splitlines() for word in re.findall("`([^`]+)`", row[:60])}
+    assert {"container", "besteffort", "deadline"} <= known
+    assert known - explained == set()
