@@ -115,6 +115,7 @@ class Jobs:
     login_shell: bool = False
     interactive_patience: float = 60.0
     resubmission_limit: int = 1
+    repetition_limit: int = 100
     prologue: str = ""
     epilogue: str = ""
     script_timeout: float = 60.0

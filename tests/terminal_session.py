@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -40,7 +41,7 @@ class TerminalSession:
             env={**environment, "TERM": "vt100"},
             start_new_session=True,
             cwd=directory,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_sit_down,
         )
         os.close(slave)
 
@@ -102,3 +103,10 @@ class TerminalSession:
             return False  # nobody has the other end open
         self.text += content.decode(errors="replace")
         return bool(content)
+
+
+def _sit_down() -> None:
+    """Make the terminal that of this process, and heed its keys even where the tests ignore them (``nohup``, ``&``)."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -6,17 +6,27 @@ from collections.abc import Sequence
 
 from oarpy.store.database import Connection
 
-# The chain of copies is counted, so a job that fails for its own reasons does not go round for ever.
+# The chain of copies is counted, so nothing goes round for ever: apart the ends that a job asked for or agreed to (exit
+# code 99, best effort) and those in which it was lost, which may be its own fault. A copy made by hand begins anew.
 _RESUBMIT = """
     WITH RECURSIVE chain AS (
-        SELECT j.job_id AS last, j.resubmit_of AS earlier, 0 AS copies FROM jobs j WHERE j.job_id = ANY(%(jobs)s)
+        SELECT j.job_id AS last, j.job_id, j.state, j.resubmit_of FROM jobs j WHERE j.job_id = ANY(%(jobs)s)
         UNION ALL
-        SELECT c.last, j.resubmit_of, c.copies + 1 FROM chain c JOIN jobs j ON j.job_id = c.earlier
+        SELECT c.last, j.job_id, j.state, j.resubmit_of FROM chain c JOIN jobs j ON j.job_id = c.resubmit_of
+        WHERE EXISTS (SELECT FROM event_logs e
+                      WHERE e.job_id = j.job_id AND e.type = 'RESUBMIT_JOB_AUTOMATICALLY')
+    ), judged AS (
+        SELECT last, job_id, state = 'Terminated' OR EXISTS (
+                   SELECT FROM event_logs e WHERE e.job_id = chain.job_id AND e.type = 'BESTEFFORT_KILL') AS agreed
+        FROM chain
+    ), counted AS (
+        SELECT last, bool_or(agreed) FILTER (WHERE job_id = last) AS agreed,
+               count(*) FILTER (WHERE agreed) AS repetitions, count(*) FILTER (WHERE NOT agreed) AS losses
+        FROM judged GROUP BY last
     ), eligible AS (
-        SELECT j.job_id FROM jobs j JOIN (SELECT last, max(copies) AS copies FROM chain GROUP BY last) c
-            ON c.last = j.job_id
+        SELECT j.job_id FROM jobs j JOIN counted c ON c.last = j.job_id
         WHERE 'idempotent' = ANY(j.types) AND j.kind = 'PASSIVE' AND j.reservation_start IS NULL
-          AND c.copies < %(limit)s
+          AND CASE WHEN c.agreed THEN c.repetitions <= %(repetitions)s ELSE c.losses <= %(losses)s END
           AND CASE j.state
                 WHEN 'Terminated' THEN j.exit_status >> 8 = 99 AND j.ended_at - j.started_at > interval '1 minute'
                 ELSE EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
@@ -47,12 +57,13 @@ _RESUBMIT = """
 """
 
 
-def resubmit(connection: Connection, jobs: Sequence[int], limit: int) -> list[tuple[int, int]]:
+def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repetitions: int) -> list[tuple[int, int]]:
     """Copy those of ``jobs`` (ended) which are idempotent and deserve it: (old id, new id).
 
-    That is: lost with a node, cancelled as best-effort, or ended with exit code 99 after a minute at least; and copied
-    fewer than ``limit`` times before.
+    That is: lost with a node, at most ``losses`` times in a chain of copies; or cancelled as best-effort, or ended with
+    exit code 99 after a minute at least, at most ``repetitions`` times.
     """
     if not jobs:
         return []
-    return [(old, new) for old, new in connection.execute(_RESUBMIT, {"jobs": list(jobs), "limit": limit})]
+    values = {"jobs": list(jobs), "losses": losses, "repetitions": repetitions}
+    return [(old, new) for old, new in connection.execute(_RESUBMIT, values)]

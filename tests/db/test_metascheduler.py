@@ -262,23 +262,39 @@ def test_best_effort_jobs_do_not_delay_others_but_wait_for_them(cluster: SmallCl
     assert cluster.predicted(cheap) == pytest.approx(3601, abs=5)
 
 
-def test_an_idempotent_best_effort_job_is_submitted_again_once(cluster: SmallCluster) -> None:
+def test_an_idempotent_best_effort_job_is_submitted_again_each_time_up_to_a_limit(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(jobs={"repetition_limit": 2, "resubmission_limit": 0}))
+    cluster.add_nodes("n1", "n2")
     cheap = cluster.submit("/nodes=2", queue="besteffort", types=("besteffort", "idempotent"))
     follower = cluster.submit(dependencies=(Dependency(cheap),))
     cluster.settle()
-    job = cluster.submit("/nodes=2,walltime=0:10:0")
-    cluster.settle()
-    assert cluster.states([cheap, job]) == ["Error", "Running"]
-    ((copy,),) = cluster.sql("SELECT job_id FROM jobs WHERE resubmit_of = %s", cheap)
-    assert cluster.state(copy) == "Waiting"
-    assert cluster.sql("SELECT required_job_id FROM job_dependencies WHERE job_id = %s", follower) == [(copy,)]
-    cluster.end(job)
-    cluster.settle()
-    assert cluster.state(copy) == "Running"
+    for _ in range(2):
+        job = cluster.submit("/nodes=2,walltime=0:10:0")
+        cluster.settle()
+        assert cluster.states([cheap, job]) == ["Error", "Running"]
+        ((copy,),) = cluster.sql("SELECT job_id FROM jobs WHERE resubmit_of = %s", cheap)
+        assert cluster.state(copy) == "Waiting"
+        assert cluster.sql("SELECT required_job_id FROM job_dependencies WHERE job_id = %s", follower) == [(copy,)]
+        cluster.end(job)
+        cluster.settle()
+        assert cluster.state(copy) == "Running"
+        cheap = copy
     cluster.submit("/nodes=2,walltime=0:10:0")
     cluster.settle()
-    assert cluster.states([copy, follower]) == ["Error", "Running"]
-    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s", copy) == [(0,)]
+    assert cluster.states([cheap, follower]) == ["Error", "Running"]
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s", cheap) == [(0,)]
+
+
+@pytest.mark.parametrize(("status", "seconds", "copies"), [(99 << 8, 61, 1), (99 << 8, 59, 0), (98 << 8, 61, 0)])
+def test_exit_code_99_asks_for_another_run(cluster: SmallCluster, status: int, seconds: int, copies: int) -> None:
+    job = cluster.submit("/nodes=1", types=("idempotent",))
+    cluster.settle()
+    cluster.sql("UPDATE jobs SET submitted_at = now() - interval '1 hour' WHERE job_id = %s", job)
+    cluster.sql("UPDATE jobs SET started_at = now() - make_interval(secs => %s) WHERE job_id = %s", seconds, job)
+    cluster.end(job, status)
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s", job) == [(copies,)]
 
 
 def test_a_deleted_idempotent_job_does_not_come_back(cluster: SmallCluster) -> None:

@@ -115,6 +115,14 @@ def test_an_idempotent_job_is_submitted_again_once(cluster: SmallCluster, lost: 
     cluster.settle()
     assert cluster.state(copy) == "Error"
     assert cluster.sql("SELECT count(*) FROM jobs") == [(2,)]
+    bring_back(cluster, lost)
+    by_hand = cluster.submit("/nodes=2", types=("idempotent",))
+    cluster.sql("UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", copy, by_hand)
+    cluster.settle()
+    assert cluster.state(by_hand) == "Running"
+    lose(cluster, lost)
+    cluster.settle()
+    assert cluster.sql("SELECT count(*) FROM jobs WHERE resubmit_of = %s", by_hand) == [(1,)]
 
 
 def test_a_job_about_to_be_launched_on_a_lost_node_waits_again(cluster: SmallCluster) -> None:

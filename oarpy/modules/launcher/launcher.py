@@ -301,7 +301,8 @@ class Launcher:
 
     def _resubmit(self, connection: Connection, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
         repeatable = {row.id for row in rows if IDEMPOTENT in row.types}.intersection(closed)
-        resubmission.resubmit(connection, sorted(repeatable), self._jobs.resubmission_limit)
+        limits = {"losses": self._jobs.resubmission_limit, "repetitions": self._jobs.repetition_limit}
+        resubmission.resubmit(connection, sorted(repeatable), **limits)
 
     def _noop_is_over(self, row: LiveRow, now: float) -> bool:
         return row.state != "Finishing" and (
