@@ -111,7 +111,7 @@ class Continuing(Planner):
         if (stage.queues, stage.besteffort) != (last.queues, last.besteffort):
             self.stages.append(Stage(stage.queues, stage.besteffort, []))
             if stage.besteffort and not last.besteffort:
-                self._explainer = self._last_explainer = self._explaining(self._board.gantt.copy())
+                self._explainer = self._last_explainer = self._besteffort_explaining()
         line = self._line()
         for job in stage.jobs:
             self.stages[-1].jobs.append(job)

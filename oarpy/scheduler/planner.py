@@ -94,13 +94,21 @@ class Planner:
                 # those that run for less than the guaranteed time exist for the others until then
                 self._board.gantt.protect(self._snapshot.holding, self._snapshot.besteffort_minimum_life)
             self._board.gantt.hold(job for job in self._snapshot.holding if job.besteffort == besteffort)
-            self._explainer = self._explaining(self._board.gantt.copy())
+            self._explainer = (
+                self._besteffort_explaining() if besteffort else self._explaining(self._board.gantt.copy())
+            )
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
                 jobs = [job for job in self._snapshot.waiting if job.queue in names and job.besteffort == besteffort]
                 if jobs:
                     self._run_queues(queues, jobs)
         self._set_aside_the_parked()
+
+    def _besteffort_explaining(self) -> Explainer:
+        """Return what explains best-effort jobs, from what explains the others, who are ahead of them."""
+        baseline = self._explainer.baseline.copy()
+        baseline.hold(job for job in self._snapshot.holding if job.besteffort)
+        return self._explaining(baseline)
 
     def _explaining(self, baseline: Gantt) -> Explainer:
         return Explainer(baseline, self._search, self._options, self._now, self._snapshot.show_instant)

@@ -88,7 +88,7 @@ class Reference:
                     self.holds.append(
                         Hold(job, job["start"], job["walltime"], set(job["resources"]), False, job.get("consumes", {}))
                     )
-            self.baseline = list(self.holds)
+            self.baseline = [hold for hold in self.holds if any(hold.job is job for job in self.running)]
             for priority in sorted({queue["priority"] for queue in self.queues}, reverse=True):
                 merged = [queue for queue in self.queues if queue["priority"] == priority]
                 self.run_queues(merged, besteffort)
