@@ -100,8 +100,9 @@ def _rank_lines(found: Standing) -> Iterator[str]:
         held = ", were it not held" if found.job.held else ""
         yield f"{head}: rank {found.place} of {found.among}{held}."
         if found.ahead.jobs:
+            jobs = "1 job" if found.ahead.jobs == 1 else f"{found.ahead.jobs} jobs"
             yield (
-                f"Ahead: {found.ahead.jobs} jobs for {found.ahead.resources} resources "
+                f"Ahead: {jobs} for {found.ahead.resources} resources "
                 f"and {found.ahead.resource_hours:.4g} resource-hours, job {found.ahead.nearest} right before."
             )
 
