@@ -54,6 +54,17 @@ def test_a_job_runs_on_the_first_of_its_nodes_and_is_cleaned_on_all(cluster: Sma
     assert nodes_told(cluster, Clean, job) == {"n1", "n2", "n3"}
 
 
+def test_a_node_looks_once_for_what_jobs_that_ended_together_left(cluster: SmallCluster) -> None:
+    jobs = [cluster.submit("/nodes=3/core=1"), cluster.submit("/nodes=2/core=1")]
+    cluster.settle()
+    for job in jobs:
+        cluster.end(job)
+    cluster.settle()
+    assert cluster.states(jobs) == ["Terminated"] * 2
+    keys = tuple(map(cluster.key, jobs))
+    assert sorted(cluster.sent(Clean)) == [("n1", Clean(keys)), ("n2", Clean(keys)), ("n3", Clean(keys[:1]))]
+
+
 def test_a_job_of_one_node_that_ends_by_itself_is_not_cleaned(cluster: SmallCluster) -> None:
     job = cluster.submit(command="true")
     cluster.settle()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oarpy.modules.launcher.channels import Channels
@@ -30,17 +31,27 @@ class Cleaning:
     grace: int
     sweeps: dict[JobKey, _Sweep] = field(default_factory=dict)
 
-    def is_clean(self, row: LiveRow, channels: Channels) -> bool:
-        """Ask the nodes of a job, each once, to kill what is left of it; tell whether all have answered.
+    def clean(self, rows: Sequence[LiveRow], channels: Channels) -> list[LiveRow]:
+        """Ask the nodes of jobs, each once, to kill what is left of them; return the jobs for which all have answered.
 
-        A node that is lost is not waited for: it is cleaned when it is back. Nor is one that takes too long.
+        A node looks through its processes once for all the jobs that it is asked about together. One that is lost is
+        not waited for: it is cleaned when it is back. Nor is one that takes too long.
         """
-        key = JobKey(row.id, row.attempt)
-        sweep = self.sweeps.setdefault(key, _Sweep(time.monotonic(), set(row.nodes)))
-        grace = dict.fromkeys(row.nodes[1:], self.grace) if row.failed else {}
-        told = {node for node in sweep.unasked if channels.send(node, Clean((key,), grace.get(node, 0)))}
-        sweep.asked |= told
-        sweep.unasked = {node for node in sweep.unasked - told if channels.is_pending(node)}
+        orders: dict[tuple[str, int], list[JobKey]] = {}
+        for row in rows:
+            key = JobKey(row.id, row.attempt)
+            sweep = self.sweeps.setdefault(key, _Sweep(time.monotonic(), set(row.nodes)))
+            for node in sweep.unasked:
+                grace = self.grace if row.failed and node in row.nodes[1:] else 0
+                orders.setdefault((node, grace), []).append(key)
+        for (node, grace), keys in orders.items():
+            if channels.send(node, Clean(tuple(keys), grace)):
+                for key in keys:
+                    self.sweeps[key].asked.add(node)
+        return [row for row in rows if self._is_clean(self.sweeps[JobKey(row.id, row.attempt)], channels)]
+
+    def _is_clean(self, sweep: _Sweep, channels: Channels) -> bool:
+        sweep.unasked = {node for node in sweep.unasked - sweep.asked if channels.is_pending(node)}
         sweep.asked = {node for node in sweep.asked if channels.is_connected(node)}
         return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE + self.grace
 

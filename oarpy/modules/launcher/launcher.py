@@ -273,7 +273,7 @@ class Launcher:
 
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
         """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
-        clean = [row for row in attention if row.state == "Finishing" and self._cleaning.is_clean(row, channels)]
+        clean = self._cleaning.clean([row for row in attention if row.state == "Finishing"], channels)
         idle = [row for row in attention if runs_nothing(row.types) and self._noop_is_over(row, now)]
         over = self._conclude(connection, channels, clean)
         if over or idle:

@@ -194,3 +194,14 @@ def test_what_an_agent_forgot_itself_it_need_not_read_back(tmp_path: Path) -> No
 )
 def test_only_what_an_environment_can_hold_is_one(variables: object, good: bool) -> None:
     assert wire._FIELDS["environment"](variables) is good
+
+
+@pytest.mark.parametrize("size", [0, 65_000, 65_520, 65_530, 66_000, 200_000])
+def test_a_marked_process_is_found_however_large_its_environment(size: int) -> None:
+    """The mark is the last entry; with 65,520 bytes before it, it is half in the first piece that is read."""
+    mark = f"test-{os.getpid()}/{size}/1"
+    filling = {f"F{number}": "x" * min(size - number * 60_000, 60_000) for number in range(-(-size // 60_000))}
+    variables = {**filling, processes.MARK: mark}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=variables) as process:
+        found = processes.marked([mark], set())
+    assert found == {mark: [process.pid]}
