@@ -64,9 +64,10 @@ class Starting(Planner):
         super().__init__(snapshot, orders, matchers)
         known = {queue.name for queue in snapshot.queues}
         jobs = [job for job in snapshot.waiting if not job.held and not job.fault and job.queue in known]
-        self._left = Counter(map(_kind, jobs))
+        kinds = list(map(_kind, jobs))
+        self._left = Counter(kinds)
         """Jobs not yet looked at, by kind."""
-        self._hopeful = {_kind(job): job for job in jobs}
+        self._hopeful = dict(zip(kinds, jobs, strict=True))
         """One job of each kind that may still start."""
         self._over = False
 

@@ -321,7 +321,7 @@ def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[
     """Return (job, its nodes, its types, walltime in seconds) of every job in toLaunch."""
     return [
         (job, tuple(nodes or ()), tuple(types), walltime)
-        for job, nodes, types, walltime in connection.execute(_TO_LAUNCH, binary=True)
+        for job, nodes, types, walltime in connection.execute(_TO_LAUNCH, binary=True).fetchall()
     ]
 
 
@@ -329,7 +329,9 @@ def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
     """Move (job, incarnation of its first node) from toLaunch to Launching; return the jobs that moved."""
     if not jobs:
         return []
-    return [row[0] for row in connection.execute(_CLAIM, [[job for job, _ in jobs], [name for _, name in jobs]])]
+    return [
+        row[0] for row in connection.execute(_CLAIM, [[job for job, _ in jobs], [name for _, name in jobs]]).fetchall()
+    ]
 
 
 def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launching") -> list[LaunchRow]:
@@ -338,7 +340,7 @@ def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launc
         return []
     return [
         LaunchRow(*row[:12], tuple(row[12]), *row[13:19], tuple(row[19] or ()), _amounts(row[20]))  # type: ignore[call-arg]
-        for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state])
+        for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state]).fetchall()
     ]
 
 
@@ -366,7 +368,7 @@ def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> l
         LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), *rest)
         for job, attempt, state, types, nodes, *rest in connection.execute(
             _LIVE, {"all": everything, "jobs": jobs, "noop": list(NOOP)}, binary=True
-        )
+        ).fetchall()
     ]
 
 
@@ -417,7 +419,7 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     if not ends:
         return []
     columns = [[getattr(one, name) for one in ends] for name in ("job", "exit_status", "started", "ended")]
-    return [row[0] for row in connection.execute(_END, columns)]
+    return [row[0] for row in connection.execute(_END, columns).fetchall()]
 
 
 def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -> None:
@@ -430,7 +432,7 @@ def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int
     """Give Finishing jobs their final state as of these instants (epoch seconds); return those that moved."""
     if not ends:
         return []
-    return [row[0] for row in connection.execute(_CLOSE, [[job for job, _ in ends], [at for _, at in ends]])]
+    return [row[0] for row in connection.execute(_CLOSE, [[job for job, _ in ends], [at for _, at in ends]]).fetchall()]
 
 
 def cancel(connection: Connection, now: datetime) -> int:
@@ -453,7 +455,7 @@ def next_kill(connection: Connection) -> float | None:
 
 def signals(connection: Connection) -> list[SignalRow]:
     """Return the signals to be sent."""
-    return [SignalRow(*row) for row in connection.execute(_SIGNALS)]
+    return [SignalRow(*row) for row in connection.execute(_SIGNALS).fetchall()]
 
 
 def signal_elsewhere(connection: Connection, checkpoints: Sequence[tuple[int, float]]) -> None:

@@ -208,17 +208,17 @@ def matching(connection: Connection, condition: str, values: Sequence[object]) -
     ``condition`` was written by the filter compiler from a parsed tree: columns quoted, values as ``%s``.
     """
     query = sql.SQL("SELECT resource_id FROM resources WHERE {}").format(sql.SQL(condition))
-    return [row[0] for row in connection.execute(query, list(values))]
+    return [row[0] for row in connection.execute(query, list(values)).fetchall()]
 
 
 def queues(connection: Connection) -> list[QueueRow]:
     """Return every queue, highest priority first, those of equal priority by name."""
-    return [QueueRow(*row) for row in connection.execute(_QUEUES)]
+    return [QueueRow(*row) for row in connection.execute(_QUEUES).fetchall()]
 
 
 def waiting_versions(connection: Connection) -> list[tuple[int, int]]:
     """Return the jobs that wait or are held, ascending, with what changes whenever their row does."""
-    return [(job, version) for job, version in connection.execute(_WAITING_VERSIONS, binary=True)]
+    return [(job, version) for job, version in connection.execute(_WAITING_VERSIONS, binary=True).fetchall()]
 
 
 def waiting(connection: Connection, jobs: Sequence[int]) -> list[WaitingRow]:
@@ -227,20 +227,20 @@ def waiting(connection: Connection, jobs: Sequence[int]) -> list[WaitingRow]:
         WaitingRow(job, version, submission, user, project, queue, name, tuple(types), *rest)
         for job, version, submission, user, project, queue, name, types, *rest in connection.execute(
             _WAITING, [list(jobs)], binary=True
-        )
+        ).fetchall()
     ]
 
 
 def dying(connection: Connection) -> set[int]:
     """Return the jobs with a kill request that is not done."""
-    return {job for (job,) in connection.execute(_DYING, binary=True)}
+    return {job for (job,) in connection.execute(_DYING, binary=True).fetchall()}
 
 
 def holding(connection: Connection) -> list[HoldingRow]:
     """Return the jobs that hold resources."""
     return [
         HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), row[11])  # type: ignore[call-arg]
-        for row in connection.execute(_HOLDING, binary=True)
+        for row in connection.execute(_HOLDING, binary=True).fetchall()
     ]
 
 
@@ -248,7 +248,7 @@ def reserved(connection: Connection) -> list[ReservedRow]:
     """Return what the accepted reservations will hold."""
     return [
         ReservedRow(job, start, walltime, moldable, tuple(resources))
-        for job, start, walltime, moldable, resources in connection.execute(_RESERVED, binary=True)
+        for job, start, walltime, moldable, resources in connection.execute(_RESERVED, binary=True).fetchall()
     ]
 
 
@@ -265,7 +265,7 @@ def requests(connection: Connection, submissions: Iterable[int]) -> list[GroupRo
         )
         for submission, moldable, walltime, condition, levels, counts, names, amounts in connection.execute(
             _REQUESTS, [list(submissions)], binary=True
-        )
+        ).fetchall()
     ]
 
 
@@ -273,7 +273,9 @@ def dependencies(connection: Connection, jobs: Iterable[int]) -> list[Dependency
     """Return what these jobs wait for."""
     return [
         DependencyRow(job, stored_dependency(required, outcome, *shifts), ended, (began, over))
-        for job, required, outcome, ended, *shifts, began, over in connection.execute(_DEPENDENCIES, [list(jobs)])
+        for job, required, outcome, ended, *shifts, began, over in connection.execute(
+            _DEPENDENCIES, [list(jobs)]
+        ).fetchall()
     ]
 
 

@@ -110,7 +110,7 @@ class JobRun:
 
     def _end_group(self) -> int:
         """End the job's group, where it has one by this process or by a step; return how many processes resist."""
-        # Looking for a group that is not there costs the kernel a tenth of what a short job does.
+        # Most short jobs have none, and every hierarchy would have to be asked.
         if not (self._grouped or os.path.exists(self._state.step_note(self._record.key))):
             return 0
         return self._isolation.end(self._record.key, self._patience)
