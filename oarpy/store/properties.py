@@ -26,7 +26,8 @@ _PROPERTIES = "SELECT name, kind, protected FROM resource_properties ORDER BY pr
 
 _ADD_COLUMN = "ALTER TABLE resources ADD COLUMN {} {}"
 _ADD_ROW = "INSERT INTO resource_properties (name, kind) VALUES (%s, %s)"
-_DROP_COLUMN = "ALTER TABLE resources DROP COLUMN {}"
+# An admin may have dropped the column by hand: what is left of the property goes all the same.
+_DROP_COLUMN = "ALTER TABLE resources DROP COLUMN IF EXISTS {}"
 _DROP_ROW = "DELETE FROM resource_properties WHERE name = %s"
 _RENAME_COLUMN = "ALTER TABLE resources RENAME COLUMN {} TO {}"
 _RENAME_ROW = "UPDATE resource_properties SET name = %s WHERE name = %s"

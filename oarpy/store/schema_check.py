@@ -147,7 +147,8 @@ def _problems(connection: Connection) -> Iterator[str]:
         if property_name is None:
             yield f"column resources.{column} is not listed in resource_properties"
         else:
-            yield f"property {property_name} has no column in resources"
+            hint = f"oarproperty -d {property_name} takes it off the list"
+            yield f"property {property_name} has no column in resources ({hint})"
     for consumable, block, held, amounts in _rows(connection, _SUMS):
         yield f"{held} of {consumable} on {block} counts as held, jobs hold {amounts}"
 

@@ -165,6 +165,9 @@ def test_oarproperty(connection: Connection, shell: Shell) -> None:
     )
     connection.execute("UPDATE jobs SET state = 'Error', ended_at = now()")
     assert shell.done("oarproperty", "-d", "memory") == "Deleted property: memory\n"
+    shell.done("oarproperty", "-a", "mem")
+    connection.execute("ALTER TABLE resources DROP COLUMN mem")
+    assert shell.done("oarproperty", "-d", "mem") == "Deleted property: mem\n"
 
 
 def test_oarproperty_keeps_what_orders_resources(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
