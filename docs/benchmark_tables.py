@@ -22,8 +22,10 @@ Figures of the planner, of the answers made with it, and of the simulator. The t
 `oarpy bench planning` plans a whole queue by conservative backfilling on an empty platform of nodes with 64 cores, one
 process on one core: sizes log-uniform, 1 to 256 cores (*flat*), or 1 to 16 nodes with 1 to 64 cores each
 (*hierarchical*), or half of each (*mixed*); walltimes log-uniform, 5 minutes to 24 hours; all from a fixed seed.
-*quotas* and *reservations* are flat jobs with quotas on users, or beside 200 accepted reservations. *One more* is a
-pass after the first jobs of the queue have started and another job has come.
+*quotas*, *calendars* and *reservations* are flat jobs with quotas on users, with others by day than by night, or beside
+200 accepted reservations. *consumables* are hierarchical jobs that ask for memory on each node, log-uniform 1 to 256
+GiB of 512; *timesharing* are flat jobs half of which share with jobs of their user. *One more* is a pass after the
+first jobs of the queue have started and another job has come.
 
 Seconds are processor time, the best of some runs. Behind them is the same in units of the reference loop, which tells
 how fast the machine is: 2,000,000 ANDs of neighbours in a list of 20,001 random 10,240-bit integers in a plain Python

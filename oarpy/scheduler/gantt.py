@@ -57,8 +57,6 @@ class Gantt:
         self.bounds = Bounds()
         """What is known about the timeline of the platform for jobs that share with nobody."""
         self._shared_bounds: dict[int, Bounds] = {}
-        self.aligned = True
-        """True when amounts are taken and given back only where the timeline of the platform changes too."""
         self.barred: dict[Kind, tuple[float, float]] = {}
         """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
         self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
@@ -72,7 +70,7 @@ class Gantt:
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
         twin.stocks = self.stocks.copy()
-        twin.bounds, twin._shared_bounds, twin.aligned = Bounds(), {}, self.aligned
+        twin.bounds, twin._shared_bounds = Bounds(), {}
         twin.barred = {}
         twin._releases = self._releases
         return twin
@@ -83,7 +81,7 @@ class Gantt:
 
     @property
     def slots(self) -> int:
-        """Number of periods from ``now`` on between which the set of free resources changes."""
+        """Number of periods from ``now`` on between which what is free, or may be consumed, changes."""
         begins = self.whole.exclusive.begins
         return len(begins) + 1 - bisect_right(begins, self.now)
 
@@ -150,7 +148,6 @@ class Gantt:
         twin.inside[name] = self.inside[name].emptied()
         twin.ledger = Ledger(())
         twin.stocks = self.stocks.emptied()
-        twin.aligned = True
         return twin
 
     def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
@@ -169,7 +166,9 @@ class Gantt:
         for name in roles.containers:
             self._space(name).open(begin, claim.end, claim.bits)
         if claim.consumes:
-            self.aligned = self.aligned and (roles.inside is None or everywhere)
+            if roles.inside is not None and not everywhere:
+                # amounts change only where the timeline of the platform has a boundary
+                self.whole.exclusive.remove(begin, end, 0)
             self.stocks.take(begin, end, claim.bits, claim.consumes)
         if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)

@@ -128,20 +128,20 @@ class Search:
         """
         if demand.limits is None or not option.matcher.fixed or not views or views[0] is not gantt.whole.exclusive:
             return None
-        if not self._is_on_one_line(gantt, views) or not gantt.counts_all(option.matcher.usable):
+        if not self._is_on_one_line(views) or not gantt.counts_all(option.matcher.usable):
             return None
         return option.matcher, option.walltime, option.consumes, id(demand.limits)
 
     @staticmethod
-    def _is_on_one_line(gantt: Gantt, views: Views) -> bool:
+    def _is_on_one_line(views: Views) -> bool:
         """Tell whether what a job sees, of consumables too, changes only where one line of the platform does."""
-        return len(views) == 1 or (len(views) == 2 and isinstance(views[1], StockView) and gantt.aligned)
+        return len(views) == 1 or (len(views) == 2 and isinstance(views[1], StockView))
 
     def _next(self, gantt: Gantt, views: Views, option: Option, start: float, latest: float | None) -> Claim | None:
         """Return the first placement that resources allow at ``start``, or later and before ``latest``."""
         if not views:
             return None
-        if self._is_on_one_line(gantt, views):
+        if self._is_on_one_line(views):
             return self._next_alone(gantt, views, option, start, latest)
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest):
