@@ -117,6 +117,9 @@ def test_sigterm_ends_the_modules(server: Sandbox) -> None:
 def test_an_embedded_database_that_is_killed_comes_back(server: Sandbox) -> None:
     data = embedded.data_directory(server.directory / "postgresql")
     assert data is not None
+    # one that has not connected yet ends when it finds no database
+    leads = "event='module leads' module='{}'"
+    until(lambda: all(leads.format(name) in log(server) for name in MODULES), "all modules work")
     before = modules(server)
     os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
     until(lambda: "embedded database started" in log(server), "the supervisor starts it")
