@@ -102,7 +102,9 @@ class Conformance:
 
     def test_query(self, driver: Driver) -> None:
         driver.connect()
-        driver.start(driver.spec(1, "sleep 600"), driver.spec(2, "exit 0"))
+        driver.start(driver.spec(1, "sleep 600"))
+        driver.started(1)
+        driver.start(driver.spec(2, "exit 0"))
         driver.ended(2)
         driver.send(Query((JobKey(3, 1), FIRST, JobKey(2, 1))))
         assert driver.expect(Unknown).key == JobKey(3, 1)
