@@ -19,7 +19,7 @@ from oarpy.simulation.engine import replay
 from oarpy.simulation.esp2_report import REPORTED_ORDERS, esp2_results, esp2_table
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
-from oarpy.simulation.policies import POLICIES, make_scheduler
+from oarpy.simulation.policies import make_scheduler
 from oarpy.simulation.report import PolicyResult, summary_table
 from oarpy.simulation.swf import read_swf
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description="Simulator benchmark")
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces/archive"), help="folder of the SWF files")
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--policies", default="fcfs,easy,conservative", help="separated by commas")
     parser.add_argument("--only", default="", help="replay only the traces whose name contains this")
     parser.add_argument("--jobs", type=int, help="replay only the first jobs of each trace")
     parser.add_argument("--json", type=Path, help="save the results here")
