@@ -72,6 +72,10 @@ class Caller(Protocol):
         """The user id that the kernel vouches for."""
 
     @property
+    def node(self) -> str:
+        """The node that vouches for the caller, who has no rights of an admin then; empty: the kernel here does."""
+
+    @property
     def arguments(self) -> Sequence[str]:
         """The arguments as typed."""
 
@@ -184,6 +188,11 @@ class ProcessCaller:
     def uid(self) -> int:
         """The real user id of the process."""
         return os.getuid()
+
+    @property
+    def node(self) -> str:
+        """Empty."""
+        return ""
 
     @property
     def arguments(self) -> Sequence[str]:

@@ -143,14 +143,15 @@ def open_terminal(streams: Streams, environment: Mapping[str, str]) -> Terminal 
 def steps_of(job: RunningJob) -> Iterator[Steps]:
     """Give a group of steps for the nodes of ``job``; what still runs of them at the end is ended."""
     settings = job.settings.nodes
-    steps = Steps(_opener(settings, job.instance), addresses.channel_config(settings, job.instance))
+    steps = Steps(opener_for(settings, job.instance), addresses.channel_config(settings, job.instance))
     try:
         yield steps
     finally:
         steps.close()
 
 
-def _opener(settings: configuration.Nodes, instance: str) -> Callable[[NodeAddress], Opener]:
+def opener_for(settings: configuration.Nodes, instance: str) -> Callable[[NodeAddress], Opener]:
+    """Return what tells how to reach a node with a connection of its own."""
     made: list[Opener] = []
 
     def opener(node: NodeAddress) -> Opener:

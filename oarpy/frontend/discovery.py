@@ -61,8 +61,10 @@ def _simple(text: str) -> str | None:
 
 def _parsed(text: str) -> str:
     # its import takes longer than all else that a command does here
-    import tomllib
-
+    try:
+        import tomllib
+    except ImportError:  # an old Python on a node
+        return ""
     try:
         section = tomllib.loads(text).get("gateway")
     except ValueError:

@@ -19,6 +19,9 @@ VERSION = 1
 
 MESSAGE, OUTPUT, ERRORS, CONTENT = 1, 2, 3, 4
 
+KNOCK, SPEAKER = 5, 6
+"""What only the server's own processes may begin with, see ``prefaces``; no other frame is of these kinds."""
+
 LARGEST_REQUEST = 16 * 2**20
 """Bytes: the kernel passes at most 2 MiB of arguments and environment to a program, JSON may need six times that."""
 

@@ -18,6 +18,7 @@ COMMANDS = (
     "oarhold",
     "oarnodes",
     "oarnodesetting",
+    "oarprint",
     "oarproperty",
     "oarqueue",
     "oarresume",
@@ -30,7 +31,7 @@ COMMANDS = (
 """All but ``oarpy``, which sets up and runs the server side itself."""
 
 _PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.store")
-_LIBRARIES = ("pglast", "psycopg.types.json", "typer.rich_utils")
+_LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
 _NOT_USED = frozenset({"demo", "sandbox", "migrations", "schema_check", "server_binaries"})
 """Modules that no command of the gateway needs; those of table definitions bring SQLAlchemy with them."""
 

@@ -9,16 +9,20 @@ import selectors
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.frontend.prefaces import Knock
+from oarpy.gateway.calls import Call, Calls
 from oarpy.gateway.commands import warm_up
 from oarpy.gateway.intake import Client, Intake
 from oarpy.gateway.listener import Listener
 from oarpy.gateway.pool import Member, Pool
 from oarpy.gateway.sessions import Sessions
+from oarpy.gateway.spokesman import speak
 from oarpy.gateway.worker import Worker
 
 log = structlog.get_logger()
@@ -41,7 +45,8 @@ class Gateway:
         self._configuration = configuration
         self._listener = Listener(configuration.gateway.socket)
         self._selector = selectors.DefaultSelector()
-        self._intake = Intake(configuration.gateway.request_timeout)
+        self._intake = Intake(configuration.gateway.request_timeout, self._knocked)
+        self._calls = Calls(self._fork_call)
         self._sessions = Sessions(configuration.gateway.sessions_per_user)
         self._pool = Pool(configuration.gateway, self._fork)
         self._most_connections = min(_MOST_CONNECTIONS, _file_limit() - 256)
@@ -70,6 +75,7 @@ class Gateway:
         finally:
             self._listener.close()
             self._intake.close("the gateway is being stopped (try again later)")
+            self._calls.close()
             self._pool.close(_STOP_TIMEOUT)
             signal.set_wakeup_fd(-1)
             os.close(reader)
@@ -78,7 +84,7 @@ class Gateway:
     def _turn(self) -> None:
         now = time.monotonic()
         self._keep(now)
-        pending = len(self._intake) or self._pool.busy
+        pending = len(self._intake) or self._pool.busy or self._calls.pending
         for key, _ in self._selector.select(_SWEEP_PERIOD if pending else 2.0):
             if key.fileobj is self._listener.socket:
                 self._accept(now)
@@ -86,6 +92,9 @@ class Gateway:
                 self._read(key.data)
             elif isinstance(key.data, Member):
                 self._hear(key.data)
+            elif isinstance(key.data, Call) and not self._calls.hear(key.data):
+                self._selector.unregister(key.data.control)
+                self._calls.bury(key.data)
         self._dispatch()
 
     def _keep(self, now: float) -> None:
@@ -93,6 +102,8 @@ class Gateway:
         wanted = self._pool.idle() is None and self._intake.waits(self._pool.may_run)
         for member in self._pool.keep(now, wanted=wanted):
             self._selector.register(member.control, selectors.EVENT_READ, member)
+        for call in self._calls.begin(now):
+            self._selector.register(call.control, selectors.EVENT_READ, call)
         room = len(self._intake) < self._most_connections
         if room is not self._listening:
             self._listening = room
@@ -109,6 +120,7 @@ class Gateway:
             self._selector.unregister(member.control)
             self._pool.dismiss(member)
         self._pool.end_late(now)
+        self._calls.end_late(now)
 
     def _accept(self, now: float) -> None:
         for _ in range(_PER_TURN):
@@ -143,9 +155,22 @@ class Gateway:
             else:
                 client.socket.close()
 
+    def _knocked(self, knock: Knock) -> None:
+        self._calls.knock(knock, time.monotonic())
+
     def _fork(self, control: socket.socket, ours: socket.socket) -> int:
-        """Fork a worker, which has nothing of the gateway's but its end of the control socket."""
+        """Fork a worker."""
         gateway = os.getpid()
+        return self._forked(
+            lambda: Worker(control, self._configuration, self._sessions).work(gateway), ours, "gateway worker failed"
+        )
+
+    def _fork_call(self, knock: Knock, control: socket.socket, ours: socket.socket) -> int:
+        """Fork the process of a call."""
+        return self._forked(lambda: speak(self._configuration, knock, control), ours, "call failed")
+
+    def _forked(self, work: Callable[[], None], ours: socket.socket, failed: str) -> int:
+        """Fork a process for ``work``, which has nothing of the gateway's but its end of the control socket."""
         pid = os.fork()
         if pid:
             return pid
@@ -157,10 +182,11 @@ class Gateway:
             self._listener.forget()
             self._intake.forget()
             self._pool.forget()
-            Worker(control, self._configuration, self._sessions).work(gateway)
+            self._calls.forget()
+            work()
             status = 0
         except BaseException:
-            log.exception("gateway worker failed")
+            log.exception(failed)
         finally:
             os._exit(status)
 

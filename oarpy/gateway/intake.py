@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from oarpy.frontend.frames import HEADER, LARGEST_REQUEST, MESSAGE, Malformed, read_header
+from oarpy.frontend.frames import HEADER, KNOCK, LARGEST_REQUEST, MESSAGE, SPEAKER, Malformed, read_header
+from oarpy.frontend.prefaces import LARGEST_PREFACE, Knock, read_knock, read_speaker
 from oarpy.gateway.credentials import peer_uid
 from oarpy.gateway.request import refusal
-from oarpy.model.errors import Unreachable
+from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
 
 CONNECTIONS_PER_USER = 512
 """Requests of one user that may be on their way in or queued."""
@@ -19,18 +21,24 @@ CONNECTIONS_PER_USER = 512
 BYTES_PER_USER = 64 * 2**20
 """What these may take together."""
 
+TOO_MANY = "too many commands of yours wait for the gateway (try again later)"
+
 _READ = 2**18
 _BUSY = Unreachable.exit_status
 
 
 @dataclass(eq=False, slots=True)
 class Client:
-    """A connection whose request is read or queued; ``deadline`` is by the monotonic clock."""
+    """A connection whose request is read or queued; ``deadline`` is by the monotonic clock.
+
+    ``preface`` says for whom it speaks, when it is one of the server's own processes that does so.
+    """
 
     socket: socket.socket
     uid: int
     deadline: float
     data: bytearray = field(default_factory=bytearray)
+    preface: bytes = b""
 
     @property
     def request(self) -> memoryview:
@@ -56,8 +64,10 @@ class Client:
 class Intake:
     """Every connection that no worker has yet."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, knocked: Callable[[Knock], None]) -> None:
         self._timeout = timeout
+        self._knocked = knocked
+        self._trusted = frozenset({0, os.geteuid()})
         self._reading: dict[Client, None] = {}
         self._queues: dict[int, deque[Client]] = {}
         self._connections: Counter[int] = Counter()
@@ -76,7 +86,7 @@ class Intake:
         connection.setblocking(False)
         client = Client(connection, peer_uid(connection), now + self._timeout)
         if self._connections[client.uid] >= CONNECTIONS_PER_USER:
-            client.refuse("too many commands of yours wait for the gateway (try again later)")
+            client.refuse(TOO_MANY)
             return None
         self._connections[client.uid] += 1
         self._reading[client] = None
@@ -96,15 +106,18 @@ class Intake:
         client.data += data
         self._bytes[client.uid] += len(data)
         try:
-            missing = _missing(client.data)
+            missing = self._missing(client)
+        except OarpyError as error:
+            self._drop(client, str(error), error.exit_status)
+            return False
         except Malformed as error:
             self._drop(client, f"the gateway does not understand the request: {error}", 1)
             return False
         if self._bytes[client.uid] > BYTES_PER_USER:
             self._drop(client, "your commands that wait for the gateway are too large (try again later)")
             return False
-        if missing:
-            return True
+        if missing or client not in self._reading:
+            return missing
         del self._reading[client]
         self._queues.setdefault(client.uid, deque()).append(client)
         return False
@@ -148,6 +161,33 @@ class Intake:
         """Return every connection that is read or queued."""
         return [*self._reading, *(client for queue in self._queues.values() for client in queue)]
 
+    def _missing(self, client: Client) -> bool:
+        """Say whether more must come; take what the server's own processes say before a request, or in its place."""
+        while client.data and client.data[0] in (KNOCK, SPEAKER):
+            if client.preface or client.uid not in self._trusted:
+                raise NotAllowed("only the server's own processes may speak for others")
+            preface = _first(client.data)
+            if preface is None:
+                return True
+            if client.data[0] == KNOCK:
+                knock = read_knock(preface)
+                self._drop(client)
+                self._knocked(knock)
+                return False
+            self._become(client, preface)
+        return _missing(client.data)
+
+    def _become(self, client: Client, preface: bytes) -> None:
+        """Count the connection for the user it speaks for."""
+        uid = read_speaker(preface).uid
+        if self._connections[uid] >= CONNECTIONS_PER_USER:
+            raise Unreachable(TOO_MANY)
+        self._forget(client)
+        del client.data[: HEADER.size + len(preface)]
+        client.uid, client.preface = uid, preface
+        self._connections[uid] += 1
+        self._bytes[uid] += len(client.data)
+
     def _drop(self, client: Client, reason: str = "", status: int = _BUSY) -> None:
         self._reading.pop(client, None)
         self._forget(client)
@@ -161,6 +201,16 @@ class Intake:
         self._bytes[client.uid] -= len(client.data)
         if not self._connections[client.uid]:
             del self._connections[client.uid], self._bytes[client.uid]
+
+
+def _first(data: bytearray) -> bytes | None:
+    """Return the first frame's content, None while it is not whole; raise :class:`Malformed` when it is large."""
+    if len(data) < HEADER.size:
+        return None
+    _, length = HEADER.unpack(data[: HEADER.size])
+    if length > LARGEST_PREFACE:
+        raise Malformed("too long a preface")
+    return bytes(data[HEADER.size : HEADER.size + length]) if len(data) >= HEADER.size + length else None
 
 
 def _missing(data: bytearray) -> bool:

@@ -15,7 +15,7 @@ import structlog
 
 from oarpy import configuration as settings
 from oarpy.gateway.intake import Client
-from oarpy.gateway.worker import IDLE, WAITING
+from oarpy.gateway.worker import IDLE, REQUEST, WAITING
 
 log = structlog.get_logger()
 
@@ -87,7 +87,8 @@ class Pool:
             text.write(client.request)
             text.seek(0)
             try:
-                socket.send_fds(member.control, [b"R"], [client.socket.fileno(), text.fileno()])
+                word = client.preface or REQUEST
+                socket.send_fds(member.control, [word], [client.socket.fileno(), text.fileno()])
             except OSError:
                 return False
         member.uid, member.since, member.waits = client.uid, now, False

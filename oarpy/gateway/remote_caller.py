@@ -27,13 +27,15 @@ PATIENCE = 10.0
 class RemoteCaller:
     """Files, directories and the editor are asked for over the connection; the caller's own process answers.
 
-    ``uid`` comes from the kernel. ``wait`` is told when the command begins (True) and ends (False) a long wait;
-    ``leave_worker`` gives up, in a session of a user, what is the worker's alone; it may refuse.
+    ``uid`` comes from the kernel, or from ``node`` if that is not empty. ``wait`` is told when the command begins
+    (True) and ends (False) a long wait; ``leave_worker`` gives up, in a session of a user, what is the worker's alone;
+    it may refuse.
     """
 
     def __init__(
         self,
         uid: int,
+        node: str,
         request: Request,
         connection: socket.socket,
         configuration: Configuration,
@@ -43,6 +45,7 @@ class RemoteCaller:
         leave_worker: Callable[[int], None],
     ) -> None:
         self._uid = uid
+        self._node = node
         self._request = request
         self._socket = connection
         self._configuration = configuration
@@ -57,8 +60,13 @@ class RemoteCaller:
 
     @property
     def uid(self) -> int:
-        """The user id of the process that connected, as the kernel recorded it."""
+        """The user id of the process that connected, as the kernel recorded it, here or on the node."""
         return self._uid
+
+    @property
+    def node(self) -> str:
+        """The node where the caller is, empty when here."""
+        return self._node
 
     @property
     def arguments(self) -> Sequence[str]:

@@ -12,6 +12,7 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.frontend.frames import Gone, Malformed
+from oarpy.frontend.prefaces import LARGEST_PREFACE, Speaker, read_speaker
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
 from oarpy.gateway.credentials import peer_uid
@@ -24,6 +25,9 @@ from oarpy.model.errors import OarpyError
 from oarpy.modules.parent import end_with
 
 log = structlog.get_logger()
+
+REQUEST = b"R"
+"""What the gateway says with a request of who connected."""
 
 IDLE, WAITING, WORKING = b"I", b"W", b"R"
 """What a worker tells the gateway: ready for a request; its command begins, or ends, a long wait."""
@@ -51,17 +55,17 @@ class Worker:
             self._database.get()
         self._tell(IDLE)
         while True:
-            data, descriptors, _, _ = socket.recv_fds(self._control, 16, 2)
+            data, descriptors, _, _ = socket.recv_fds(self._control, LARGEST_PREFACE, 2)
             if not data:
                 return
             connection, text = descriptors
             with socket.socket(fileno=connection) as caller:
-                self._serve(caller, _contents(text))
+                self._serve(caller, _contents(text), _speaker(data, caller))
             self._database.clean()
             _reap_sessions()
             self._tell(IDLE)
 
-    def _serve(self, connection: socket.socket, payload: bytes) -> None:
+    def _serve(self, connection: socket.socket, payload: bytes, speaker: Speaker) -> None:
         try:
             request = _understood(payload)
         except Malformed as error:
@@ -69,9 +73,9 @@ class Worker:
             with suppress(OSError):
                 connection.sendall(refusal(f"the gateway does not understand the request: {error}", 1))
             return
-        uid = peer_uid(connection)
+        uid, node = speaker
         caller = RemoteCaller(
-            uid, request, connection, self._configuration, self._database, self._reader, self._wait, self._leave
+            uid, node, request, connection, self._configuration, self._database, self._reader, self._wait, self._leave
         )
         began = time.monotonic()
         try:
@@ -101,6 +105,11 @@ def _reap_sessions() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
+
+
+def _speaker(data: bytes, connection: socket.socket) -> Speaker:
+    """Return whose request it is: of who connected, unless the gateway says that this one speaks for somebody."""
+    return Speaker(peer_uid(connection), "") if data == REQUEST else read_speaker(data)
 
 
 def _understood(payload: bytes) -> Request:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
-from oarpy.frontend import frames
+from oarpy import frontend
+from oarpy.frontend import node_command
 from oarpy.transport import agent
 from oarpy.transport.node import ChannelConfig, NodeAddress
 
@@ -22,7 +24,7 @@ while len(text) < size:
 exec(compile(text, "oarpy-agent", "exec"))
 """
 
-_INSTALLER = """
+_LOADER = """
 import sys
 from importlib.machinery import ModuleSpec
 
@@ -45,26 +47,40 @@ class Packed:
 
 
 sys.meta_path.insert(0, Packed)
-from oarpy.transport.agent.{entry} import main
-
-main(SETTINGS)
 """
+
+
+_SHARED = ("oarpy.frontend.frames", "oarpy.frontend.call")
+"""What the agent uses of the package of the commands."""
 
 
 @cache
 def agent_sources() -> dict[str, str]:
     """The sources of the agent by module name."""
     sources = {"oarpy": "", "oarpy.transport": "", "oarpy.frontend": ""}
-    sources["oarpy.frontend.frames"] = Path(frames.__file__).read_text(encoding="utf-8")
-    for path in sorted(Path(agent.__file__).parent.glob("*.py")):
-        name = agent.__name__ if path.stem == "__init__" else f"{agent.__name__}.{path.stem}"
-        sources[name] = path.read_text(encoding="utf-8")
-    return sources
+    sources |= {name: text for name, text in _modules(frontend).items() if name in _SHARED}
+    return sources | _modules(agent)
+
+
+@cache
+def command_script() -> str:
+    """The program of the commands that nodes get: what a command's own process needs to reach the gateway."""
+    sources = {"oarpy": "", **_modules(frontend)}
+    return f"SOURCES = {sources!r}\n{_LOADER}from {node_command.__name__} import main\n\nmain()\n"
+
+
+def _modules(package: ModuleType) -> dict[str, str]:
+    """Return the sources of a package by module name."""
+    found = {}
+    for path in sorted(Path(package.__path__[0]).glob("*.py")):
+        name = package.__name__ if path.stem == "__init__" else f"{package.__name__}.{path.stem}"
+        found[name] = path.read_text(encoding="utf-8")
+    return found
 
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
-    """The program for the far end's Python; ``entry`` is the agent's module that it runs: ``service`` or ``step``."""
-    settings = {
+    """The program for the far end's Python; ``entry`` is the module that it runs: ``service``, ``step`` or ``call``."""
+    settings: dict[str, object] = {
         "state": node.state_directory,
         "instance": config.instance,
         "keep_days": config.keep_days,
@@ -72,7 +88,10 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "isolation": config.isolation,
         "cgroup_root": config.cgroup_root,
     }
-    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_INSTALLER.format(entry=entry)}".encode()
+    if entry == "service":
+        settings["commands"] = (node_command.NAMES, command_script())
+    begin = f"from {agent.__name__}.{entry} import main\n\nmain(SETTINGS)\n"
+    return f"SOURCES = {agent_sources()!r}\nSETTINGS = {settings!r}\n{_LOADER}{begin}".encode()
 
 
 def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from oarpy.frontend.prefaces import is_token
 from oarpy.model.errors import OarpyError
 from oarpy.transport.jobspec import JobKey, JobSpec
 
@@ -314,6 +315,13 @@ class ScriptEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Knocked:
+    """A command on the node wants to be connected to the gateway; it listens there under ``token``."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
 class AgentError:
     """The agent could not act on a message, or could not begin."""
 
@@ -342,6 +350,7 @@ Report = (
     | Pong
     | Checked
     | ScriptEnded
+    | Knocked
     | AgentError
     | ChannelLost
 )
@@ -520,6 +529,13 @@ def _scripted(entry: _Entry) -> ScriptEnded:
     return ScriptEnded(_key(entry), kind, outcome, _text(entry, "detail"))
 
 
+def _knocked(entry: _Entry) -> Knocked:
+    token = _get(entry, "token", str)
+    if not is_token(token):
+        raise ValueError(f"'token' is {token[:40]!r}")
+    return Knocked(token)
+
+
 _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "ready": _ready,
     "started": lambda entry: Started(_key(entry), _time(entry, "start")),
@@ -537,5 +553,6 @@ _DECODERS: dict[str, Callable[[_Entry], Report]] = {
     "pong": lambda entry: Pong(_get(entry, "token", str), _time(entry, "clock")),
     "scripted": _scripted,
     "checked": lambda entry: Checked(_text(entry, "problem")),
+    "knock": _knocked,
     "error": lambda entry: AgentError(_text(entry, "detail")),
 }

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from oarpy.frontend.frames import Channel, pack_message
+from oarpy.frontend.prefaces import Speaker
 from tests.db.oarsub_cluster import build
 from tests.db.sample_cluster import Connection
 from tests.gateway_harness import GatewayProcess, final, gateway, request
@@ -262,3 +263,16 @@ def test_one_user_cannot_keep_the_gateway_from_another(
         queued = [running.start("oarstat", uid=NOBODY) for _ in range(5)]
         assert running.run("oarsub", "date", uid=GAMES).status == 0
         assert all(one.poll() is None for one in queued)
+
+
+def test_whom_a_node_vouches_for_is_no_admin(running: GatewayProcess, job: str) -> None:
+    def spoken_for(uid: int, *words: str) -> dict[str, object]:
+        with running.connect() as connection:
+            connection.sendall(Speaker(uid, "n1").pack() + pack_message(request(*words)))
+            return final(Channel(connection))
+
+    assert spoken_for(DAEMON, "oarqueue", "--add", "mine,9,fifo") == {"exit": 5}
+    assert spoken_for(DAEMON, "oardel", job) == {"exit": 5}
+    assert spoken_for(NOBODY, "oarresume", job) == {"exit": 5}
+    assert spoken_for(GAMES, "oarresume", job) == {"exit": 0}
+    assert running.run("oarqueue", "--add", "mine,9,fifo", uid=DAEMON).status == 0, "by itself it is one"

@@ -23,6 +23,7 @@ from oarpy.modules.launcher.channels import Channels, TransportMaker, make_trans
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.hooks import Hooks
+from oarpy.modules.launcher.knocks import Knocks
 from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.pauses import Pauses
 from oarpy.modules.launcher.places import Places
@@ -75,6 +76,7 @@ class Launcher:
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
         self._hooks = Hooks(configuration.jobs)
+        self._knocks = Knocks(configuration.gateway.socket)
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
         self._pauses = Pauses(configuration, self._places)
@@ -91,7 +93,7 @@ class Launcher:
         channels = self._open_channels(connection)
         next_sync = self._sync_nodes(connection, channels)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
-        self._unrecorded += channels.reports()
+        self._unrecorded += self._knocks.pass_on(channels.reports())
         arrivals = sorting.sort(self._unrecorded, self._sent)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []

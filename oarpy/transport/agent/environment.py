@@ -65,6 +65,13 @@ def remove_files(state: StateDir, key: str) -> None:
             continue
 
 
+def _with_last(path: str, directory: str) -> str:
+    """Return a search path with ``directory`` in it: what the site has installed comes before."""
+    if directory in path.split(os.pathsep):
+        return path
+    return f"{path}{os.pathsep}{directory}" if path else directory
+
+
 def job_environment(
     state: StateDir, key: str, spec: dict[str, Any], account: Account, mark: str, group: str
 ) -> dict[str, str]:
@@ -106,6 +113,7 @@ def job_environment(
     if spec["resources"]:
         environment["OAR_RESOURCE_PROPERTIES_FILE"] = properties_file(state, key)
     environment.update(spec["variables"])
+    environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark
     environment[NODE] = state.root
     return environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import select
@@ -10,10 +11,11 @@ import sys
 import time
 import traceback
 
-from oarpy.transport.agent import record, wire
+from oarpy.transport.agent import commands, record, wire
 from oarpy.transport.agent.bell import Bell
 from oarpy.transport.agent.isolation import Isolation
 from oarpy.transport.agent.jobs import Jobs, write_lost
+from oarpy.transport.agent.knocks import Knocks
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
 from oarpy.transport.agent.pool import Pool
@@ -51,6 +53,9 @@ class Agent:
         self._next_prune = 0.0
         self._poll = select.epoll()
         self._bell = Bell(self._state.bell)
+        self._knocks = Knocks(self._state.root, self._poll, select.EPOLLIN)
+        with contextlib.suppress(OSError):  # jobs run without them
+            commands.install(self._state.commands, *settings.pop("commands", ((), "")))
         self._isolation = Isolation(settings["isolation"], settings["cgroup_root"], settings["state"])
         pool = Pool(self._state, self._isolation, self._poll, select.EPOLLIN, settings["kill_patience"])
         self._pool = pool
@@ -94,16 +99,21 @@ class Agent:
                 elif fd == self._bell.fd:
                     self._bell.clear()
                     self._look_around()
+                elif fd == self._knocks.fd:
+                    for token in self._knocks.hear():
+                        self._outbox.say("knock", token=token)
                 else:
                     self._jobs.hear(fd)
 
     def _tick(self, now: float) -> None:
         self._pool.trim()
+        self._knocks.listen()
         self._look_around()
         if now >= self._next_prune:
             self._next_prune = now + _PRUNE_PERIOD
             self._tombstones.prune()
             self._scripts.prune()
+            self._knocks.prune()
 
     def _look_around(self) -> None:
         self._jobs.look_around()

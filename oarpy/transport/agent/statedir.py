@@ -31,6 +31,7 @@ class StateDir:
         self.scripts = os.path.join(self.root, "scripts")
         self.forgotten = os.path.join(self.root, "forgotten")
         self.bell = os.path.join(self.root, "bell")
+        self.commands = os.path.join(self.root, "bin")
         self._bell_fd = -1
 
     def create(self) -> None:

@@ -24,6 +24,7 @@ from oarpy.transport.messages import (
     Forget,
     JobReport,
     Kill,
+    Knocked,
     Ping,
     Pong,
     Query,
@@ -62,6 +63,7 @@ SPEC = JobSpec(
 )
 
 REPORTS: list[tuple[dict[str, object], Report]] = [
+    ({"type": "knock", "token": "0123456789abcdef" * 2}, Knocked("0123456789abcdef" * 2)),
     (
         {
             "type": "ready",
@@ -126,6 +128,12 @@ def test_a_report_without_a_field_or_with_a_wrong_one_is_refused(entry: dict[str
         if isinstance(entry[name], int) and not isinstance(entry[name], bool):
             with pytest.raises(BadMessage):
                 decode_reports(json.dumps({**entry, name: True}).encode())
+
+
+@pytest.mark.parametrize("token", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n", "../" + "0" * 29, "\u0660" * 32])
+def test_a_knock_has_a_token_of_the_right_form(token: str) -> None:
+    with pytest.raises(BadMessage):
+        decode_reports(json.dumps({"type": "knock", "token": token}).encode())
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"\xff", b"7", b"[7]", b'{"type":"x"}', b'{"type":["x"]}', b"[" * 100_000])

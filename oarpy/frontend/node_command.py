@@ -1,0 +1,59 @@
+"""A command on a node that has nothing of oarpy but this: through a gateway that is there, else by a call.
+
+The agent installs these modules as one script below its state directory, under the name of each command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from oarpy.frontend.call import NotReached, be_called
+from oarpy.frontend.conversation import PATIENCE, connect, converse
+from oarpy.frontend.discovery import socket_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+NAMES = (
+    "oarconnect",
+    "oardel",
+    "oarhold",
+    "oarnodes",
+    "oarprint",
+    "oarresume",
+    "oarsh",
+    "oarsrun",
+    "oarstat",
+    "oarsub",
+    "oarwalltime",
+)
+"""The commands that nodes get: those of users."""
+
+_UNREACHABLE = 6
+_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command that the script is called as, and end the process."""
+    try:
+        status = _run(os.path.basename(sys.argv[0]), sys.argv[1:])
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    path = socket_path()
+    connection = connect(path) if path else None
+    if connection is None:
+        state = os.path.dirname(os.path.dirname(os.path.realpath(sys.argv[0])))
+        try:
+            connection = be_called(state)
+        except NotReached as error:
+            sys.stderr.write(f"{name}: the server cannot be reached from this node: {error} (try again later)\n")
+            return _UNREACHABLE
+        connection.settimeout(PATIENCE)
+    return converse(connection, name, arguments)

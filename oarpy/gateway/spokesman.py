@@ -1,0 +1,135 @@
+"""The process of one call: goes to the node, has it say whose command calls, and speaks for that user here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from contextlib import suppress
+
+import structlog
+
+from oarpy.client.job_steps import opener_for
+from oarpy.client.vouching import vouched_user
+from oarpy.configuration import Configuration
+from oarpy.frontend.frames import HEADER, MESSAGE, Malformed, pack_message, read_header, read_message
+from oarpy.frontend.prefaces import LARGEST_PREFACE, Knock, Speaker
+from oarpy.gateway.calls import TAKEN
+from oarpy.gateway.request import refusal
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable
+from oarpy.modules.launcher import addresses
+from oarpy.store import nodes, site
+from oarpy.store.database import Connection, connect, database_dsn, reachable
+from oarpy.transport.bundle import agent_program
+from oarpy.transport.stream import ByteStream
+
+log = structlog.get_logger()
+
+_CHUNK = 1 << 16
+_SETTLE = 60.0
+"""Seconds for the command on the node to take what it was sent and to leave."""
+
+
+def speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
+    """Serve one call to its end, also when the gateway ends; ``control`` hears when it is taken."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()
+    try:
+        _speak(configuration, knock, control)
+    except (OarpyError, OSError, Malformed) as error:
+        log.warning("call failed", node=knock.node, reason=str(error))
+
+
+def _speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
+    timeout = configuration.database.connect_timeout
+    with reachable(), connect(database_dsn(configuration), "call", timeout=timeout) as database:
+        stream = _open(database, configuration, knock.node)
+        try:
+            stream.write(pack_message({"token": knock.token}))
+            name, early = _user(stream)
+            control.send(TAKEN)
+            try:
+                uid = vouched_user(database, configuration, knock.node, name)
+            except NotAllowed as error:
+                return _refuse(stream, error)
+        except BaseException:
+            stream.abort()
+            raise
+    with socket.socket(socket.AF_UNIX) as gateway:
+        try:
+            gateway.connect(configuration.gateway.socket)
+        except OSError:
+            return _refuse(stream, Unreachable("the gateway is being stopped", hint="try again later"))
+        gateway.sendall(Speaker(uid, knock.node).pack() + early)
+        _carry(stream, gateway)
+    log.debug("call", node=knock.node, uid=uid)
+    return None
+
+
+def _open(database: Connection, configuration: Configuration, name: str) -> ByteStream:
+    """Return a connection of our own to the program on the node that will carry the call."""
+    with database.transaction():
+        rows = nodes.named(database, [name])
+        instance = site.instance(database)
+    if not rows:
+        raise NotFound(f"there is no node {name}")
+    settings = configuration.nodes
+    node = addresses.node_address(rows[0], settings)
+    program = agent_program(node, addresses.channel_config(settings, instance), "call")
+    stream = opener_for(settings, instance)(node)(node, program)
+    stream.write(program)
+    return stream
+
+
+def _user(stream: ByteStream) -> tuple[str, bytes]:
+    """Return the user whom the node names, and what came after that."""
+    data = b""
+    length = 0
+    while len(data) < HEADER.size + length:
+        content = stream.read()
+        if not content:
+            raise Unreachable(stream.finish())
+        data += content
+        if len(data) >= HEADER.size:
+            kind, length = read_header(data[: HEADER.size], LARGEST_PREFACE)
+            if kind != MESSAGE:
+                raise Malformed("a call begins with its user")
+    message = read_message(data[HEADER.size : HEADER.size + length])
+    user = message.get("user")
+    if not isinstance(user, str):
+        raise NotFound(str(message.get("refused")))
+    return user, data[HEADER.size + length :]
+
+
+def _refuse(stream: ByteStream, error: OarpyError) -> None:
+    stream.write(refusal(str(error), error.exit_status))
+    stream.end_writing()
+    limit = threading.Timer(_SETTLE, stream.abort)
+    limit.start()
+    while stream.read():
+        continue
+    limit.cancel()
+    stream.finish()
+
+
+def _carry(stream: ByteStream, gateway: socket.socket) -> None:
+    """Copy both ways until both sides have ended, or the gateway's has and the node does not follow."""
+    answers = threading.Thread(target=_copy_to_gateway, args=(stream, gateway), daemon=True)
+    answers.start()
+    with suppress(OSError):
+        while content := gateway.recv(_CHUNK):
+            stream.write(content)
+    stream.end_writing()
+    answers.join(_SETTLE)
+    stream.abort() if answers.is_alive() else stream.finish()
+
+
+def _copy_to_gateway(stream: ByteStream, gateway: socket.socket) -> None:
+    with suppress(OSError):
+        while content := stream.read():
+            gateway.sendall(content)
+    with suppress(OSError):
+        gateway.shutdown(socket.SHUT_WR)
