@@ -209,6 +209,7 @@ class Gateway:
     time_limit: float = 60.0
     waiting_limit: float = 3600.0
     sessions_per_user: int = 100
+    calls: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,11 @@ from oarpy.model.errors import NotFound, UsageError
 Resource = Mapping[str, str]
 
 VARIABLE = "OAR_RESOURCE_PROPERTIES_FILE"
-_LARGEST = 64 << 20
-_ENTRY = re.compile(r"(\w+) = '(.*?)'(?= *$| , \w+ = ')")
+_LARGEST = 8 << 20
+_BETWEEN = re.compile(r"' , (?=\w+ = ')")
+_NAME = re.compile(r"\w+")
+_DIGITS = 20
+"""Of what is taken for a number."""
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -22,10 +25,17 @@ def read_resources(text: str, source: str) -> list[dict[str, str]]:
     >>> read_resources("core = '3' , host = 'n1'", "file")
     [{'core': '3', 'host': 'n1'}]
     """
-    found = [dict(_ENTRY.findall(line)) for line in text.split("\n") if line.strip()]
+    found = [_properties(line.strip()) for line in text.split("\n") if line.strip()]
     if not all(found):
         raise UsageError(f"{source} holds a line without properties", hint="lines like: core = '3' , host = 'n1'")
     return found
+
+
+def _properties(line: str) -> dict[str, str]:
+    if not line.endswith("'"):
+        return {}
+    parts = (part.partition(" = '") for part in _BETWEEN.split(line[:-1]))
+    return {name: value for name, found, value in parts if found and _NAME.fullmatch(name)}
 
 
 def read_from(caller: Caller, path: str | None) -> list[dict[str, str]]:
@@ -99,4 +109,8 @@ def _distinct(values: Iterable[str]) -> tuple[str, ...]:
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
     """Order numbers within texts by their value: ``n2`` before ``n10``."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _NUMBERS.split(text) if part]
+    return [
+        (0, int(part), "") if part.isdecimal() and len(part) <= _DIGITS else (1, 0, part)
+        for part in _NUMBERS.split(text)
+        if part
+    ]

@@ -75,7 +75,11 @@ class Calls:
                 del self._waiting[knock]
             elif self._has_room(knock.node):
                 del self._waiting[knock]
-                begun.append(self._fork(knock, now))
+                try:
+                    begun.append(self._fork(knock, now))
+                except OSError as error:
+                    log.warning("call not begun", node=knock.node, reason=str(error))
+                    break
         return begun
 
     def hear(self, call: Call) -> bool:
@@ -132,7 +136,11 @@ class Calls:
     def _fork(self, knock: Knock, now: float) -> Call:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            pid = self._start(knock, theirs, ours)
+            try:
+                pid = self._start(knock, theirs, ours)
+            except OSError:
+                ours.close()
+                raise
         ours.setblocking(False)
         call = Call(pid, knock.node, ours, now)
         self._calls[call] = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import threading
+import time
 from contextlib import suppress
 
 import structlog
@@ -30,6 +32,9 @@ _CHUNK = 1 << 16
 _SETTLE = 60.0
 """Seconds for the command on the node to take what it was sent and to leave."""
 
+_FAREWELL = 5.0
+"""The same for one that is refused."""
+
 
 def speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
     """Serve one call to its end, also when the gateway ends; ``control`` hears when it is taken."""
@@ -40,7 +45,7 @@ def speak(configuration: Configuration, knock: Knock, control: socket.socket) ->
     try:
         _speak(configuration, knock, control)
     except (OarpyError, OSError, Malformed) as error:
-        log.warning("call failed", node=knock.node, reason=str(error))
+        log.warning("call failed", node=knock.node, reason=ascii(str(error))[:200])
 
 
 def _speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
@@ -50,14 +55,18 @@ def _speak(configuration: Configuration, knock: Knock, control: socket.socket) -
         try:
             stream.write(pack_message({"token": knock.token}))
             name, early = _user(stream)
-            control.send(TAKEN)
+            refused = None
             try:
                 uid = vouched_user(database, configuration, knock.node, name)
             except NotAllowed as error:
-                return _refuse(stream, error)
+                uid, refused = 0, error
+            control.send(TAKEN)
         except BaseException:
             stream.abort()
             raise
+    # from here on it may take as long as the other side likes: nothing of the database is held
+    if refused is not None:
+        return _refuse(stream, refused)
     with socket.socket(socket.AF_UNIX) as gateway:
         try:
             gateway.connect(configuration.gateway.socket)
@@ -105,10 +114,11 @@ def _user(stream: ByteStream) -> tuple[str, bytes]:
 
 
 def _refuse(stream: ByteStream, error: OarpyError) -> None:
+    limit = threading.Timer(_FAREWELL, stream.abort)
+    limit.daemon = True
+    limit.start()
     stream.write(refusal(str(error), error.exit_status))
     stream.end_writing()
-    limit = threading.Timer(_SETTLE, stream.abort)
-    limit.start()
     while stream.read():
         continue
     limit.cancel()
@@ -119,12 +129,22 @@ def _carry(stream: ByteStream, gateway: socket.socket) -> None:
     """Copy both ways until both sides have ended, or the gateway's has and the node does not follow."""
     answers = threading.Thread(target=_copy_to_gateway, args=(stream, gateway), daemon=True)
     answers.start()
+    threading.Thread(target=_limit, args=(stream, gateway), daemon=True).start()
     with suppress(OSError):
         while content := gateway.recv(_CHUNK):
             stream.write(content)
     stream.end_writing()
     answers.join(_SETTLE)
     stream.abort() if answers.is_alive() else stream.finish()
+
+
+def _limit(stream: ByteStream, gateway: socket.socket) -> None:
+    """Cut off a command that does not take what there is for it, some time after the gateway has closed its end."""
+    poll = select.poll()
+    poll.register(gateway, 0)  # its end is told also while something of it is to be read
+    poll.poll()
+    time.sleep(_SETTLE)
+    stream.abort()
 
 
 def _copy_to_gateway(stream: ByteStream, gateway: socket.socket) -> None:

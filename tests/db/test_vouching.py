@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,19 @@ def test_knocks_are_passed_on_and_nothing_waits(tmp_path: Path) -> None:
             data = connection.recv(1 << 16)
     assert HEADER.unpack(data[: HEADER.size])[0] == KNOCK
     assert read_knock(data[HEADER.size :]) == Knock("n1", TOKEN)
+
+
+def test_a_node_where_many_knock_takes_no_place_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    many = [("n1", Knocked(f"{number:032x}")) for number in range(100)]
+    with socket.socket(socket.AF_UNIX) as gateway:
+        gateway.bind(str(path))
+        gateway.listen(200)
+        Knocks(str(path)).pass_on([*many, ("n2", Knocked(TOKEN))])
+        gateway.setblocking(False)
+        heard = []
+        with suppress(BlockingIOError):
+            while True:
+                with gateway.accept()[0] as connection:
+                    heard.append(read_knock(connection.recv(1 << 16)[HEADER.size :]).node)
+    assert heard == ["n1"] * 16 + ["n2"]

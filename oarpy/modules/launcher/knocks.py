@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -11,6 +12,9 @@ from oarpy.transport.messages import Knocked, Report
 
 _MOST = 128
 """Knocks passed on in one round. Who is not among them says that nobody came."""
+
+_MOST_OF_NODE = 16
+"""Those of one node: one where too many knock takes no place of the others."""
 
 
 class Knocks:
@@ -25,8 +29,11 @@ class Knocks:
         if not knocks:
             return list(reports)
         if self._gateway:
-            for knock in knocks[:_MOST]:
-                self._tell(knock)
+            of_node: Counter[str] = Counter()
+            for knock in dict.fromkeys(knocks):
+                of_node[knock.node] += 1
+                if of_node[knock.node] <= _MOST_OF_NODE and of_node.total() <= _MOST:
+                    self._tell(knock)
         return [(node, report) for node, report in reports if not isinstance(report, Knocked)]
 
     def _tell(self, knock: Knock) -> None:

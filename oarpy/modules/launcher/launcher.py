@@ -76,7 +76,7 @@ class Launcher:
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
         self._hooks = Hooks(configuration.jobs)
-        self._knocks = Knocks(configuration.gateway.socket)
+        self._knocks = Knocks(configuration.gateway.socket if configuration.gateway.calls else "")
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
         self._pauses = Pauses(configuration, self._places)

@@ -26,7 +26,7 @@ _PRICE = 512
 """Bytes that a token which goes further counts for: it costs the server more than nonsense costs the agent."""
 _STALE = 60.0
 """Seconds after which nobody listens under a name any more: a command that was killed left it."""
-_MOST_PRUNED = 10_000
+_MOST_PRUNED = 1000
 
 
 class Knocks:
@@ -38,6 +38,8 @@ class Knocks:
         self._event = event
         self._rest = b""
         self._left = 0
+        self._told: set[str] = set()
+        self._next_prune = 0.0
         self.fd = -1
         with contextlib.suppress(OSError):
             self._open(os.path.join(root, KNOCKS))
@@ -56,13 +58,17 @@ class Knocks:
         self.fd = fd
 
     def listen(self) -> None:
-        """Read on after a rest; to be called once a second."""
+        """Read on after a rest, and tidy up now and then; to be called once a second."""
         if self.fd >= 0 and self._left <= 0:
             self._poll.register(self.fd, self._event)
         self._left = _MOST_BYTES
+        self._told.clear()
+        if (now := time.monotonic()) >= self._next_prune:
+            self._next_prune = now + _STALE
+            self.prune()
 
     def hear(self) -> list[str]:
-        """Read once; return the tokens under which something listens, each once."""
+        """Read once; return the tokens under which something listens, each once between two rests."""
         try:
             content = os.read(self.fd, _READ)
         except OSError:
@@ -70,8 +76,10 @@ class Knocks:
         *lines, rest = (self._rest + content).split(b"\n")
         self._rest = rest[:_READ]
         tokens = dict.fromkeys(line.decode() for line in lines if _TOKEN.fullmatch(line))
-        heard = [token for token in tokens if self._is_there(token)]
-        self._left -= len(content) + _PRICE * len(heard)
+        heard = [token for token in tokens if token not in self._told and self._is_there(token)]
+        self._told.update(heard)
+        # a read has its price however little there is: each is a turn of the agent
+        self._left -= max(len(content), _PRICE) + _PRICE * len(heard)
         if self._left <= 0:
             self._poll.unregister(self.fd)
         return heard
@@ -83,10 +91,13 @@ class Knocks:
             return False
 
     def prune(self) -> None:
-        """Remove what killed commands left."""
+        """Remove what killed commands left, and what is no socket: nothing else belongs there."""
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
             before = time.time() - _STALE
             for entry in itertools.islice(entries, _MOST_PRUNED):
                 with contextlib.suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_mtime < before:
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        os.rmdir(entry.path)
+                    elif not stat.S_ISSOCK(status.st_mode) or min(status.st_mtime, status.st_ctime) < before:
                         os.unlink(entry.path)

@@ -113,7 +113,6 @@ class Agent:
             self._next_prune = now + _PRUNE_PERIOD
             self._tombstones.prune()
             self._scripts.prune()
-            self._knocks.prune()
 
     def _look_around(self) -> None:
         self._jobs.look_around()

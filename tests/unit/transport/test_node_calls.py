@@ -106,9 +106,19 @@ def test_what_killed_commands_left_is_removed(tmp_path: Path, knocks: Knocks) ->
         when = (tmp_path / "calls" / name).stat().st_mtime - age
         os.utime(tmp_path / "calls" / name, (when, when))
     (tmp_path / "calls" / "folder").mkdir()
-    os.utime(tmp_path / "calls" / "folder", (0, 0))
+    (tmp_path / "calls" / "filled" / "folder").mkdir(parents=True)
+    (tmp_path / "calls" / "file").write_text("no socket")
     knocks.prune()
-    assert sorted(path.name for path in (tmp_path / "calls").iterdir()) == ["folder", "new"]
+    assert sorted(path.name for path in (tmp_path / "calls").iterdir()) == ["filled", "new"]
+
+
+def test_a_token_is_told_once_between_two_rests(tmp_path: Path, knocks: Knocks) -> None:
+    with listener(tmp_path / "calls" / TOKEN):
+        for _ in range(2):
+            knocks.listen()
+            for expected in ([TOKEN], [], []):
+                write(tmp_path / "knock", f"{TOKEN}\n".encode())
+                assert knocks.hear() == expected
 
 
 def test_a_file_in_place_of_the_pipe_is_no_pipe(tmp_path: Path, poll: select.epoll) -> None:
