@@ -26,8 +26,10 @@ from oarpy.client.sandbox import Sandbox
 from oarpy.frontend.frames import (
     CONTENT,
     HEADER,
+    KNOCK,
     LARGEST_REQUEST,
     MESSAGE,
+    SPEAKER,
     Channel,
     Gone,
     Malformed,
@@ -35,6 +37,7 @@ from oarpy.frontend.frames import (
     pack_message,
     read_message,
 )
+from oarpy.frontend.prefaces import LARGEST_PREFACE
 from oarpy.store import embedded
 from tests.gateway_harness import GatewayProcess, gateway, request
 
@@ -204,7 +207,8 @@ def _incomplete(data: bytes) -> bool:
     if len(data) < HEADER.size:
         return True
     kind, length = HEADER.unpack(data[: HEADER.size])
-    return bool(kind == MESSAGE and length <= LARGEST_REQUEST and len(data) < HEADER.size + length)
+    largest = LARGEST_REQUEST if kind == MESSAGE else LARGEST_PREFACE if kind in (KNOCK, SPEAKER) else -1
+    return bool(length <= largest and len(data) < HEADER.size + length)
 
 
 def contents(dsn: str) -> dict[str, str]:
