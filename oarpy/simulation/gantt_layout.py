@@ -13,12 +13,12 @@ MOST_BOXES = 3000
 
 LEFT, TOP, GAP, WIDTH = 60.0, 40.0, 14.0, 1200.0
 GANTT, CURVE, FOOT = 480.0, 100.0, 30.0
+HEIGHT = TOP + GANTT + 2 * (GAP + CURVE) + FOOT
 TICKS = 8
-CURVE_COLUMNS = 600
 SHADES = ("#e3ecf4", "#c3d6e8", "#9dbcd9", "#6f9cc6", "#3f74a8", "#1f4a77")
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#9c755f")
-USE, QUEUE = "#bab0ac", "#e8c3a0"
-_CELL_COLUMNS, _BANDS = 400, 60
+_USE, _QUEUE = "#bab0ac", "#e8c3a0"
+_CURVE_COLUMNS, _CELL_COLUMNS, _BANDS = 600, 400, 60
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -33,11 +33,45 @@ class Cell:
     depth: float
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A value over time, below the chart: one for each of the equal columns that the time is cut into.
+
+    ``top`` is where it begins from the top of the picture; ``most`` is the value of its upper edge, ``most_text`` what
+    is written there.
+    """
+
+    name: str
+    label: str
+    top: float
+    values: Sequence[float]
+    most: float
+    most_text: str
+    colour: str
+
+
 def time_span(bars: Sequence[Bar]) -> tuple[float, float]:
     """Return the first submission and the seconds from there to the last end."""
     first = min((bar.submit for bar in bars), default=0.0)
     last = max((bar.start + bar.run for bar in bars), default=1.0)
     return first, max(last - first, 1e-9)
+
+
+def colour(bar: Bar) -> str:
+    """Return the colour of the box of a job."""
+    return COLOURS[bar.number % len(COLOURS)]
+
+
+def curves(bars: Sequence[Bar], rows: int, first: float, span: float) -> tuple[Curve, Curve]:
+    """Return the rows in use and the waiting jobs over time, from the top down."""
+    columns = Columns(first, span / _CURVE_COLUMNS, _CURVE_COLUMNS)
+    waiting = columns.waiting(bars)
+    most = max([1.0, *waiting])
+    top = TOP + GANTT + GAP
+    return (
+        Curve("utilisation", "in use", top, columns.busy(bars), rows, "100%", _USE),
+        Curve("waiting", "waiting jobs", top + CURVE + GAP, waiting, most, f"{most:.0f}", _QUEUE),
+    )
 
 
 def cells(bars: Sequence[Bar], rows: int, first: float, span: float) -> Iterator[Cell]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from oarpy.simulation.chart_columns import Columns
 from oarpy.simulation.gantt_layout import (
-    COLOURS,
     CURVE,
-    CURVE_COLUMNS,
     FOOT,
     GANTT,
-    GAP,
+    HEIGHT,
     LEFT,
     MOST_BOXES,
-    QUEUE,
     SHADES,
     TOP,
-    USE,
     WIDTH,
+    Curve,
     cells,
+    colour,
+    curves,
     ticks,
     time_span,
 )
@@ -35,8 +33,7 @@ _RIGHT = 60.0
 def write_png(bars: Sequence[Bar], rows: int, title: str, out: BinaryIO) -> None:
     """Draw ``bars`` on a machine of ``rows`` processors."""
     first, span = time_span(bars)
-    height = TOP + GANTT + 2 * (GAP + CURVE) + FOOT
-    picture = Picture(int(LEFT + WIDTH + _RIGHT), int(height))
+    picture = Picture(int(LEFT + WIDTH + _RIGHT), int(HEIGHT))
     size = 2 if text_width(title, 2) <= WIDTH else 1
     picture.write(title, LEFT, TOP / 2, size=size)
     if len(bars) <= MOST_BOXES:
@@ -44,19 +41,13 @@ def write_png(bars: Sequence[Bar], rows: int, title: str, out: BinaryIO) -> None
     else:
         for cell in cells(bars, rows, first, span):
             left, top = LEFT + cell.left, TOP + cell.top
-            picture.fill(left, top, left + cell.width, top + cell.depth, _colour(SHADES[cell.shade]))
+            picture.fill(left, top, left + cell.width, top + cell.depth, _parts(SHADES[cell.shade]))
     _frame(picture, TOP, GANTT, "processors", str(rows))
-    columns = Columns(first, span / CURVE_COLUMNS, CURVE_COLUMNS)
-    top = TOP + GANTT + GAP
-    _curve(picture, top, columns.busy(bars), rows, USE)
-    _frame(picture, top, CURVE, "in use", "100%")
-    waiting = columns.waiting(bars)
-    most = max([1.0, *waiting])
-    top += CURVE + GAP
-    _curve(picture, top, waiting, most, QUEUE)
-    _frame(picture, top, CURVE, "waiting jobs", f"{most:.0f}")
+    for curve in curves(bars, rows, first, span):
+        _curve(picture, curve)
+        _frame(picture, curve.top, CURVE, curve.label, curve.most_text)
     for share, label in ticks(span):
-        picture.write(label, LEFT + share * WIDTH, top + CURVE + FOOT / 2, anchor=0.5)
+        picture.write(label, LEFT + share * WIDTH, HEIGHT - FOOT / 2, anchor=0.5)
     picture.save(out)
 
 
@@ -71,15 +62,16 @@ def _boxes(picture: Picture, bars: Sequence[Bar], rows: int, first: float, span:
             top, bottom = TOP + GANTT - high * row_height, TOP + GANTT - low * row_height
             if edge:
                 picture.fill(left, top, right, bottom, _WHITE)
-            picture.fill(left + edge, top + edge, right, bottom, _colour(COLOURS[bar.number % len(COLOURS)]))
+            picture.fill(left + edge, top + edge, right, bottom, _parts(colour(bar)))
 
 
-def _curve(picture: Picture, top: float, values: Sequence[float], most: float, colour: str) -> None:
-    width = WIDTH / len(values)
-    for place, value in enumerate(values):
+def _curve(picture: Picture, curve: Curve) -> None:
+    width, bottom = WIDTH / len(curve.values), curve.top + CURVE
+    for place, value in enumerate(curve.values):
         left = LEFT + place * width
         if value > 0:
-            picture.fill(left, top + CURVE * (1 - value / most), left + width, top + CURVE, _colour(colour))
+            top = curve.top + CURVE * (1 - value / curve.most)
+            picture.fill(left, top, left + width, bottom, _parts(curve.colour))
 
 
 def _frame(picture: Picture, top: float, height: float, label: str, most: str) -> None:
@@ -89,6 +81,6 @@ def _frame(picture: Picture, top: float, height: float, label: str, most: str) -
     picture.write(label, LEFT - 40, top + height / 2, anchor=0.5, upright=True)
 
 
-def _colour(text: str) -> Colour:
+def _parts(text: str) -> Colour:
     red, green, blue = bytes.fromhex(text.removeprefix("#"))
     return red, green, blue

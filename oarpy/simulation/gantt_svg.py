@@ -10,22 +10,19 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TextIO
 
-from oarpy.simulation.chart_columns import Columns
 from oarpy.simulation.gantt_layout import (
-    COLOURS,
     CURVE,
-    CURVE_COLUMNS,
-    FOOT,
     GANTT,
-    GAP,
+    HEIGHT,
     LEFT,
     MOST_BOXES,
-    QUEUE,
     SHADES,
     TOP,
-    USE,
     WIDTH,
+    Curve,
     cells,
+    colour,
+    curves,
     ticks,
     time_span,
 )
@@ -37,9 +34,8 @@ _THINNEST = 0.2
 def write_svg(bars: Sequence[Bar], rows: int, title: str, out: TextIO) -> None:
     """Draw ``bars`` on a machine of ``rows`` processors."""
     first, span = time_span(bars)
-    height = TOP + GANTT + 2 * (GAP + CURVE) + FOOT
     out.write(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20:g}" height="{height:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20:g}" height="{HEIGHT:g}" '
         f'font-family="sans-serif" font-size="12">\n<title>{escape(title)}</title>\n'
         f'<rect width="100%" height="100%" fill="white"/>\n'
         f'<text x="{LEFT:g}" y="24" font-size="16">{escape(title)}</text>\n'
@@ -49,15 +45,8 @@ def write_svg(bars: Sequence[Bar], rows: int, title: str, out: TextIO) -> None:
     for path in boxes:
         out.write(path)
     out.write(_frame(GANTT, "processors", str(rows)) + "</g>\n")
-    columns = Columns(first, span / CURVE_COLUMNS, CURVE_COLUMNS)
-    waiting = columns.waiting(bars)
-    most = max([1.0, *waiting])
-    top = TOP + GANTT + GAP
-    out.write(f'<g id="utilisation" transform="translate({LEFT:g} {top:g})">\n')
-    out.write(_curve(columns.busy(bars), rows, USE) + _frame(CURVE, "in use", "100%") + "</g>\n")
-    out.write(f'<g id="waiting" transform="translate({LEFT:g} {top + CURVE + GAP:g})">\n')
-    out.write(_curve(waiting, most, QUEUE) + _frame(CURVE, "waiting jobs", f"{most:.0f}"))
-    out.write(_time_axis(span) + "</g>\n</svg>\n")
+    in_use, waiting = curves(bars, rows, first, span)
+    out.write(_group(in_use) + _group(waiting, _time_axis(span)) + "</svg>\n")
 
 
 def _boxes(bars: Sequence[Bar], rows: int, first: float, span: float) -> Iterator[str]:
@@ -69,9 +58,8 @@ def _boxes(bars: Sequence[Bar], rows: int, first: float, span: float) -> Iterato
             f"M{left:.1f} {GANTT - high * row_height:.1f}h{width:.1f}v{(high - low) * row_height:.1f}h-{width:.1f}z"
             for low, high in spans(bar.rows)
         )
-        colour = COLOURS[bar.number % len(COLOURS)]
         edge = ' stroke="white" stroke-width="0.3"' if width > 2 else ""
-        yield f'<path fill="{colour}"{edge} d="{boxes}"><title>job {bar.number}</title></path>\n'
+        yield f'<path fill="{colour(bar)}"{edge} d="{boxes}"><title>job {bar.number}</title></path>\n'
 
 
 def _shades(bars: Sequence[Bar], rows: int, first: float, span: float) -> Iterator[str]:
@@ -79,17 +67,25 @@ def _shades(bars: Sequence[Bar], rows: int, first: float, span: float) -> Iterat
     drawn: list[list[str]] = [[] for _ in SHADES]
     for cell in cells(bars, rows, first, span):
         drawn[cell.shade].append(f"M{cell.left:g} {cell.top:.1f}h{cell.width:g}v{cell.depth:.1f}h-{cell.width:g}z")
-    for colour, boxes in zip(SHADES, drawn, strict=True):
+    for shade, boxes in zip(SHADES, drawn, strict=True):
         if boxes:
-            yield f'<path fill="{colour}" d="{"".join(boxes)}"/>\n'
+            yield f'<path fill="{shade}" d="{"".join(boxes)}"/>\n'
 
 
-def _curve(values: Sequence[float], most: float, colour: str) -> str:
-    width = WIDTH / len(values)
-    steps = "".join(
-        f"V{CURVE * (1 - value / most):.1f}H{place * width:g}" for place, value in enumerate(values, start=1)
+def _group(curve: Curve, below: str = "") -> str:
+    return (
+        f'<g id="{curve.name}" transform="translate({LEFT:g} {curve.top:g})">\n'
+        f"{_curve(curve)}{_frame(CURVE, curve.label, curve.most_text)}{below}</g>\n"
     )
-    return f'<path fill="{colour}" stroke="#555" stroke-width="0.5" d="M0 {CURVE:g}{steps}V{CURVE:g}z"/>\n'
+
+
+def _curve(curve: Curve) -> str:
+    width = WIDTH / len(curve.values)
+    steps = "".join(
+        f"V{CURVE * (1 - value / curve.most):.1f}H{place * width:g}"
+        for place, value in enumerate(curve.values, start=1)
+    )
+    return f'<path fill="{curve.colour}" stroke="#555" stroke-width="0.5" d="M0 {CURVE:g}{steps}V{CURVE:g}z"/>\n'
 
 
 def _frame(height: float, label: str, top: str) -> str:
