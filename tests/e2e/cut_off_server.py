@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from oarpy.client.sandbox import Sandbox, Settings, command
-from tests.e2e.high_availability import Pair, until
+from tests.e2e.high_availability import Pair, report, until
 from tests.e2e.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
 from tests.e2e.replicated_database import network_database
 
@@ -103,10 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wrong = run(pair)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    for what, seconds in pair.seconds.items():
-        print(f"{what}: a job submitted then ran after {seconds:.1f} s")
-    print("\n".join(f"WRONG: {line}" for line in wrong) or "all jobs ended exactly once, books in order")
-    return 1 if wrong else 0
+    return report(pair, wrong)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,14 @@ class Pair:
             return "unknown"
 
 
+def report(pair: Pair, wrong: Sequence[str]) -> int:
+    """Print how long everything took and what is wrong; return the exit status, 1 if anything is."""
+    for what, seconds in pair.seconds.items():
+        print(f"{what}: a job submitted then ran after {seconds:.1f} s")
+    print("\n".join(f"WRONG: {line}" for line in wrong) or "all jobs ended exactly once, books in order")
+    return 1 if wrong else 0
+
+
 def until(condition: Callable[[], Any], what: str) -> None:
     """Wait for something true."""
     end = time.monotonic() + _DEADLINE
@@ -196,10 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             wrong = run(pair, database)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    for what, seconds in pair.seconds.items():
-        print(f"{what}: a job submitted then ran after {seconds:.1f} s")
-    print("\n".join(f"WRONG: {line}" for line in wrong) or "all jobs ended exactly once, books in order")
-    return 1 if wrong else 0
+    return report(pair, wrong)
 
 
 if __name__ == "__main__":
