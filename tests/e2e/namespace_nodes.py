@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.sshd_nodes import find_sshd, make_key
 
+_ROOT = Path(__file__).resolve().parent.parent.parent
 _BRIDGE = "hub"
 HERE = "10.77.0.1"
 """The address of what is in no node's namespace."""
@@ -30,6 +31,18 @@ def can_isolate() -> bool:
     """Whether this process may make namespaces, networks and mounts."""
     programs = all(shutil.which(name) for name in ("unshare", "ip", "mount"))
     return programs and subprocess.run(["unshare", "--net", "--mount", "true"], check=False).returncode == 0
+
+
+def run_module(module: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m module options`` to its end, in a process of its own that may :func:`isolate` itself."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *options],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def isolate(module: str, arguments: Sequence[str]) -> None:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.e2e.namespace_nodes import can_isolate
+from tests.e2e.namespace_nodes import can_isolate, run_module
 
 pytestmark = pytest.mark.e2e
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.skipif(not can_isolate(), reason="namespaces cannot be made here (root with ip and unshare can)")
 def test_nothing_is_lost_whatever_breaks() -> None:
     """In a process of its own, which moves into namespaces."""
     options = ["--jobs", "60", "--faults", "33", "--cut", "20", "--longest", "3", "--seed", "3"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.fault_campaign", *options],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_module("tests.e2e.fault_campaign", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "33 faults" in done.stdout
     assert done.stdout.endswith("nothing lost, nothing run twice, nothing left behind\n")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.high_availability import Pair, run, run_pair
-from tests.e2e.namespace_nodes import can_isolate
+from tests.e2e.namespace_nodes import can_isolate, run_module
 from tests.e2e.replicated_database import ReplicatedDatabase
 
 pytestmark = pytest.mark.e2e
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
@@ -39,13 +36,6 @@ def test_servers_and_database_are_taken_over(pair: tuple[Pair, ReplicatedDatabas
 @pytest.mark.skipif(not can_isolate(), reason="namespaces cannot be made here (root with ip and unshare can)")
 def test_a_server_without_network_is_replaced_and_comes_back() -> None:
     """In a process of its own, which moves into namespaces."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.cut_off_server"],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_module("tests.e2e.cut_off_server")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("all jobs ended exactly once, books in order\n")
