@@ -8,26 +8,10 @@ import pkgutil
 import typer
 
 from oarpy.client.boundary import parser
+from oarpy.frontend.node_command import NAMES
 
-COMMANDS = (
-    "oaraccounting",
-    "oaradmin",
-    "oaradmissionrules",
-    "oarconnect",
-    "oardel",
-    "oarhold",
-    "oarnodes",
-    "oarnodesetting",
-    "oarprint",
-    "oarproperty",
-    "oarqueue",
-    "oarresume",
-    "oarsh",
-    "oarsrun",
-    "oarstat",
-    "oarsub",
-    "oarwalltime",
-)
+_ADMINISTRATION = ("oaraccounting", "oaradmin", "oaradmissionrules", "oarnodesetting", "oarproperty", "oarqueue")
+COMMANDS = (*NAMES, *_ADMINISTRATION)
 """All but ``oarpy``, which sets up and runs the server side itself."""
 
 _PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.store")
