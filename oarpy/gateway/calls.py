@@ -14,6 +14,7 @@ import structlog
 
 from oarpy.frontend.call import PATIENCE
 from oarpy.frontend.prefaces import Knock
+from oarpy.gateway.control import read_word
 
 log = structlog.get_logger()
 
@@ -84,16 +85,11 @@ class Calls:
 
     def hear(self, call: Call) -> bool:
         """Take what the process says; False when it has ended."""
-        try:
-            word = call.control.recv(1)
-        except BlockingIOError:
-            return True
-        except OSError:
-            word = b""
+        word = read_word(call.control)
         if word == TAKEN and not call.taken:
             call.taken = True
             self._uncount(self._pending, call.node)
-        return bool(word)
+        return word != b""
 
     def bury(self, call: Call) -> None:
         """Forget a call that is over."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import structlog
 
 from oarpy import configuration as settings
+from oarpy.gateway.control import read_word
 from oarpy.gateway.intake import Client
 from oarpy.gateway.worker import IDLE, REQUEST, WAITING
 
@@ -97,12 +98,9 @@ class Pool:
 
     def hear(self, member: Member, now: float) -> bool:
         """Take what the worker says; False when it is dead."""
-        try:
-            word = member.control.recv(1)
-        except BlockingIOError:
+        word = read_word(member.control)
+        if word is None:
             return True
-        except OSError:
-            word = b""
         if not word:
             return False
         if word == IDLE:
