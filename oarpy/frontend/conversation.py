@@ -28,8 +28,8 @@ _CONNECT_TIMEOUT = 10.0
 _UNREACHABLE = 6
 _USUAL_COLUMNS = 80
 _VARIABLES = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ", "OAR_JOB_ID", "OAR_OARSTAT_OUTPUT_FORMAT")
-_FILE_VARIABLES = {"oarprint": "OAR_RESOURCE_PROPERTIES_FILE"}
-"""The variable that names a file for a command, as an argument would."""
+_FILE_VARIABLES = {"oarprint": ("OAR_RESOURCE_PROPERTIES_FILE",)}
+"""The variables that name a file for a command, as an argument would."""
 _ALL_VARIABLES = frozenset({"oarsub"})
 """Commands whose jobs get the environment of the caller."""
 
@@ -143,10 +143,10 @@ class _Talk:
         self._channel.send(CONTENT, content)
 
     def _was_named(self, path: str) -> bool:
-        """Say whether the path is in the arguments, quoted or not, the file sent before, or the command's variable."""
+        """Say whether the path is in the arguments, quoted or not, the file sent before, or the command's variables."""
         if any(path in word for word in self._arguments) or os.fsencode(path) in self._sent:
             return True
-        if path == os.environ.get(_FILE_VARIABLES.get(self._command, "")):
+        if path in (os.environ.get(name) for name in _FILE_VARIABLES.get(self._command, ())):
             return True
         import shlex
 
@@ -176,7 +176,7 @@ def _request(command: str, arguments: Sequence[str]) -> dict[str, object]:
     if command in _ALL_VARIABLES:
         sent = submission_environment()
     else:
-        names = (*_VARIABLES, _FILE_VARIABLES.get(command, "TERM"))
+        names = (*_VARIABLES, *_FILE_VARIABLES.get(command, ()))
         sent = {name: environment[name] for name in names if name in environment}
     return {
         "version": VERSION,
