@@ -84,7 +84,7 @@ def running_job(session: Session, job_id: int) -> RunningJob:
 def _launched(session: Session, job_id: int) -> LaunchRow | None:
     """Return the row of a job that runs, None while it is being launched: its program may know before the database."""
     with session.connection.transaction():
-        handles = job_requests.find(session.connection, JobScope((job_id,)))
+        handles = job_requests.find(session.connection, JobScope((job_id,), live=False))
         if not handles:
             raise NotFound(f"there is no job {job_id}", hint="oarstat lists the live ones")
         if handles[0].user != session.user:

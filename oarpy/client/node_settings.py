@@ -128,6 +128,11 @@ def _set_state(session: Session, found: Sequence[Resource], state: ResourceState
     return kill_requests.ask_on_resources(session.connection, ids, session.user, f"{shown} set {state}")
 
 
+def _names(node: str, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
+    """Return the properties that name a node. That of the host may have been deleted, or be a number here."""
+    return {"network_address": node, **({"host": node} if kinds.get("host") == "text" else {})}
+
+
 def add(session: Session, hosts: Sequence[str], changes: Changes) -> Outcome:
     """Add one resource on each of ``hosts`` (one without a node when there is none) with the values given."""
     session.require_admin("add resources")
@@ -143,7 +148,7 @@ def add(session: Session, hosts: Sequence[str], changes: Changes) -> Outcome:
             raise UsageError("a resource of type 'default' needs a node", hint="-h HOST, or -p type=TYPE")
         kinds = {one.name: one.kind for one in properties.properties(session.connection)}
         given: dict[str, PropertyValue] = {**values, "state": state.value}
-        rows = [{"network_address": name, "host": name, **given} for name in names] or [given]
+        rows = [{**_names(name, kinds), **given} for name in names] or [given]
         used = {name: kinds[name] for name in rows[0]}
         added = resources.add(session.connection, used, rows)
         consumables.give(session, amounts, added)

@@ -62,7 +62,7 @@ def plan(session: Session, creation: Creation) -> Planned:
         {**_typed(row, kinds), **values, "type": parse_value(creation.type, "text", "type")}
         for row in expand(levels, highest)
     ]
-    _complete(rows, creation.type)
+    _complete(rows, creation.type, kinds)
     _refuse_repeats(session, rows, creation.type)
     used = {name: kinds[name] for name in rows[0]}
     return Planned(used, rows, new_columns, _nodes(session, creation, rows), amounts)
@@ -97,8 +97,11 @@ def _typed(row: Row, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
     return {name: parse_value(str(value), kinds[name], name) for name, value in row.items()}
 
 
-def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str) -> None:
-    """Fill in what follows from the rest: the node of a host, the host of a node, the place of a core in its node."""
+def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mapping[str, str]) -> None:
+    """Fill in what follows from the rest: the node of a host, the host of a node, the place of a core in its node.
+
+    ``kinds`` has the properties that there are: that of the host may have been deleted, or be a number here.
+    """
     places: Counter[PropertyValue] = Counter()
     for row in rows:
         node = row.get("network_address") or row.get("host")
@@ -108,7 +111,8 @@ def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str) -> None:
             )
         row["network_address"] = None if node is None else parse_value(str(node), "text", "network_address")
         if node is not None:
-            row.setdefault("host", node)
+            if kinds.get("host") == "text":
+                row.setdefault("host", node)
             row.setdefault("cpuset", places[node])
             places[node] += 1
 

@@ -34,6 +34,8 @@ def configure_logging(settings: configuration.Log) -> None:
     renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
     if settings.format == "text":
         renderer = structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])
+    # as it is now: in a worker of the gateway, sys.stderr is that of the caller while a command runs
+    log = _Log(sys.stderr)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -42,6 +44,6 @@ def configure_logging(settings: configuration.Log) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
-        logger_factory=lambda *_: _Log(sys.stderr),
+        logger_factory=lambda *_: log,
         cache_logger_on_first_use=True,
     )

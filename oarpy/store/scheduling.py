@@ -188,7 +188,8 @@ def platform_version(connection: Connection) -> int:
 
 def platform(connection: Connection) -> list[PlatformRow]:
     """Return (id, type, state, properties) of every resource; properties without a value are None."""
-    cursor = connection.execute("SELECT * FROM resources ORDER BY resource_id")
+    # never prepared: a property that is added or deleted changes the columns, which a prepared statement does not bear
+    cursor = connection.execute("SELECT * FROM resources ORDER BY resource_id", prepare=False)
     names = [column.name for column in cursor.description or ()]
     rows = []
     for values in cursor:

@@ -108,6 +108,18 @@ def test_every_command_says_the_same_as_without_a_gateway(
     assert statuses == {0, 2, 3, 4}
 
 
+def test_an_unexpected_error_is_one_line_to_the_caller_and_the_rest_to_the_log(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    connection.execute("ALTER TABLE queues RENAME TO elsewhere")
+    for asked in range(1, 5):  # more often than there are workers
+        done = running.run("oarqueue")
+        assert (done.status, done.out, done.err.count("\n")) == (1, "", 1), done.err
+        assert done.err.startswith("oarqueue: the database has no schema of oarpy: ")
+        wait_until(lambda asked=asked: running.log().count("command failed") == asked, "it is logged")  # type: ignore[misc]
+    assert "worker failed" not in running.log()
+
+
 def test_a_submission_is_the_callers(running: GatewayProcess, connection: Connection, tmp_path: Path) -> None:
     done = running.run("oarsub", "-n", "mine", "echo $HERE", cwd=tmp_path, HERE="there", OAR_JOB_ID="5", USER="nobody")
     assert (done.out, done.err) == ("OAR_JOB_ID=1\n", "")

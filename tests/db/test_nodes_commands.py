@@ -153,6 +153,15 @@ def test_single_resources_are_added(connection: Connection, shell: Shell) -> Non
     assert rows(connection, "network_address, core, state") == [("node1", 7, "Absent"), ("node2", 7, "Absent")]
 
 
+def test_nodes_are_added_where_hosts_are_no_property(connection: Connection, shell: Shell) -> None:
+    shell.done("oarproperty", "-q", "-d", "host")
+    shell.done("oaradmin", "resources", "add", "/network_address=node1/core={1}")
+    shell.done("oarnodesetting", "-a", "-h", "node1", "-p", "core=7")
+    assert rows(connection, "network_address, core") == [("node1", 1), ("node1", 7)]
+    shell.done("oaradmin", "resources", "add", "/host=node2/core={1}")
+    assert rows(connection, "network_address, host")[2:] == [("node2", "node2")]
+
+
 def test_oarproperty(connection: Connection, shell: Shell) -> None:
     assert shell.done("oarproperty", "-a", "mem") == "Added property: mem\n"
     assert shell.done("oarproperty", "-q", "-r", "mem,memory") == ""

@@ -54,6 +54,8 @@ REFUSALS: list[tuple[str, int, str]] = [
     ("oardel --sql state='Suspended'", 4, "no live job meets the condition"),
     ("oardel --sql state='Waiting' 1", 2, "--sql and ids exclude each other"),
     ("oardel --sql state=1", 2, "filter"),
+    ("oarsh -j 3 node1 true", 4, "job 3 does not run: it is Terminated"),
+    ("oarsh -j 4242 node1 true", 4, "there is no job 4242"),
     ("oarhold 2", 1, "job 2 is Running and cannot be held"),
     ("oarhold 3", 1, "job 3 has already ended"),
     ("oarhold 4242", 4, "job 4242 does not exist"),

@@ -76,6 +76,16 @@ def test_an_unchanged_platform_is_the_same_value(cluster: SmallCluster) -> None:
     assert other.snapshot.platform is one.snapshot.platform
 
 
+def test_properties_come_while_a_connection_reads_on(cluster: SmallCluster, dsn: str) -> None:
+    reader = SnapshotReader(SETTINGS)
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        for number in range(8):  # the driver prepares what is run more often than five times
+            admin.execute(f"ALTER TABLE resources ADD COLUMN added_{number} integer")
+            admin.execute("UPDATE resources SET besteffort = NOT besteffort")
+            found = read(reader, cluster.connection).snapshot
+    assert found.platform.alive.bit_count() == 4
+
+
 def test_nothing_is_believed_across_connections(cluster: SmallCluster, dsn: str) -> None:
     job = cluster.submit()
     reader = SnapshotReader(SETTINGS)
