@@ -14,6 +14,7 @@ from oarpy.store.consumables import Holding, of_jobs
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.job_scope import JobScope
+from oarpy.store.scheduling import requests as stored_requests
 from oarpy.store.scheduling import stored_dependency
 
 
@@ -100,22 +101,6 @@ _DEPENDENCIES = """
     FROM job_dependencies WHERE job_id = ANY(%s) ORDER BY 1, 2
 """
 
-# One row a group, its levels as two arrays, outermost first.
-_REQUESTS = """
-    SELECT m.submission_id, m.position, extract(epoch FROM m.walltime)::bigint, g.filter,
-           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position),
-           (SELECT array_agg(c.consumable ORDER BY c.position) FROM consumption_descriptions c
-            WHERE c.moldable_id = m.moldable_id),
-           (SELECT array_agg(c.amount ORDER BY c.position) FROM consumption_descriptions c
-            WHERE c.moldable_id = m.moldable_id)
-    FROM moldable_descriptions m
-        JOIN resource_groups g ON g.moldable_id = m.moldable_id
-        JOIN resource_descriptions d ON d.group_id = g.group_id
-    WHERE m.submission_id = ANY(%s)
-    GROUP BY m.moldable_id, g.group_id
-    ORDER BY m.submission_id, m.position, g.position
-"""
-
 _ENVIRONMENTS = """
     SELECT j.job_id, s.environment FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
     WHERE j.job_id = ANY(%s)
@@ -152,16 +137,14 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
 
 def _requests(connection: Connection, submissions: Iterable[int]) -> dict[int, tuple[ResourceRequest, ...]]:
     found: dict[int, dict[int, ResourceRequest]] = defaultdict(dict)
-    for submission, position, walltime, condition, names, counts, consumed, amounts in connection.execute(
-        _REQUESTS, [list(submissions)]
-    ):
-        group = Group(tuple(Level(name, count) for name, count in zip(names, counts, strict=True)), condition)
-        known = found[submission].get(position)
+    for row in stored_requests(connection, submissions):
+        group = Group(tuple(Level(*level) for level in row.levels), row.filter)
+        known = found[row.submission].get(row.moldable)
         if known is None:
-            consumes = tuple(map(Consumption, consumed or (), amounts or ()))
-            found[submission][position] = ResourceRequest((group,), walltime, consumes)
+            consumes = tuple(Consumption(*amount) for amount in row.amounts)
+            found[row.submission][row.moldable] = ResourceRequest((group,), int(row.walltime), consumes)
         else:
-            found[submission][position] = replace(known, groups=(*known.groups, group))
+            found[row.submission][row.moldable] = replace(known, groups=(*known.groups, group))
     return {submission: tuple(alternatives.values()) for submission, alternatives in found.items()}
 
 

@@ -56,6 +56,7 @@ _RESERVED = """
     GROUP BY r.job_id, j.job_id
 """
 
+# One row a group, its levels as two arrays, outermost first.
 _REQUESTS = """
     SELECT m.submission_id, m.moldable_id, extract(epoch FROM m.walltime)::float8, g.filter,
            array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position),
