@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from oarpy.model.errors import OarpyError
 
@@ -30,14 +30,18 @@ class Account:
     gid: int
     switch: bool
 
-    def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        """Run a program as this account, from ``/``, with a clean environment; output captured as text."""
+    def run(self, command: list[str], errors: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a program as this account, from ``/``, with a clean environment, in a session of its own.
+
+        Its output is captured as text; what it writes to standard error too, unless there is a file for ``errors``.
+        """
         return subprocess.run(
             command,
             cwd="/",
             env=self.environment(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if errors is None else errors,
             text=True,
             check=False,
             start_new_session=True,

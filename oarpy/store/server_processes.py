@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -44,20 +43,7 @@ def spawn(command: list[str], owner: Account, log: Path) -> int:
     Being nobody's child, it neither dies with its starter nor stays behind as a zombie of it.
     """
     with log.open("ab") as output:
-        done = subprocess.run(
-            ["/bin/sh", "-c", _SPAWN, "sh", *command],
-            cwd="/",
-            env=owner.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=output,
-            check=False,
-            start_new_session=True,
-            umask=0o077,
-            user=owner.uid if owner.switch else None,
-            group=owner.gid if owner.switch else None,
-            extra_groups=() if owner.switch else None,
-        )
+        done = owner.run(["/bin/sh", "-c", _SPAWN, "sh", *command], errors=output)
     if done.returncode != 0:
         raise OarpyError(f"{command[0]} cannot be started")
     return int(done.stdout)
