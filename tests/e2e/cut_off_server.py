@@ -7,10 +7,8 @@ nodes have network namespaces of their own, and all speak TCP to each other and 
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +17,7 @@ from pathlib import Path
 from oarpy.client.sandbox import Sandbox, Settings, command
 from tests.e2e.high_availability import Pair, report, until
 from tests.e2e.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
+from tests.e2e.passable_folder import passable_folder
 from tests.e2e.replicated_database import network_database
 
 NODES, CORES = 3, 4
@@ -96,13 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it once and print what happened; exit status 1 if anything was wrong."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
     isolate("tests.e2e.cut_off_server", sys.argv[1:] if arguments is None else arguments)
-    directory = Path(tempfile.mkdtemp(prefix="oarpy-cut-"))
-    directory.chmod(0o755)
-    try:
-        with run_pair(directory) as pair:
-            wrong = run(pair)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with passable_folder("oarpy-cut-") as directory, run_pair(directory) as pair:
+        wrong = run(pair)
     return report(pair, wrong)
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,6 +29,7 @@ from tests.e2e.books import QUESTIONS, wrong_books
 from tests.e2e.evidence import keep_files, keep_tables
 from tests.e2e.feeder import Feeder
 from tests.e2e.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
+from tests.e2e.passable_folder import passable_folder
 from tests.e2e.server_processes import DATABASE, SERVER_KINDS, SESSION, agents, busy_supervisors, server_pids
 
 NODES, CORES = 6, 4
@@ -418,9 +417,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     isolate("tests.e2e.fault_campaign", sys.argv[1:] if arguments is None else arguments)
     began = time.monotonic()
-    directory = Path(tempfile.mkdtemp(prefix="oarpy-faults-"))
-    directory.chmod(0o755)
-    try:
+    with passable_folder("oarpy-faults-") as directory:
         campaign, wrong = run_campaign(
             directory,
             options.seed,
@@ -430,8 +427,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.longest,
             options.evidence and options.evidence.absolute(),
         )
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
     print(f"{len(campaign.faults)} faults in {time.monotonic() - began:.0f} s, seed {options.seed}")
     print("\n".join(f"WRONG: {line}" for line in wrong) or "nothing lost, nothing run twice, nothing left behind")
     return 1 if wrong else 0

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,6 +22,7 @@ from oarpy.benchmarks.process_table import children_of, parent_of
 from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from tests.e2e.books import wrong_books
+from tests.e2e.passable_folder import passable_folder
 from tests.e2e.replicated_database import ReplicatedDatabase, replicated_database
 from tests.sshd_nodes import SshdCluster, start_nodes
 
@@ -197,13 +196,8 @@ def _wrong_refusal(status: int, message: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it once and print what happened; exit status 1 if anything was wrong."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    directory = Path(tempfile.mkdtemp(prefix="oarpy-ha-"))
-    directory.chmod(0o755)
-    try:
-        with run_pair(directory) as (pair, database):
-            wrong = run(pair, database)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with passable_folder("oarpy-ha-") as directory, run_pair(directory) as (pair, database):
+        wrong = run(pair, database)
     return report(pair, wrong)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from oarpy.benchmarks.process_table import is_running, name_of, parent_of, pids_
 
 from oarpy.client.sandbox import Sandbox
 from oarpy.store import embedded
+from tests.e2e.passable_folder import passable_folder
 from tests.sshd_nodes import SshdCluster, SshdNode, find_sshd, start_nodes
 
 DEADLINE = 60.0
@@ -156,22 +155,17 @@ class SshCluster:
 @contextmanager
 def run_cluster() -> Iterator[SshCluster]:
     """Run a cluster in a folder that every user may pass through (those of pytest are closed)."""
-    directory = Path(tempfile.mkdtemp(prefix="oarpy-ssh-"))
-    directory.chmod(0o755)
-    try:
-        with start_nodes(NODES, directory / "sshd") as sshd:
-            _falsify_host_key(sshd)
-            sandbox = Sandbox(directory / "cluster", _settings(sshd))
-            try:
-                sandbox.create()
-                sandbox.start()
-                _add_nodes(sandbox, sshd)
-                yield from _connected(sandbox, sshd)
-            finally:
-                sandbox.stop()
-                embedded.remove(sandbox.directory / "postgresql")
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with passable_folder("oarpy-ssh-") as directory, start_nodes(NODES, directory / "sshd") as sshd:
+        _falsify_host_key(sshd)
+        sandbox = Sandbox(directory / "cluster", _settings(sshd))
+        try:
+            sandbox.create()
+            sandbox.start()
+            _add_nodes(sandbox, sshd)
+            yield from _connected(sandbox, sshd)
+        finally:
+            sandbox.stop()
+            embedded.remove(sandbox.directory / "postgresql")
 
 
 def _connected(sandbox: Sandbox, sshd: SshdCluster) -> Iterator[SshCluster]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.high_availability import Pair, run, run_pair
 from tests.e2e.namespace_nodes import can_isolate, run_module
+from tests.e2e.passable_folder import passable_folder
 from tests.e2e.replicated_database import ReplicatedDatabase
 
 pytestmark = pytest.mark.e2e
@@ -19,13 +17,8 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture
 def pair() -> Iterator[tuple[Pair, ReplicatedDatabase]]:
     """In a folder that the database's user may pass through."""
-    directory = Path(tempfile.mkdtemp(prefix="oarpy-ha-"))
-    directory.chmod(0o755)
-    try:
-        with run_pair(directory) as running:
-            yield running
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with passable_folder("oarpy-ha-") as directory, run_pair(directory) as running:
+        yield running
 
 
 def test_servers_and_database_are_taken_over(pair: tuple[Pair, ReplicatedDatabase]) -> None:
