@@ -15,12 +15,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from oarpy.client.sandbox import Sandbox, Settings, command
-from tests.e2e.high_availability import Pair, report, until
+from tests.e2e.high_availability import Pair, report, started, until
 from tests.e2e.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
 from tests.e2e.passable_folder import passable_folder
 from tests.e2e.replicated_database import network_database
 
-NODES, CORES = 3, 4
+NODES = 3
 _NAME, _ADDRESS = "server1", "10.77.0.200"
 
 
@@ -49,17 +49,7 @@ def run_pair(directory: Path) -> Iterator[Pair]:
         url = stack.enter_context(network_database(directory / "postgresql", HERE))
         settings = _settings(url, farm, directory)
         first, second = _ElsewhereSandbox(directory / "first", settings), Sandbox(directory / "second", settings)
-        for sandbox in (first, second):
-            sandbox.create()
-            stack.callback(sandbox.stop)
-        for node in farm.nodes:
-            where = ["--transport", "ssh", "--address", node.address, "--port", "22"]
-            first.run("oaradmin", "resources", "add", f"/host={node.name}/cpu={{1}}/core={{{CORES}}}", *where)
-        pair = Pair(first, second, url, first.directory / "work")
-        first.start()
-        until(lambda: pair.leaders() == {"first"}, "the first server leads")
-        second.start()
-        yield pair
+        yield stack.enter_context(started(first, second, url, [(node.name, node.address, 22) for node in farm.nodes]))
 
 
 def _settings(url: str, farm: NodeFarm, directory: Path) -> Settings:

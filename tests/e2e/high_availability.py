@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,6 +133,23 @@ def until(condition: Callable[[], Any], what: str) -> None:
 
 
 @contextmanager
+def started(first: Sandbox, second: Sandbox, url: str, nodes: Iterable[tuple[str, str, int]]) -> Iterator[Pair]:
+    """Start both servers, the first of which leads; ``nodes`` are names, addresses and ports of SSH servers."""
+    with ExitStack() as stack:
+        for sandbox in (first, second):
+            sandbox.create()
+            stack.callback(sandbox.stop)
+        for name, address, port in nodes:
+            where = ["--transport", "ssh", "--address", address, "--port", str(port)]
+            first.run("oaradmin", "resources", "add", f"/host={name}/cpu={{1}}/core={{{CORES}}}", *where)
+        pair = Pair(first, second, url, first.directory / "work")
+        first.start()
+        until(lambda: pair.leaders() == {"first"}, "the first server leads")
+        second.start()
+        yield pair
+
+
+@contextmanager
 def run_pair(directory: Path) -> Iterator[tuple[Pair, ReplicatedDatabase]]:
     """Run both servers, the database pair and the nodes below ``directory``."""
     with ExitStack() as stack:
@@ -140,17 +157,8 @@ def run_pair(directory: Path) -> Iterator[tuple[Pair, ReplicatedDatabase]]:
         database = stack.enter_context(replicated_database(directory / "postgresql"))
         settings = _settings(database, sshd, directory)
         first, second = Sandbox(directory / "first", settings), Sandbox(directory / "second", settings)
-        for sandbox in (first, second):
-            sandbox.create()
-            stack.callback(sandbox.stop)
-        for node in sshd.nodes:
-            where = ["--transport", "ssh", "--address", node.address, "--port", str(node.port)]
-            first.run("oaradmin", "resources", "add", f"/host={node.name}/cpu={{1}}/core={{{CORES}}}", *where)
-        pair = Pair(first, second, database.url, first.directory / "work")
-        first.start()
-        until(lambda: pair.leaders() == {"first"}, "the first server leads")
-        second.start()
-        yield pair, database
+        nodes = [(node.name, node.address, node.port) for node in sshd.nodes]
+        yield stack.enter_context(started(first, second, database.url, nodes)), database
 
 
 def _settings(database: ReplicatedDatabase, sshd: SshdCluster, directory: Path) -> Settings:
