@@ -7,30 +7,18 @@ import pwd
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
 from oarpy.store import notifications
 from tests.db.hand_written import Connection, add_job, add_resource
+from tests.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.db
-
-DEADLINE = 60.0
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for something true, and return it."""
-    end = time.monotonic() + DEADLINE
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
-        time.sleep(0.02)
-    return found
 
 
 @contextmanager

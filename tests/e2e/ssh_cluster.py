@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,22 +18,12 @@ from oarpy.client.sandbox import Sandbox
 from oarpy.store import embedded
 from tests.e2e.passable_folder import passable_folder
 from tests.sshd_nodes import SshdCluster, SshdNode, find_sshd, start_nodes
+from tests.waiting import until
 
-DEADLINE = 60.0
 LOST_TIMEOUT = 6.0
 NODES, CORES = 5, 2
 IMPOSTOR = "node5"
 """Its host key is not the one that is known."""
-
-
-def until(condition: Callable[[], Any], what: Callable[[], str] | str, deadline: float = DEADLINE) -> Any:
-    """Wait for something true, and return it."""
-    end = time.monotonic() + deadline
-    while not (found := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.02)
-    return found
 
 
 def marked(mark: str) -> list[int]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -15,19 +13,9 @@ import pytest
 from oarpy.client.sandbox import Sandbox
 from oarpy.modules.registry import MODULES
 from oarpy.store import embedded
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
-
-DEADLINE = 60.0
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for something true, and return it."""
-    end = time.monotonic() + DEADLINE
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not within {DEADLINE:g} s: {what}"
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture(scope="module")

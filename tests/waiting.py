@@ -1,0 +1,20 @@
+"""Waiting for a condition with a deadline, for tests of processes that take their own time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+DEADLINE = 60.0
+"""Seconds, many times what anything takes on an idle machine."""
+
+
+def until(condition: Callable[[], Any], what: Callable[[], str] | str, deadline: float = DEADLINE) -> Any:
+    """Wait for something true, and return it."""
+    end = time.monotonic() + deadline
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {deadline:g} s: {what if isinstance(what, str) else what()}")
+        time.sleep(0.02)
+    return found
