@@ -69,7 +69,8 @@ class Continuing(Planner):
         before, self._now, self._snapshot = self._now, snapshot.now, snapshot
         self._options = Options(snapshot, self._matchers)
         self._dependencies: Dependencies = self._dependencies.later(snapshot)
-        self._explainer = self._last_explainer
+        # conditions of new jobs are known to the new options alone
+        self._explainer = self._last_explainer = self._explaining(self._last_explainer.baseline)
         self._board.gantt.now = snapshot.now
         self._forget(job.id for job in started)
         changed = self._decide_again(before, started) if started or snapshot.now > before else set()

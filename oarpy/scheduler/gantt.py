@@ -132,11 +132,11 @@ class Gantt:
     def released(self, instant: float, bits: int, roles: Roles) -> list[int]:
         """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then.
 
-        Those that share with a job of ``roles`` are left out. Ascending: the order in which they were entered means
-        nothing.
+        Those that share with a job of ``roles`` are left out. Ascending and each once: in which order, and into how
+        many copies of this Gantt they were entered means nothing.
         """
         ends = self._releases.get(instant, ())
-        return sorted(job.id for job, held in ends if held & bits and not roles_of(job).admits(roles))
+        return sorted({job.id for job, held in ends if held & bits and not roles_of(job).admits(roles)})
 
     def has_container(self, name: str) -> bool:
         """Tell whether a piece of this container was entered."""

@@ -43,6 +43,17 @@ def test_one_more_job_takes_no_full_pass() -> None:
     assert passes(planning, replace(snapshot, waiting=(*QUEUE, job(4, "/core=1", 10)))) == 0
 
 
+def test_a_job_with_a_condition_of_its_own_is_explained_as_by_a_full_pass() -> None:
+    platform = cluster("n1:2 n2:2", states={4: "Absent"})
+    planning, snapshot, _ = planned_once(platform=platform)
+    new = job(4, "{core > 2}/core=2", 10), job(5, "{core > 4}/core=1", 10)
+    filters = {"core > 2": platform.bits_of((3, 4)), "core > 4": 0}
+    assert passes(planning, replace(snapshot, waiting=(*QUEUE, *new), filters=filters)) == 0
+    found = planning.plan(replace(snapshot, waiting=(*QUEUE, *new), filters=filters)).by_job()
+    assert (found[4].verdict, found[5].verdict) == (Verdict.RESOURCES_DOWN, Verdict.NEVER)
+    assert found[5].reason == "no resource where core > 4"
+
+
 def test_jobs_that_started_as_planned_take_none_nor_does_a_clock_that_moves_on() -> None:
     planning, snapshot, made = planned_once()
     started = begun(snapshot, made)
