@@ -60,6 +60,8 @@ class Gantt:
         self.barred: dict[Kind, tuple[float, float]] = {}
         """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
         self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
+        self._consumed_until: dict[int, float] = {}
+        """Until when amounts of protected jobs have been taken already."""
 
     def copy(self) -> Gantt:
         """Return an independent Gantt of equal content."""
@@ -72,7 +74,7 @@ class Gantt:
         twin.stocks = self.stocks.copy()
         twin.bounds, twin._shared_bounds = Bounds(), {}
         twin.barred = {}
-        twin._releases = self._releases
+        twin._releases, twin._consumed_until = self._releases, self._consumed_until
         return twin
 
     def knows(self, profile: Profile) -> bool:
@@ -104,20 +106,20 @@ class Gantt:
                 bits = bits_held(self._platform, job)
                 back = job.given_back if job.resumes is not None else 0
                 self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
-                if job.given_back:
-                    self._hold_suspended(job, bits)
-                else:
-                    self.enter(job, Claim(job.start, job.walltime, bits, job.consumes), everywhere=True)
+                self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
+                self._consume(job, self._consumed_until.get(job.id, job.start), job.end + self._security)
+                if job.resumes is not None:
+                    self.enter(job, Claim(job.resumes, job.end - job.resumes, job.given_back), everywhere=True)
 
-    def _hold_suspended(self, job: HoldingJob, bits: int) -> None:
-        """Enter a job that has given resources back for some time."""
-        self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
-        self.stocks.take(job.start, job.end + self._security, bits_consumed_from(self._platform, job), job.consumes)
-        if job.resumes is not None:
-            self.enter(job, Claim(job.resumes, job.end - job.resumes, job.given_back), everywhere=True)
+    def _consume(self, job: HoldingJob, begin: float, end: float) -> None:
+        """Let a job that holds resources have its amounts during [begin, end), while it is suspended too."""
+        self.stocks.take(begin, end, bits_consumed_from(self._platform, job), job.consumes)
 
     def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
-        """Let running best-effort jobs keep their resources for the first ``life`` seconds, security time included."""
+        """Let running best-effort jobs keep what they have for the first ``life`` seconds, security time included.
+
+        To be called before :meth:`hold`.
+        """
         for job in jobs:
             until = min(job.start + life, job.end + self._security)
             if not job.besteffort or not job.start <= self.now < min(job.end, until):
@@ -128,6 +130,8 @@ class Gantt:
             self.whole.take(job.start, until, bits, roles.profile, found=False)
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
+            self._consume(job, job.start, until)
+            self._consumed_until[job.id] = until
 
     def released(self, instant: float, bits: int, roles: Roles) -> list[int]:
         """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then.

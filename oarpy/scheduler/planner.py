@@ -70,8 +70,9 @@ class Planner:
         self._victims = [
             (job, bits_held(snapshot.platform, job))
             for job in snapshot.holding
-            if job.besteffort and job.start <= snapshot.now < job.end
+            if job.besteffort and job.start + snapshot.besteffort_minimum_life <= snapshot.now < job.end
         ]
+        """Running best-effort jobs that others may cancel, and their resources."""
         self.decisions: dict[int, Decision] = {}
         self.kill: set[int] = set()
         self.broken: dict[str, str] = {}

@@ -8,7 +8,8 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarpy.model.request import parse_request
+from oarpy.model.request import Consumption, parse_request
+from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.shifting import moved, shifted
@@ -21,7 +22,9 @@ requests = st.sampled_from(["/nodes=1", "/nodes=2", "/core=1", "/core=3", "/node
 def platform(dead: frozenset[int] = frozenset()) -> Platform:
     return Platform.build(
         Resource(
-            n + 1, state="Suspected" if n // CORES in dead else "Alive", properties={"network_address": n // CORES}
+            n + 1,
+            state="Suspected" if n // CORES in dead else "Alive",
+            properties={"network_address": n // CORES, "core": n},
         )
         for n in range(NODES * CORES)
     )
@@ -107,18 +110,26 @@ def cheap(draw: st.DrawFn) -> tuple[HoldingJob, ...]:
             "eve",
             draw(st.integers(-20, 0)),
             draw(st.integers(21, 60)),
-            tuple(range(CORES * node + 1, CORES * (node + 1) + 1)),
+            tuple(range(CORES * node + 1, CORES * node + 1 + draw(st.integers(1, CORES)))),
             types=("besteffort",),
+            consumes=draw(st.sampled_from([(), (Consumption("memory", 3),)])),
         )
         for node in sorted(draw(st.frozensets(st.integers(0, NODES - 1))))
     )
 
 
-@given(asked(), cheap(), st.integers(0, 40), st.integers(0, 3))
+def consuming(job: WaitingJob, amount: int) -> WaitingJob:
+    """Let a job ask for memory of its hosts."""
+    way = replace(job.alternatives[0], consumes=(Consumption("memory", amount),) if amount else ())
+    return replace(job, alternatives=(way,))
+
+
+@given(asked(), cheap(), st.integers(0, 40), st.integers(0, 3), st.data())
 @settings(max_examples=120, deadline=None)
 def test_a_minimum_life_is_like_jobs_that_are_not_best_effort_until_then(
-    jobs: list[WaitingJob], running: tuple[HoldingJob, ...], life: int, security: int
+    jobs: list[WaitingJob], running: tuple[HoldingJob, ...], life: int, security: int, data: st.DataObject
 ) -> None:
+    jobs = [consuming(job, data.draw(st.sampled_from([0, 1, 2]))) for job in jobs]
     waiting = tuple(replace(job, reservation=job.reservation if job.id % 3 == 0 else None) for job in jobs)
     snapshot = Snapshot(
         now=0,
@@ -127,6 +138,7 @@ def test_a_minimum_life_is_like_jobs_that_are_not_best_effort_until_then(
         holding=running,
         waiting=waiting,
         besteffort_minimum_life=life,
+        consumables=(Consumable("memory", "network_address", {str(node): 4 for node in range(NODES)}),),
     )
     made = plan(snapshot)
     assert all(job.start + life <= 0 for job in running if job.id in made.kill)
@@ -137,6 +149,7 @@ def test_a_minimum_life_is_like_jobs_that_are_not_best_effort_until_then(
         if min(job.start + life - security, job.end) > 0
     )
     if all(job.id + 100 in {one.id for one in stand_ins} for job in young):
-        plain = plan(replace(snapshot, holding=(*running, *stand_ins), besteffort_minimum_life=0))
+        old = [job for job in running if job not in young]
+        plain = plan(replace(snapshot, holding=(*old, *stand_ins), besteffort_minimum_life=0))
         assert [(one.start, one.bits) for one in plain.placements] == [(one.start, one.bits) for one in made.placements]
         assert plain.kill == made.kill
