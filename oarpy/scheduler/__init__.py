@@ -3,17 +3,17 @@
 Who reads what, from the outside in:
 
 - ``snapshot``, ``platform``: what a pass knows. ``plan``, ``verdicts``: what it answers.
-- ``planner``: one pass over the queues. ``ranking``, ``orders``, ``priorities``, ``rations``: whose turn it is. ``lines``:
-  conservative backfilling, EASY, first come first served. ``dependencies``, ``dates``: when a job may start.
-  ``explain``: why it does not start now.
+- ``planner``: one pass over the queues. ``ranking``, ``orders``, ``priorities``, ``rations``: whose turn it is.
+  ``lines``: conservative backfilling, EASY, first come first served. ``dependencies``, ``dates``: when a job may
+  start. ``explain``: why it does not start now.
 - ``search``: the earliest place of a job. ``demands``: a job made ready for that. ``gantt``, ``spaces``, ``pieces``,
   ``roles``: who holds what where, who shares. ``quotas``: who counts. ``consumables``, ``stocks``, ``gauges``: amounts.
-- ``matching``, ``trees``, ``counting``: which resources serve a request. ``timeline``, ``windows``, ``joint``, ``tables``,
-  ``bounds``: when, without looking at every set. ``bits``: sets of resources as integers.
+- ``matching``, ``trees``, ``counting``: which resources serve a request. ``timeline``, ``windows``, ``joint``,
+  ``tables``, ``bounds``: when, without looking at every set. ``bits``: sets of resources as integers.
 - ``replan``, ``difference``, ``continuing``, ``compression``: a plan made from the last one. ``starting``: a pass that
   ends once nobody else can start. ``probe``, ``counterfactuals``, ``bindings``, ``standing``: what is told of one job.
-- ``resuming``, ``shifting``, ``walltime_change``, ``energy``: suspended jobs, reservations that lost resources, jobs that
-  ask for more time, nodes that sleep. ``gantt_text``: a plan as text.
+- ``resuming``, ``shifting``, ``walltime_change``, ``energy``: suspended jobs, reservations that lost resources, jobs
+  that ask for more time, nodes that sleep. ``gantt_text``: a plan as text.
 
 Words: a *block* is the set of resources that share a value of a level inside the block above it; a *slot* is a period
 in which what is free does not change; a *wall* is a slot that cannot serve a request; a *view* is a timeline as seen by
