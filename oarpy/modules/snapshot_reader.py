@@ -7,6 +7,7 @@ resources that a condition admits (per platform). A job that has not changed is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -403,7 +404,9 @@ def _local_date(instant: float) -> str:
 def _holding_job(
     row: scheduling.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
 ) -> HoldingJob:
-    walltime = max(int(row.walltime), now + OVERRUN - start if start + row.walltime <= now else 0)
+    # up, not down: with the parts of a second that a job was suspended, it would else be over before its end
+    walltime = math.ceil(row.walltime)
+    walltime = max(walltime, now + OVERRUN - start if start + walltime <= now else 0)
     return HoldingJob(
         id=row.id,
         user=row.user,

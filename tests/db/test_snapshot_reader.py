@@ -76,6 +76,20 @@ def test_an_unchanged_platform_is_the_same_value(cluster: SmallCluster) -> None:
     assert other.snapshot.platform is one.snapshot.platform
 
 
+def test_a_job_that_was_suspended_for_parts_of_a_second_holds_until_it_has_ended(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=1,walltime=0:0:10")
+    cluster.settle()
+    began = cluster.job(job, "started_at").replace(microsecond=0)
+    cluster.sql(
+        "UPDATE jobs SET started_at = %s, suspended_time = interval '700 milliseconds' WHERE job_id = %s", began, job
+    )
+    for second in range(8, 14):
+        now = int(began.timestamp()) + second
+        with cluster.connection.transaction():
+            (found,) = SnapshotReader(SETTINGS).read(cluster.connection, now).snapshot.holding
+        assert found.end > now, second
+
+
 def test_properties_come_while_a_connection_reads_on(cluster: SmallCluster, dsn: str) -> None:
     reader = SnapshotReader(SETTINGS)
     with psycopg.connect(dsn, autocommit=True) as admin:
