@@ -49,8 +49,7 @@ class Gantt:
         self._profiles: frozenset[Profile] = frozenset(roles_of(job).profile for job in snapshot.waiting) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
         self._closing = snapshot.closing
-        for instant, bits in snapshot.closing:
-            self.whole.close(instant, bits)
+        self._close(self.whole)
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
         self.stocks = Stocks(Capacities(snapshot.consumables, snapshot.platform), snapshot.now)
@@ -150,6 +149,7 @@ class Gantt:
         """Return a Gantt in which container ``name`` holds no inner jobs, and neither quotas nor consumables count."""
         twin = self.copy()
         twin.inside[name] = self.inside[name].emptied()
+        self._close(twin.inside[name])
         twin.ledger = Ledger(())
         twin.stocks = self.stocks.emptied()
         return twin
@@ -209,7 +209,12 @@ class Gantt:
     def _space(self, name: str) -> Space:
         if name not in self.inside:
             self.inside[name] = Space(self.now, self._platform.everything, self._profiles, closed=True)
+            self._close(self.inside[name])
         return self.inside[name]
+
+    def _close(self, space: Space) -> None:
+        for instant, bits in self._closing:
+            space.close(instant, bits)
 
 
 def bits_held(platform: Platform, job: HoldingJob) -> int:
