@@ -210,12 +210,21 @@ class Explainer:
         freed = _freed(answer)
         if freed is None or answer.found is None:
             return ""
-        jobs = self.baseline.released(freed, answer.found.claim.bits, demand.roles)
-        named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
-        return f", when job{'s' if len(jobs) > 1 else ''} {named} should be over" if jobs else ""
+        bits = answer.found.claim.bits
+        texts = []
+        if over := self.baseline.released(freed, bits, demand.roles):
+            texts.append(f"{_named('job', over)} should be over")
+        if not demand.job.besteffort and (young := self.baseline.unprotected(freed, bits, demand.roles)):
+            texts.append(f"{_named('best-effort job', young)} may be cancelled")
+        return f", when {' and '.join(texts)}" if texts else ""
 
 
 _MOST_NAMED = 5
+
+
+def _named(what: str, jobs: Sequence[int]) -> str:
+    numbers = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
+    return f"{what}{'s' if len(jobs) > 1 else ''} {numbers}"
 
 
 def _freed(answer: Answer) -> float | None:

@@ -59,6 +59,7 @@ class Gantt:
         self.barred: dict[Kind, tuple[float, float]] = {}
         """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
         self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
+        self._unprotected: dict[float, list[tuple[HoldingJob, int]]] = {}
         self._consumed_until: dict[int, float] = {}
         """Until when amounts of protected jobs have been taken already."""
 
@@ -73,7 +74,8 @@ class Gantt:
         twin.stocks = self.stocks.copy()
         twin.bounds, twin._shared_bounds = Bounds(), {}
         twin.barred = {}
-        twin._releases, twin._consumed_until = self._releases, self._consumed_until
+        twin._releases, twin._unprotected = self._releases, self._unprotected
+        twin._consumed_until = self._consumed_until
         return twin
 
     def knows(self, profile: Profile) -> bool:
@@ -125,7 +127,7 @@ class Gantt:
                 continue
             bits = bits_held(self._platform, job)
             roles = roles_of(job)
-            self._releases.setdefault(until, []).append((job, bits))
+            self._unprotected.setdefault(until, []).append((job, bits))
             self.whole.take(job.start, until, bits, roles.profile, found=False)
             if roles.inside is not None:
                 self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
@@ -133,13 +135,15 @@ class Gantt:
             self._consumed_until[job.id] = until
 
     def released(self, instant: float, bits: int, roles: Roles) -> list[int]:
-        """Return the jobs whose hold on some of ``bits``, entered by :meth:`hold` or :meth:`protect`, ends then.
+        """Return the jobs entered by :meth:`hold` whose hold on some of ``bits`` ends then.
 
-        Those that share with a job of ``roles`` are left out. Ascending and each once: in which order, and into how
-        many copies of this Gantt they were entered means nothing.
+        Those that share with a job of ``roles`` are left out.
         """
-        ends = self._releases.get(instant, ())
-        return sorted({job.id for job, held in ends if held & bits and not roles_of(job).admits(roles)})
+        return _in_the_way(self._releases.get(instant, ()), bits, roles)
+
+    def unprotected(self, instant: float, bits: int, roles: Roles) -> list[int]:
+        """Return the same of those entered by :meth:`protect`, which do not end then, but may be cancelled."""
+        return _in_the_way(self._unprotected.get(instant, ()), bits, roles)
 
     def has_container(self, name: str) -> bool:
         """Tell whether a piece of this container was entered."""
@@ -215,6 +219,14 @@ class Gantt:
     def _close(self, space: Space) -> None:
         for instant, bits in self._closing:
             space.close(instant, bits)
+
+
+def _in_the_way(holds: Iterable[tuple[HoldingJob, int]], bits: int, roles: Roles) -> list[int]:
+    """Return the jobs that hold some of ``bits`` and do not share with a job of ``roles``.
+
+    Ascending and each once: in which order, and into how many copies of a Gantt they were entered means nothing.
+    """
+    return sorted({job.id for job, held in holds if held & bits and not roles_of(job).admits(roles)})
 
 
 def bits_held(platform: Platform, job: HoldingJob) -> int:
