@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
-from oarpy.client.rendering import Column, Table, json_text
+from oarpy.client.rendering import Column, JsonValue, Table, json_text
 from oarpy.client.session import Session
 from oarpy.store.query import read_only
 
@@ -17,8 +18,8 @@ class Rows:
     values: list[tuple[object, ...]]
 
     def text(self) -> str:
-        """Return an aligned table; NULL is empty."""
-        rows = tuple(tuple("" if value is None else str(value) for value in row) for row in self.values)
+        """Return an aligned table; NULL is empty, arrays and objects are as in JSON."""
+        rows = tuple(tuple(map(_shown, row)) for row in self.values)
         return Table(tuple(map(Column, self.names)), rows).text()
 
     def json(self) -> str:
@@ -33,5 +34,13 @@ def query(session: Session, statement: str) -> Rows:
     return Rows(*read_only(session.connection, statement))
 
 
-def _plain(value: object) -> str | int | float | bool | None:
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+def _plain(value: object) -> JsonValue:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float | bool | dict) else str(value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | dict):
+        return json.dumps(_plain(value), ensure_ascii=False)
+    return "" if value is None else str(value)

@@ -14,9 +14,10 @@ def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], 
     try:
         with connection.transaction():
             connection.execute("SET TRANSACTION READ ONLY")
-            cursor = connection.execute(sql.SQL(statement))
+            # prepared, for then it is one statement: of several, a COMMIT could begin, and what follows would write
+            cursor = connection.execute(sql.SQL(statement), prepare=True)
             if cursor.description is None:
                 raise UsageError("the statement returns no rows", hint="only queries, such as SELECT")
             return tuple(column.name for column in cursor.description), cursor.fetchall()
-    except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
+    except (psycopg.ProgrammingError, psycopg.DataError, psycopg.InternalError) as error:
         raise UsageError(f"the query failed: {str(error).splitlines()[0]}") from error
