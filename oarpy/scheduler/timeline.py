@@ -8,6 +8,7 @@ whether it is looked for or entered.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from functools import reduce
 from itertools import accumulate
 from math import inf
@@ -172,31 +173,30 @@ class Timeline:
         Return it with the resources to take, out of ``within``; None when there is none, or none before ``latest``.
         """
         begins = self.begins
-        windows = self._windows(hold, float("inf") if latest is None else latest, matcher)
+        windows = self._windows(hold, inf if latest is None else latest, matcher)
+        attempt = self._count if matcher.quick else self._match
         window = windows.first(bisect_right(begins, instant) - 1, instant)
         while window is not None:
             left, start, right = window
-            clear, bits = self._try(left, right, matcher, within)
+            clear, bits = attempt(left, right, matcher, within)
             if bits:
                 return start, bits
             window = windows.first(clear, begins[clear]) if clear < len(begins) else None
         return None
 
-    def _try(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
-        """Match the slots [left, right) together; return the slot to go on with and, if they serve, the resources.
+    def _count(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
+        """Serve a request of any resources by the slots [left, right); return the slot to go on with, what to take."""
+        need = matcher.least
+        clear, free = self._walk_back(left, right, lambda free: free.bit_count() >= need, within & matcher.usable)
+        return clear, matcher.match(free) if free else 0
 
-        When testing costs next to nothing the way back is tested all along, otherwise only once it is known to fail.
-        """
-        if not matcher.quick:
-            begins = self.begins
-            end = begins[right] if right < len(begins) else float("inf")
-            if bits := matcher.match(within & self.common(begins[left], end)):
-                return left, bits
-        clear, free = self._walk_back(left, right, matcher, within)
-        if clear > left:
-            return clear, 0
-        bits = matcher.match(free) if matcher.quick else 0
-        return left + 1, bits
+    def _match(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
+        """Serve any request by the slots [left, right): how far back is tested only once they are known to fail."""
+        begins = self.begins
+        end = begins[right] if right < len(begins) else inf
+        if bits := matcher.match(within & self.common(begins[left], end)):
+            return left, bits
+        return max(left + 1, self._walk_back(left, right, matcher.may_fit, within)[0]), 0
 
     def _windows(self, hold: float, latest: float, matcher: RequestMatcher) -> Windows:
         table = self._table(matcher.screen.layout) if matcher.screen else None
@@ -229,7 +229,7 @@ class Timeline:
                     place += 1
         return self._tables[key]
 
-    def _walk_back(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
+    def _walk_back(self, left: int, right: int, fits: Callable[[int], bool], within: int) -> tuple[int, int]:
         """Return the first slot from which all slots up to ``right`` may serve, and what of ``within`` is free in all.
 
         Every window that begins later in [left, right) still covers the last of these slots, so none that begins before
@@ -241,9 +241,12 @@ class Timeline:
         while place > left:
             chunk = self._chunks[rank]
             low = max(0, high - (place - left))
-            narrowed = bits & _part(chunk, low, high)
-            if not matcher.may_fit(narrowed):
-                return place - _fitting(chunk.settle()[low:high], bits, matcher), 0
+            if high - low < len(chunk.begins) or not fits(narrowed := bits & chunk.common):
+                # from the last slot backwards; the first entry is no slot
+                shared = list(accumulate(reversed(chunk.free[low:high]), and_, initial=bits & chunk.kept))
+                narrowed = shared[-1]
+                if not fits(narrowed):
+                    return place + 1 - bisect_left(shared, True, 1, key=lambda free: not fits(free)), 0
             bits = narrowed
             place -= high - low
             rank -= 1
@@ -297,15 +300,3 @@ def _part(chunk: _Chunk, low: int, high: int) -> int:
         return chunk.common
     return reduce(and_, chunk.free[low:high], chunk.kept)
 
-
-def _fitting(sets: list[int], bits: int, matcher: RequestMatcher) -> int:
-    """Return how many of ``sets``, from the last one backwards, ``matcher`` may be served by together with ``bits``."""
-    narrowed = list(accumulate(reversed(sets), and_, initial=bits))[1:]
-    fitting, too_many = 0, len(narrowed)
-    while fitting < too_many:
-        middle = (fitting + too_many) // 2
-        if matcher.may_fit(narrowed[middle]):
-            fitting = middle + 1
-        else:
-            too_many = middle
-    return fitting
