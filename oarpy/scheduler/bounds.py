@@ -7,6 +7,7 @@ found not to fit before some date does not fit before that date either.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -27,11 +28,10 @@ class _Front:
     def latest(self, asked: tuple[float, ...]) -> float:
         """Return the latest date known for requests that ask for no more than this one."""
         size = self._size
-        smaller = self._asked[0, :size] <= asked[0]
-        for row, amount in zip(self._asked[1:], asked[1:], strict=True):
-            smaller &= row[:size] <= amount
-        dates = self._dates[:size][smaller]
-        return float(dates.max()) if dates.size else float("-inf")
+        if not size:
+            return -inf
+        smaller = np.logical_and.reduce(self._asked[:, :size] <= np.array(asked)[:, None])
+        return float(np.maximum.reduce(self._dates[:size].compress(smaller), initial=-inf))
 
     def add(self, asked: tuple[float, ...], date: float) -> None:
         """Note a date that is later than what was known."""
@@ -66,34 +66,51 @@ _ROOM = 128
 class Bounds:
     """What is known about one timeline. It must be forgotten as soon as anything is given back there."""
 
-    __slots__ = ("_fronts",)
+    __slots__ = ("_fronts", "_pairs")
 
     def __init__(self) -> None:
         self._fronts: dict[tuple[Shape, tuple[str, ...]], _Front] = {}
+        self._pairs: dict[tuple[RequestMatcher, tuple[str, ...]], tuple[_Front | None, _Front | None]] = {}
 
     def earliest(self, matcher: RequestMatcher, hold: float, consumes: Sequence[Consumption] = ()) -> float:
         """Return a date before which ``matcher``, which may consume something, is not served for ``hold`` seconds.
 
         Minus infinity when unknown.
         """
-        date = float("-inf")
+        date = -inf
         beside: tuple[int, ...] = ()
         for names in ((), tuple(one.name for one in consumes)) if consumes else ((),):
             if names:
                 beside = tuple(one.amount for one in consumes)
-            if matcher.shape and (front := self._fronts.get((matcher.shape, names))):
-                date = max(date, front.latest((*matcher.amounts, *beside, hold)))
-            if matcher.shape != matcher.plain_shape and (front := self._fronts.get((matcher.plain_shape, names))):
-                date = max(date, front.latest((matcher.least, *beside, hold)))
+            own, plain = self._pair(matcher, names)
+            if own is not None:
+                date = max(date, own.latest((*matcher.amounts, *beside, hold)))
+            if plain is not None:
+                date = max(date, plain.latest((matcher.least, *beside, hold)))
         return int(date) if date.is_integer() else date
 
     def note(self, matcher: RequestMatcher, hold: float, date: float, consumes: Sequence[Consumption] = ()) -> None:
         """Remember that ``matcher``, which may consume something, is not served for ``hold`` seconds until then."""
-        if not matcher.shape:
-            return
-        key = matcher.shape, tuple(one.name for one in consumes)
-        asked = (*matcher.amounts, *(one.amount for one in consumes), hold)
-        front = self._fronts.get(key)
-        if front is None:
-            front = self._fronts[key] = _Front(len(asked))
-        front.add(asked, date)
+        own, _ = self._pair(matcher, tuple(one.name for one in consumes))
+        if own is not None:
+            own.add((*matcher.amounts, *(one.amount for one in consumes), hold), date)
+
+    def _pair(self, matcher: RequestMatcher, names: tuple[str, ...]) -> tuple[_Front | None, _Front | None]:
+        """Return what is known about the shape of a request, and about that of as many resources if it differs.
+
+        Shapes are large; requests are few, and looked up by what they are.
+        """
+        key = matcher, names
+        pair = self._pairs.get(key)
+        if pair is None:
+            shape, plain = matcher.shape, matcher.plain_shape
+            own = self._front(shape, names, len(matcher.amounts)) if shape else None
+            other = self._front(plain, names, 1) if shape != plain else None
+            pair = self._pairs[key] = own, other
+        return pair
+
+    def _front(self, shape: Shape, names: tuple[str, ...], amounts: int) -> _Front:
+        key = shape, names
+        if key not in self._fronts:
+            self._fronts[key] = _Front(amounts + len(names) + 1)
+        return self._fronts[key]

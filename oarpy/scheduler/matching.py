@@ -7,7 +7,7 @@ served in their order, and when that fails in the other orders and with what onl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -213,6 +213,9 @@ class RequestMatcher:
             self._plain = tree.singles if plain else 0
             self.shape = self.plain_shape if plain else (id(tree), tuple(min(count, 0) for count in counts))
             self.amounts = tuple(max(count, 0) for count in counts)
+        least = self.least
+        self.enough: Callable[[int], bool] | None = (lambda free: free.bit_count() >= least) if self._plain else None
+        """Tells whether some of the resources that it may use serve it, where all it takes is enough; else None."""
         self.screen = self._screen()
         """A condition on the blocks that any set serving the request meets, None when there is none to count."""
 
@@ -222,11 +225,6 @@ class RequestMatcher:
         layout, counts = self.groups[0].layout, self.groups[0].counts
         need = len(layout.blocks) if counts[0] == Count.ALL else max(counts[0], 1)
         return Screen(layout, need, layout.least(counts))
-
-    @property
-    def quick(self) -> bool:
-        """True when :meth:`may_fit` costs no more than counting."""
-        return bool(self._plain)
 
     def may_fit(self, free: int) -> bool:
         """Tell whether ``free`` could serve each group alone; what holds for a set holds for every larger one."""

@@ -174,7 +174,8 @@ class Timeline:
         """
         begins = self.begins
         windows = self._windows(hold, inf if latest is None else latest, matcher)
-        attempt = self._count if matcher.quick else self._match
+        attempt = self._match if matcher.enough is None else self._count
+        within &= matcher.usable
         window = windows.first(bisect_right(begins, instant) - 1, instant)
         while window is not None:
             left, start, right = window
@@ -186,8 +187,7 @@ class Timeline:
 
     def _count(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
         """Serve a request of any resources by the slots [left, right); return the slot to go on with, what to take."""
-        need = matcher.least
-        clear, free = self._walk_back(left, right, lambda free: free.bit_count() >= need, within & matcher.usable)
+        clear, free = self._walk_back(left, right, matcher.enough or matcher.may_fit, within)
         return clear, matcher.match(free) if free else 0
 
     def _match(self, left: int, right: int, matcher: RequestMatcher, within: int) -> tuple[int, int]:
@@ -299,4 +299,3 @@ def _part(chunk: _Chunk, low: int, high: int) -> int:
     if high - low == len(chunk.begins):
         return chunk.common
     return reduce(and_, chunk.free[low:high], chunk.kept)
-
