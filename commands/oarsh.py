@@ -31,6 +31,12 @@ def oarsh(
     as_json: Annotated[
         bool, typer.Option("-J", "--json", help="Print JSON when it has ended: status, stdout, stderr. No input.")
     ] = False,
+    as_usual: Annotated[
+        bool, typer.Option("-x", "-a", "-q", "-T", help="Taken for ssh's sake: so it is anyway.")
+    ] = False,
+    ssh_setting: Annotated[
+        list[str] | None, typer.Option("-o", metavar="NAME=VALUE", help="A setting of ssh, without a meaning here.")
+    ] = None,
 ) -> None:
     """Run a program inside one's job on one of its nodes, within the limits of the job."""
     from oarpy.client import job_steps
@@ -42,7 +48,8 @@ def oarsh(
     with open_session("oarsh") as session:
         found = job_steps.running_job(session, job_id)
     node = found.node(host)
-    text = job_steps.shell_text(command or ())
+    words = command or []
+    text = job_steps.shell_text(words[1:] if words[:1] == ["--"] else words)
     with_input = not (no_input or as_json)
     with caller.attached() as attached, job_steps.steps_of(found) as steps:
         terminal = None

@@ -94,8 +94,15 @@ def cluster_node(cluster: Sandbox, job: int) -> str:
 def test_the_words_after_the_host_are_for_its_shell(cluster: Sandbox, job: str) -> None:
     done = oarsh(cluster, "-j", job, "n1", "printf", "%s-", "-j", "-n")
     assert (done.returncode, done.stdout) == (0, b"-j--n-")
+    assert oarsh(cluster, "-j", job, "n1", "--", "printf", "%s", "--").stdout == b"--"
     assert oarsh(cluster, "-j", job, "n1", "kill -9 $$").returncode == 137
     assert oarsh(cluster, "-n", "-j", job, "n1", "cat", stdin=b"not passed on").stdout == b""
+
+
+def test_it_takes_what_programs_give_to_ssh(cluster: Sandbox, job: str) -> None:
+    words = ("-x", "-qT", "-o", "BatchMode=yes", "-oRequestTTY=no", "-a", "-j", job, "--", "n1", "echo", "here")
+    done = oarsh(cluster, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"here\n", b"")
 
 
 def test_json(cluster: Sandbox, job: str) -> None:
