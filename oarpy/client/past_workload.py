@@ -11,6 +11,8 @@ from oarpy.client.quota_file import QuotaFile
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
+from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import NO_DATES, JobDates, read_dates
 from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
 from oarpy.modules.priority_history import factor_rules, karma_rules
@@ -125,6 +127,7 @@ def _past_job(
         filter=row.properties,
         depends_on=depends_on,
         reservation=row.reservation,
+        dates=NO_DATES if row.reservation is not None else _postponed(row.types),
     )
     return PastJob(
         job=job,
@@ -135,6 +138,14 @@ def _past_job(
         succeeded=row.succeeded,
         measured=begin is None or row.submitted >= begin,
     )
+
+
+def _postponed(types: Sequence[str]) -> JobDates:
+    """Return the date before which the job was not to start; those by which it had to, it did meet."""
+    try:
+        return JobDates(not_before=read_dates(types).not_before)
+    except UsageError:
+        return NO_DATES
 
 
 def run_times(ways: Sequence[Alternative], ran: float, position: int | None, walltime: float) -> tuple[float, ...]:

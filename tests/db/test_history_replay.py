@@ -125,6 +125,14 @@ def test_the_policy_that_really_ran_changes_nothing_and_another_one_does(
     )
 
 
+def test_a_postponed_job_waits_for_its_date(cluster: SmallCluster, shell: Shell, tmp_path: Path) -> None:
+    whole = ("/nodes=2,walltime=0:1:0",)
+    add(cluster, Past(0, 50, whole, start=7200, types=(f"postpone={at(7200).isoformat(' ')}",)))
+    add(cluster, Past(10, 50, whole))
+    for policy in ("conservative", "easy"):
+        assert starts(shell, tmp_path, "--policy", policy) == {1: 7200, 2: 10}
+
+
 def test_hierarchies_filters_and_moldable_requests_are_those_that_were_made(
     cluster: SmallCluster, shell: Shell, tmp_path: Path
 ) -> None:

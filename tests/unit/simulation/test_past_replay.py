@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from oarpy.model.dependency import Dependency, Shift
+from oarpy.model.job_dates import JobDates
 from oarpy.scheduler.orders import ORDERS
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
@@ -87,6 +92,49 @@ def test_what_can_never_be_served_is_refused_with_the_reason() -> None:
     found = outcome(job(1, 0, 3), job(2, 0, 1))
     assert list(found.refused) == [1]
     assert spans(found) == {2: (0, 50)}
+
+
+def test_besteffort_jobs_give_way_to_a_reservation_that_was_accepted_after_they_started() -> None:
+    found = outcome(
+        job(1, 0, 1, walltime=500, types=["besteffort"]),
+        job(2, 1, 1, walltime=500, types=["besteffort"]),
+        job(3, 10, 1, reservation=60),
+        runs={1: 400, 2: 90},
+    )
+    assert spans(found) == {1: (0, 60), 2: (1, 91), 3: (60, 110)}
+    assert [number for number, run in found.runs.items() if run.cancelled] == [1]
+
+
+def test_besteffort_jobs_give_way_to_a_reservation_of_their_memory() -> None:
+    consumables = [{"name": "memory", "level": "network_address", "capacity": {"n1": 4, "n2": 4}}]
+    asking = {"resources": "{network_address = 'n1'}/resource_id=1,memory=3", "walltime": 100}
+    found = outcome(
+        {**job(1, 0, 1, types=["besteffort"]), "requests": [{**asking, "walltime": 500}]},
+        {**job(2, 10, 1, reservation=60), "requests": [asking]},
+        runs={1: 400},
+        resources=[{"id": number, "network_address": "n1"} for number in (1, 2)],
+        consumables=consumables,
+    )
+    assert spans(found) == {1: (0, 60), 2: (60, 110)}
+
+
+@pytest.mark.parametrize("policy", ["conservative", "easy", "fcfs"])
+@pytest.mark.parametrize(
+    ("asked", "start"),
+    [
+        ({"depends_on": (Dependency(1, earliest=Shift("end", 30)),)}, 80),
+        ({"depends_on": (Dependency(1, earliest=Shift("start", 70)),)}, 70),
+        ({"dates": JobDates(not_before=300)}, 300),
+    ],
+)
+def test_dates_and_shifts_are_waited_for(policy: str, asked: dict[str, Any], start: float) -> None:
+    snapshot = read_scenario(
+        json.dumps({"resources": RESOURCES, "policy": policy, "jobs": [job(1, 0, 2), job(2, 5, 2)]})
+    )
+    first, second = snapshot.waiting
+    past = [PastJob(one, one.id, (50,), 50, 0, True) for one in (first, replace(second, **asked))]
+    found = HistoryReplay(empty(snapshot), past, (), ORDERS).run()
+    assert spans(found) == {1: (0, 50), 2: (start, start + 50)}
 
 
 def test_inner_jobs_lie_in_their_container() -> None:
