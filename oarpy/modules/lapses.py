@@ -1,4 +1,4 @@
-"""Waiting jobs that can no longer meet their dates or the window of a dependency: they end in error."""
+"""Dates that waiting jobs asked for: when the next one comes, and jobs that end in error as theirs cannot be met."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from math import inf
 
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.dates import lapses_at
+from oarpy.scheduler.dependencies import earliest_start
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.verdicts import Lapse
 
@@ -24,3 +25,16 @@ def next_lapse(reading: Reading, now: int) -> float | None:
     dates = (lapses_at(job) for job in reading.snapshot.waiting if not job.held)
     first = min((date for date in dates if date >= now), default=inf)
     return None if first == inf else first + 1
+
+
+def next_start_asked(reading: Reading, now: int) -> float | None:
+    """Return the next instant at which a waiting job may start that EASY foresees nothing for before; None without.
+
+    Under the other policies such a job has a predicted start.
+    """
+    snapshot = reading.snapshot
+    if snapshot.policy != "easy":
+        return None
+    spans = {**snapshot.spans, **{job.id: (job.start, job.end) for job in snapshot.holding}}
+    asked = (earliest_start(job, spans) for job in snapshot.waiting if not job.held)
+    return min((instant for instant in asked if instant > now), default=None)

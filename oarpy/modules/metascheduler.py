@@ -12,7 +12,7 @@ import structlog
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
 from oarpy.model.keep_alive import read_keep_alive
-from oarpy.modules.lapses import lapsed, next_lapse
+from oarpy.modules.lapses import lapsed, next_lapse, next_start_asked
 from oarpy.modules.module import Outcome
 from oarpy.modules.passes import Passes
 from oarpy.modules.policies import Policies
@@ -118,6 +118,7 @@ class Metascheduler:
             *due.wake_at,
             next_change,
             next_lapse(reading, now),
+            next_start_asked(reading, now),
             self._passes.next_start(result, now),
         ]
         delays = (owed, self._passes.owed(result), _RETRY if again else None)

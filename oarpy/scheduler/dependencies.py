@@ -106,9 +106,9 @@ class Dependencies:
         return f"job {dependency.job} ended {ended}, which can no longer meet '{dependency.outcome}:{dependency.job}'"
 
 
-def earliest_start(job: WaitingJob, over: Mapping[int, Span]) -> float:
-    """Return the earliest start that ``job`` asks for by its own dates, and by shifts after jobs that are ``over``."""
-    shifts = ((one.earliest, over.get(one.job)) for one in job.depends_on)
+def earliest_start(job: WaitingJob, spans: Mapping[int, Span]) -> float:
+    """Return the earliest start that ``job`` asks for by its own dates, and by shifts after jobs of known ``spans``."""
+    shifts = ((one.earliest, spans.get(one.job)) for one in job.depends_on)
     return max([job.dates.not_before, *(_instant(shift, span) for shift, span in shifts if shift and span)])
 
 

@@ -76,7 +76,10 @@ class HistoryReplay:
         self._holding = {one.job.id: one.job for one in occupations}
         self._succeeded = {one.job.id: one.succeeded for one in occupations}
         self._ended: dict[int, Literal["ok", "notok"]] = dict(base.outcomes)
-        self._spans: dict[int, Span] = dict(base.spans)
+        self._spans: dict[int, Span] = {
+            **base.spans,
+            **{job.id: (job.start, job.end) for job in self._holding.values()},
+        }
         self._promised: list[tuple[float, int]] = []
         """Accepted reservations by their date."""
         self._capacities = Capacities(base.consumables, base.platform)
@@ -222,6 +225,7 @@ class HistoryReplay:
             way.consumes,
         )
         self._succeeded[job.id] = past.succeeded
+        self._spans[job.id] = start, start + way.walltime
         heapq.heappush(self._ends, (end, job.id))
         if start > now:
             heapq.heappush(self._promised, (start, job.id))

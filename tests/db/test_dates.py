@@ -40,6 +40,21 @@ def test_a_postponed_job_starts_at_its_date(cluster: SmallCluster) -> None:
     assert cluster.state(job) == "Running"
 
 
+def test_easy_looks_again_at_the_dates_for_which_it_foresees_nothing(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"policy": "easy"}))
+    cluster.add_nodes("n1", "n2")
+    running = cluster.submit("/nodes=1,walltime=0:10:0")
+    postponed = cluster.submit("/nodes=1,walltime=1:0:0", types=dated(cluster, postpone=900))
+    cluster.settle()
+    outcome = cluster.plan()
+    assert (cluster.state(running), cluster.predicted(postponed)) == ("Running", None)
+    assert outcome.wake_at == pytest.approx(cluster.now().timestamp() + 900, abs=5)
+    shifted = cluster.submit("/nodes=1,walltime=1:0:0", dependencies=(parse_dependency(f"{running},[+300"),))
+    outcome = cluster.plan()
+    assert cluster.predicted(shifted) is None
+    assert outcome.wake_at == pytest.approx(cluster.now().timestamp() + 300, abs=10)
+
+
 def test_a_job_that_did_not_start_in_time_expires(cluster: SmallCluster) -> None:
     cluster.submit("/nodes=1,walltime=1:0:0")
     cluster.settle()

@@ -124,12 +124,13 @@ def test_besteffort_jobs_give_way_to_a_reservation_of_their_memory() -> None:
     [
         ({"depends_on": (Dependency(1, earliest=Shift("end", 30)),)}, 80),
         ({"depends_on": (Dependency(1, earliest=Shift("start", 70)),)}, 70),
+        ({"depends_on": (Dependency(1, earliest=Shift("start", 30)),)}, 30),
         ({"dates": JobDates(not_before=300)}, 300),
     ],
 )
 def test_dates_and_shifts_are_waited_for(policy: str, asked: dict[str, Any], start: float) -> None:
     snapshot = read_scenario(
-        json.dumps({"resources": RESOURCES, "policy": policy, "jobs": [job(1, 0, 2), job(2, 5, 2)]})
+        json.dumps({"resources": RESOURCES, "policy": policy, "jobs": [job(1, 0, 1), job(2, 5, 1)]})
     )
     first, second = snapshot.waiting
     past = [PastJob(one, one.id, (50,), 50, 0, True) for one in (first, replace(second, **asked))]
