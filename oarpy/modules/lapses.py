@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from oarpy.model.job_dates import NO_DATES
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.dates import lapses_at
 from oarpy.scheduler.dependencies import earliest_start
@@ -22,7 +23,7 @@ def lapsed(reading: Reading, plan: Plan) -> dict[Lapse, list[tuple[int, str]]]:
 
 def next_lapse(reading: Reading, now: int) -> float | None:
     """Return the next instant (epoch seconds) at which a waiting job lapses, None when none will."""
-    dates = (lapses_at(job) for job in reading.snapshot.waiting if not job.held)
+    dates = (lapses_at(job) for job in reading.snapshot.waiting if job.dates is not NO_DATES and not job.held)
     first = min((date for date in dates if date >= now), default=inf)
     return None if first == inf else first + 1
 

@@ -46,7 +46,9 @@ class Gantt:
         self._platform: Platform = snapshot.platform
         self._security: float = snapshot.security_time
         self.now: float = snapshot.now
-        self._profiles: frozenset[Profile] = frozenset(roles_of(job).profile for job in snapshot.waiting) - {EXCLUSIVE}
+        # Without types a job is exclusive, as most of a long queue are.
+        sharing = (roles_of(job).profile for job in snapshot.waiting if job.types)
+        self._profiles: frozenset[Profile] = frozenset(sharing) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
         self._closing = snapshot.closing
         self._close(self.whole)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from oarpy.scheduler.priorities import karma, multifactor_priority
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
@@ -16,9 +16,8 @@ from oarpy.scheduler.snapshot import WaitingJob
 _WINDOW = re.compile(r"[0-9]{1,12}")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A job to rank."""
+class Candidate(NamedTuple):
+    """A job to rank; one is made for every job of a queue in every pass."""
 
     job: WaitingJob
     now: float

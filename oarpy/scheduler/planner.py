@@ -86,8 +86,11 @@ class Planner:
     def run(self) -> None:
         """Look at every job: first all but best-effort, to which best-effort jobs exist only while they are young."""
         known = {queue.name for queue in self._snapshot.queues}
+        waiting: dict[bool, list[WaitingJob]] = {False: [], True: []}
         for job in self._snapshot.waiting:
-            if job.queue not in known:
+            if job.queue in known:
+                waiting[job.besteffort].append(job)
+            else:
                 self._settle(job, Decision(Verdict.NEVER, f"queue '{job.queue}' does not exist"))
         for besteffort in (False, True):
             self._board.lifted = None
@@ -100,7 +103,7 @@ class Planner:
             )
             for queues in by_priority(self._snapshot.queues):
                 names = {queue.name for queue in queues}
-                jobs = [job for job in self._snapshot.waiting if job.queue in names and job.besteffort == besteffort]
+                jobs = [job for job in waiting[besteffort] if job.queue in names]
                 if jobs:
                     self._run_queues(queues, jobs)
         self._set_aside_the_parked()
@@ -121,9 +124,15 @@ class Planner:
         for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
             self._look_at(job, line)
         for job in self._ordered([job for job in jobs if job.reservation is None], list(queues)):
+            if self._is_over():
+                break
             self._look_at_rationed(job, line)
         for number, found in line.revised.items():
             self.decisions[number] = replace(self.decisions[number], found=found)
+
+    def _is_over(self) -> bool:
+        """Tell whether nobody else is to be looked at."""
+        return False
 
     def _ordered(self, jobs: list[WaitingJob], queues: list[Queue]) -> list[WaitingJob]:
         """Order merged queues; one whose policy fails has its jobs set aside, the others go on."""
@@ -315,6 +324,6 @@ def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:
     """Count, for each container name, the waiting jobs that open a piece of it."""
     found: dict[str, int] = {}
     for job in jobs:
-        for name in roles_of(job).containers:
+        for name in roles_of(job).containers if job.types else ():
             found[name] = found.get(name, 0) + 1
     return found

@@ -200,5 +200,7 @@ def condition(job_filter: str, group_filter: str) -> str:
 
 def conditions(jobs: Iterable[WaitingJob]) -> set[str]:
     """Return every condition that placing ``jobs`` will look up in ``Snapshot.filters``."""
-    found = {condition(job.filter, group.filter) for job in jobs for way in job.alternatives for group in way.groups}
+    # The jobs of an array share their alternatives: one value for all of them.
+    kinds = {(id(job.alternatives), job.filter): job for job in jobs}.values()
+    found = {condition(job.filter, group.filter) for job in kinds for way in job.alternatives for group in way.groups}
     return found - {""}

@@ -30,7 +30,8 @@ def starts_suffice(snapshot: Snapshot) -> bool:
     Under other policies than conservative backfilling free resources may come back in a pass. And some jobs have to see
     others placed: one that may start a time before or after another, a new reservation with an anterior or a container.
     """
-    return snapshot.policy == "conservative" and not any(map(_looks_at_others, snapshot.waiting))
+    suspects = (job for job in snapshot.waiting if job.depends_on or job.reservation is not None)
+    return snapshot.policy == "conservative" and not any(map(_looks_at_others, suspects))
 
 
 def _looks_at_others(job: WaitingJob) -> bool:
@@ -53,7 +54,7 @@ def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matche
         for job in snapshot.waiting
         if job.id in planner.decisions
     )
-    unseen = frozenset(job.id for job in snapshot.waiting if job.id not in planner.decisions)
+    unseen = frozenset(job.id for job in snapshot.waiting).difference(planner.decisions)
     return Plan(placements, tuple(sorted(planner.kill)), planner.slots, planner.broken, unseen)
 
 
@@ -64,7 +65,7 @@ class Starting(Planner):
         super().__init__(snapshot, orders, matchers)
         known = {queue.name for queue in snapshot.queues}
         jobs = [job for job in snapshot.waiting if not job.held and not job.fault and job.queue in known]
-        kinds = list(map(_kind, jobs))
+        kinds = [(id(job.alternatives), job.filter, job.types) for job in jobs]
         self._left = Counter(kinds)
         """Jobs not yet looked at, by kind."""
         self._hopeful = dict(zip(kinds, jobs, strict=True))
@@ -74,10 +75,6 @@ class Starting(Planner):
     def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
         if not self._is_over():
             super()._run_queues(queues, jobs)
-
-    def _look_at_rationed(self, job: WaitingJob, line: Line) -> None:
-        if not self._is_over():
-            super()._look_at_rationed(job, line)
 
     def _look_at(self, job: WaitingJob, line: Line) -> None:
         super()._look_at(job, line)

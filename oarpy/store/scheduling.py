@@ -35,7 +35,8 @@ _WAITING = """
 """
 _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 
-# Jobs that hold resources; one that is not started yet holds from now on.
+# Jobs that hold resources; one that is not started yet holds from now on. Those that wait, of which there may be many,
+# hold none.
 _HOLDING = """
     SELECT j.job_id, j.user_name, j.project, j.queue_name, j.job_name, j.types,
            extract(epoch FROM coalesce(j.started_at, now()))::float8,
@@ -45,6 +46,8 @@ _HOLDING = """
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming'
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
     WHERE j.state NOT IN ('Terminated', 'Error')
+      AND j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
+                      'toError')
     GROUP BY j.job_id
     ORDER BY j.job_id
 """
