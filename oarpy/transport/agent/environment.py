@@ -20,12 +20,12 @@ _DIRECTORY_NAMES = ("OAR_WORKDIR", "OAR_O_WORKDIR", "OAR_WORKING_DIRECTORY")
 
 def node_file(state: StateDir, key: str) -> str:
     """Where the node file of a job is."""
-    return os.path.join(state.files, key + ".nodes")
+    return f"{state.files}/{key}.nodes"
 
 
 def properties_file(state: StateDir, key: str) -> str:
     """Where the file with the properties of a job's resources is."""
-    return os.path.join(state.files, key + ".properties")
+    return f"{state.files}/{key}.properties"
 
 
 def write_files(state: StateDir, key: str, spec: dict[str, Any], account: Account, *, replace: bool = True) -> None:

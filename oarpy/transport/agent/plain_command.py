@@ -48,7 +48,7 @@ def _find(word: str, path: str) -> str | None:
     if "/" in word:
         return word if _is_program(word) else None
     for directory in path.split(os.pathsep) if path else ():
-        candidate = os.path.join(directory or ".", word)
+        candidate = f"{directory or '.'}/{word}"
         if _is_program(candidate):
             return candidate
     return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAXIMUM = 1 << 20
+_encode = json.JSONEncoder(check_circular=False).encode
 
 MAXIMUM_JOB = (1 << 47) - 1
 MAXIMUM_ATTEMPT = (1 << 16) - 1
@@ -114,7 +115,7 @@ class Record:
         """Add one line: what happened, when (seconds since the epoch), and its details."""
         entry = {"event": event, "at": at, **values}
         # The leading line end closes a line that an earlier writer left torn.
-        line = b"\n" + json.dumps(entry).encode() + b"\n"
+        line = f"\n{_encode(entry)}\n".encode()
         if os.write(self.fd, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -126,7 +127,7 @@ def open_record(directory: str, key: str, create: bool) -> Record | None:
     """
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
     try:
-        return Record(key, os.open(os.path.join(directory, key), flags, 0o600))
+        return Record(key, os.open(f"{directory}/{key}", flags, 0o600))
     except FileNotFoundError:
         if create:
             raise

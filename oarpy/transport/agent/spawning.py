@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
 from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     Action = tuple[Any, ...]
@@ -43,18 +42,14 @@ def enter_directory(directory: str) -> None:
         raise LaunchFailure("WORKING_DIRECTORY", error, directory) from error
 
 
-@contextmanager
-def umask_of(environment: Mapping[str, str]) -> Iterator[None]:
-    """Within this, create files as whoever submitted the job would; what is no mask is not heeded."""
+def umask_of(environment: Mapping[str, str]) -> int:
+    """Return the mask with which files are created as whoever submitted would; what is no mask is not heeded."""
+    mask = environment.get(UMASK)
     try:
-        mask = int(environment.get(UMASK, ""), 8)
+        wanted = _USUAL_UMASK if mask is None else int(mask, 8)
     except ValueError:
-        mask = _USUAL_UMASK
-    before = os.umask(mask if 0 <= mask <= 0o777 else _USUAL_UMASK)
-    try:
-        yield
-    finally:
-        os.umask(before)
+        return _USUAL_UMASK
+    return wanted if 0 <= wanted <= 0o777 else _USUAL_UMASK
 
 
 def spawn(shell: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:

@@ -70,11 +70,11 @@ class StateDir:
 
     def step_note(self, key: str) -> str:
         """The file that is there when steps of a job were started on this node."""
-        return os.path.join(self.files, key + ".steps")
+        return f"{self.files}/{key}.steps"
 
     def session_pipe(self, key: str) -> str:
         """The named pipe through which an interactive job learns of the end of its shell."""
-        return os.path.join(self.files, key + ".session")
+        return f"{self.files}/{key}.session"
 
     def note_step(self, key: str) -> None:
         """Leave word for the end of a job that processes of it may not be below its supervisor."""

@@ -190,8 +190,11 @@ class StepRun:
 
         def execute() -> int:
             enter_directory(spec["directory"])
-            with umask_of(environment):
+            before = os.umask(umask_of(environment))
+            try:
                 return spawn(shell, arguments, environment, self._streams.actions())
+            finally:
+                os.umask(before)
 
         entered = isolation.enter(key, job["processors"], job["memory"])
         try:

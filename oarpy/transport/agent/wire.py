@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAXIMUM_LINE = 64 << 20
+_encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _READ = 1 << 16
 """Bytes: what a pipe holds."""
 _BIG = 1 << 53
@@ -60,7 +61,7 @@ class Lines:
 
 def write_messages(fd: int, messages: list[dict[str, Any]]) -> None:
     """Write messages as one line."""
-    content = memoryview(json.dumps(messages, separators=(",", ":")).encode() + b"\n")
+    content = memoryview(f"{_encode(messages)}\n".encode())
     while content:
         content = content[os.write(fd, content) :]
 
