@@ -46,7 +46,7 @@ class Resubmission:
         def pinned(order: Order) -> Order:
             def rank(candidate: Candidate) -> tuple[float, ...]:
                 same = candidate.job.id == self.job.id
-                return order(replace(candidate, job=self.job) if same else candidate)
+                return order(candidate._replace(job=self.job) if same else candidate)
 
             return rank
 
