@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from oarpy.model import setting_limits
 from oarpy.model.errors import UsageError
 from oarpy.model.keep_alive import read_keep_alive
 
@@ -325,9 +326,11 @@ def _section(
         origins[f"{name}.{key}"] = "default"
         if variable in environ:
             changes[key] = _from_text(environ[variable], kind, variable)
+            setting_limits.check(f"{name}.{key}", changes[key], variable)
             origins[f"{name}.{key}"] = variable
         elif key in given:
             changes[key] = _from_toml(given[key], kind, f"{path}: {name}.{key}")
+            setting_limits.check(f"{name}.{key}", changes[key], f"{path}: {name}.{key}")
             origins[f"{name}.{key}"] = str(path)
     return dataclasses.replace(default, **changes)  # type: ignore[type-var]
 
