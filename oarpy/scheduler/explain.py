@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
@@ -11,8 +11,9 @@ from oarpy.scheduler.demands import Demand, Option, Options
 from oarpy.scheduler.gantt import Gantt
 from oarpy.scheduler.matching import shortage
 from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.roles import roles_of
 from oarpy.scheduler.search import Answer, Search
-from oarpy.scheduler.snapshot import WaitingJob, condition
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
 
 Explanation = tuple[Verdict, str]
@@ -21,12 +22,10 @@ Explanation = tuple[Verdict, str]
 class Explainer:
     """Explains against ``baseline``: the Gantt with what holds resources already, without any job of this pass."""
 
-    def __init__(
-        self, baseline: Gantt, search: Search, options: Options, now: float, show: Callable[[float], str]
-    ) -> None:
+    def __init__(self, baseline: Gantt, search: Search, options: Options, snapshot: Snapshot) -> None:
         self.baseline = baseline
-        self._search, self._options, self._now = search, options, now
-        self._show = show
+        self._search, self._options, self._snapshot = search, options, snapshot
+        self._now, self._show = snapshot.now, snapshot.show_instant
         self.bound: dict[int, Limit] = {}
         """The quotas that were named, by job."""
         self._beside: dict[tuple[object, ...], bool] = {}
@@ -168,6 +167,8 @@ class Explainer:
             reason = f"the job it depends on is expected to end at {self._show(ready)}"
         elif answer.fitted is not None:
             reason = self._quota(demand, answer)
+        elif impossible is not None:
+            reason = impossible[1]
         else:
             reason = f"its resources are not free at {self._show(start)}"
         return Verdict.RESERVATION, f"refused: {reason}{offer}", date_offered
@@ -182,10 +183,16 @@ class Explainer:
         if name is None:
             return None
         if not gantt.has_container(name):
-            return Verdict.NEVER, f"no container '{name}' runs or is planned"
+            hidden = ", but for best-effort jobs" if self._is_besteffort(name) and not demand.job.besteffort else ""
+            return Verdict.NEVER, f"no container '{name}' runs or is planned{hidden}"
         if self._search.earliest(gantt.emptied(name), demand, self._now).fitted is None:
             return Verdict.NEVER, f"it does not fit inside container '{name}'"
         return Verdict.RESOURCES_BUSY, f"other jobs fill container '{name}' until it ends"
+
+    def _is_besteffort(self, container: str) -> bool:
+        """Tell whether a best-effort job opens this container."""
+        jobs = (*self._snapshot.holding, *self._snapshot.waiting)
+        return any(job.besteffort and container in roles_of(job).containers for job in jobs)
 
     def _closed(self, demand: Demand, gantt: Gantt) -> str:
         """Say that what the job needs is not there for long enough, were it to start now."""

@@ -115,7 +115,7 @@ class Planner:
         return self._explaining(baseline)
 
     def _explaining(self, baseline: Gantt) -> Explainer:
-        return Explainer(baseline, self._search, self._options, self._now, self._snapshot.show_instant)
+        return Explainer(baseline, self._search, self._options, self._snapshot)
 
     def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
         """Plan queues of equal priority: new reservations first, then the rest by the policy of the first queue."""
@@ -317,7 +317,8 @@ class Planner:
         for needed, turns in self._parked.items():
             what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
             for turn in turns:
-                self.decisions[turn.job.id] = Decision(Verdict.DEPENDENCY, f"it waits for {what}, which waits for it")
+                reason = f"it waits for {what}, which cannot come first: jobs wait for each other in a circle"
+                self.decisions[turn.job.id] = Decision(Verdict.DEPENDENCY, reason)
 
 
 def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:

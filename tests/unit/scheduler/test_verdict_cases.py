@@ -41,6 +41,34 @@ def test_each_reason_for_not_starting() -> None:
     assert "job 90" in found[2].reason
 
 
+def test_a_reservation_that_is_refused_for_nodes_that_are_down_says_so() -> None:
+    platform = cluster("n1:2", states={2: "Absent"})
+    found = placed(platform, job(1, "/core=2", 10, reservation=0), job(2, "/core=2", 10, reservation=5))
+    assert (found[1].verdict, found[2].verdict) == ("reservation", "reserved")
+    assert found[1].reason == "refused: too few resources are Alive: 1 of 2 core"
+
+
+def test_a_container_that_only_best_effort_jobs_see_is_told() -> None:
+    container = running(9, "1-2", -10, 100, types="besteffort container")
+    jobs = job(1, "/core=1", 10, types="inner=9"), job(2, "/core=1", 10, types="inner=9 besteffort")
+    found = placed(FOUR, container, *jobs, job(3, "/core=1", 10, types="inner=8"))
+    assert found[1].reason == "no container '9' runs or is planned, but for best-effort jobs"
+    assert (found[1].verdict, found[2].verdict, found[3].verdict) == ("never", "starts", "never")
+    assert found[3].reason == "no container '8' runs or is planned"
+
+
+def test_jobs_that_wait_for_each_other_and_whoever_waits_for_them_are_set_aside() -> None:
+    jobs = job(1, "/core=1", 10, after=(2,)), job(2, "/core=1", 10, after=(1,)), job(3, "/core=1", 10, after=(2,))
+    found = placed(FOUR, *jobs, job(4, "/core=1", 10))
+    assert {number: str(one.verdict) for number, one in found.items()} == {
+        1: "dependency",
+        2: "dependency",
+        3: "dependency",
+        4: "starts",
+    }
+    assert found[3].reason == "it waits for job 2, which cannot come first: jobs wait for each other in a circle"
+
+
 def test_jobs_ahead_and_running_jobs_are_told_apart() -> None:
     jobs = running(9, "1", 0, 10), job(1, "/core=2", 10), job(2, "/core=2", 10), job(3, "/core=4", 10)
     assert verdicts(FOUR, *jobs) == {1: "starts", 2: "behind_higher_priority", 3: "resources_busy"}
