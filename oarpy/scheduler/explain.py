@@ -10,7 +10,7 @@ from math import inf
 from oarpy.scheduler.demands import Demand, Option, Options
 from oarpy.scheduler.gantt import Gantt
 from oarpy.scheduler.matching import shortage
-from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.quotas import Job, Limit
 from oarpy.scheduler.roles import roles_of
 from oarpy.scheduler.search import Answer, Search
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
@@ -191,7 +191,7 @@ class Explainer:
 
     def _is_besteffort(self, container: str) -> bool:
         """Tell whether a best-effort job opens this container."""
-        jobs = (*self._snapshot.holding, *self._snapshot.waiting)
+        jobs: tuple[Job, ...] = (*self._snapshot.holding, *self._snapshot.waiting)
         return any(job.besteffort and container in roles_of(job).containers for job in jobs)
 
     def _closed(self, demand: Demand, gantt: Gantt) -> str:
