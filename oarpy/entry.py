@@ -19,6 +19,9 @@ _INTERRUPTED = 130
 
 def start(name: str, *, by_gateway: bool = True) -> NoReturn:
     """Run the command ``name`` on the arguments of the process, and end the process."""
+    from oarpy.frontend import standard_streams
+
+    standard_streams.complete()
     if by_gateway:
         _try_gateway(name)
     import importlib

@@ -18,6 +18,7 @@ import typer
 from typer._click.core import Command
 from typer._click.exceptions import NoArgsIsHelpError, UsageError
 
+from oarpy.frontend import standard_streams
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
 
 _LONGEST_LINE = 500
@@ -28,6 +29,7 @@ INTERRUPTED = 130
 
 def run(app: typer.Typer, name: str) -> NoReturn:
     """Run the command ``name`` on the arguments of the process and end the process with its exit status."""
+    standard_streams.complete()
     sys.exit(execute(app, name, sys.argv[1:]))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from oarpy.frontend import standard_streams
 from oarpy.frontend.call import NotReached, be_called
 from oarpy.frontend.conversation import PATIENCE, connect, converse
 from oarpy.frontend.discovery import socket_path
@@ -37,6 +38,7 @@ _INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command that the script is called as, and end the process."""
+    standard_streams.complete()
     try:
         status = _run(os.path.basename(sys.argv[0]), sys.argv[1:])
     except KeyboardInterrupt:

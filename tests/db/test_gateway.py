@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,36 @@ def test_an_unexpected_error_is_one_line_to_the_caller_and_the_rest_to_the_log(
         assert done.err.startswith("oarqueue: the database has no schema of oarpy: ")
         wait_until(lambda asked=asked: running.log().count("command failed") == asked, "it is logged")  # type: ignore[misc]
     assert "worker failed" not in running.log()
+
+
+@pytest.mark.parametrize("by_gateway", [True, False])
+def test_commands_bear_closed_standard_streams(
+    running: GatewayProcess, environment: dict[str, str], tmp_path: Path, by_gateway: bool
+) -> None:
+    variables = running.user_environment() if by_gateway else {**environment, "OARPY_GATEWAY_SOCKET": ""}
+
+    def closed(closing: str, *words: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {closing}', "sh", *running.command(*words)],
+            env=variables,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    assert closed("2>&-", "oarsub", "date") == (0, "OAR_JOB_ID=1\n", "")
+    assert closed(">&-", "oarsub", "date") == (0, "", "")
+    assert closed("<&- >&- 2>&-", "oarsub", "date") == (0, "", "")
+    assert closed("2>&-", "oarstat", "-j", "99") == (4, "", "")
+    assert closed("<&- >&-", "oarstat", "-j", "99")[::2] == (
+        4,
+        "oarstat: job 99 does not exist (oarstat lists the jobs)\n",
+    )
+    assert running.run("oarstat", "-s", "-j", "3").out == "3: Waiting\n"
 
 
 def test_a_submission_is_the_callers(running: GatewayProcess, connection: Connection, tmp_path: Path) -> None:
