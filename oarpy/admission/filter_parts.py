@@ -29,6 +29,17 @@ def conjuncts(text: str) -> tuple[str, ...]:
     return tuple(parts) if len(parts) > 1 else (text,)
 
 
+def is_word_of_sql(name: str) -> bool:
+    """Say whether a filter could name a property that is called so only in double quotes.
+
+    >>> is_word_of_sql("order"), is_word_of_sql("cluster")
+    (True, False)
+    """
+    from pglast import keywords
+
+    return name in keywords.RESERVED_KEYWORDS or name in keywords.TYPE_FUNC_NAME_KEYWORDS
+
+
 def compared_with(text: str, column: str) -> tuple[str, ...]:
     """Return the texts that a filter compares ``column`` with, by ``=``, ``<>`` or IN, in no order.
 

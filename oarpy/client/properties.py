@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from oarpy.admission.filter_parts import is_word_of_sql
 from oarpy.client.rendering import Column, JsonValue, Table
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
@@ -18,9 +19,8 @@ _RESERVED = frozenset({"nodes", "walltime"})
 def add(session: Session, name: str, kind: str) -> None:
     """Add a property without values. Only an admin may."""
     session.require_admin("add properties")
-    _check_name(name)
     with session.connection.transaction():
-        _refuse_existing(session, name)
+        require_new(session, name)
         properties.add(session.connection, name, kind)
 
 
@@ -41,22 +41,21 @@ def rename(session: Session, text: str) -> tuple[str, str]:
     if len(parts) != 2:
         raise UsageError(f"'{text[:60]}' is not old,new", hint="for example -r mem,memory")
     old, new = parts
-    _check_name(new)
     with session.connection.transaction():
         _require_free(session, old)
-        _refuse_existing(session, new)
+        require_new(session, new)
         properties.rename(session.connection, old, new)
     return old, new
 
 
-def _check_name(name: str) -> None:
+def require_new(session: Session, name: str) -> None:
+    """Raise unless a property may be made that is called ``name``."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name[:60]}' is no name for a property", hint="lower-case letters, digits and _")
     if name in _RESERVED:
         raise UsageError(f"'{name}' has a meaning in requests", hint="choose another name")
-
-
-def _refuse_existing(session: Session, name: str) -> None:
+    if is_word_of_sql(name):
+        raise UsageError(f"'{name}' is a word of SQL, so conditions could not name it", hint="choose another name")
     if properties.column_exists(session.connection, name):
         raise OarpyError(f"property '{name}' exists already", hint="oarproperty -l lists them")
     if name in {one.name for one in consumables.consumables(session.connection)}:

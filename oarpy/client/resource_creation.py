@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from oarpy.client import consumables
 from oarpy.client.consumables import Amounts
+from oarpy.client.properties import require_new
 from oarpy.client.property_values import parse_assignments, parse_value
 from oarpy.client.resource_pattern import PatternLevel, Row, expand, node_names, parse_pattern
 from oarpy.client.session import Session
@@ -89,6 +90,7 @@ def _new_columns(
         if level.name not in known:
             if properties.column_exists(session.connection, level.name):
                 raise UsageError(f"'{level.name}' is a column of oarpy itself, not a level", hint="choose another name")
+            require_new(session, level.name)
             new.append((level.name, level.kind))
     return tuple(new)
 
