@@ -1,7 +1,8 @@
 """How much of the queue a pass of the meta-scheduler plans.
 
 All of it when that goes on from the last pass, when the queue is short, and otherwise at most once in a while. In
-between, when one early end follows the other, what can start now is decided at once, and predictions wait.
+between, when one early end follows the other, what can start now is decided at once, and predictions wait. So do those
+of many jobs that come together while there is room for some of them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.starting import plan_starts, starts_suffice
+from oarpy.scheduler.verdicts import Verdict
 
 SHORT = 100
-"""Waiting jobs up to which the whole queue is always planned."""
+"""Waiting jobs up to which the whole queue is always planned; more new ones in one pass are many."""
 PERIOD = 1.0
 """Least seconds between two passes over the whole of a longer queue."""
 SHARE = 4
@@ -37,6 +39,8 @@ class Passes:
         self._planning = Planning(compression=compression)
         self._due = -inf
         self._next_start: float = inf
+        self._known: frozenset[int] | None = None
+        """The jobs that waited in the last pass, if there was one."""
 
     def forget(self) -> None:
         """Plan the whole queue anew in the next pass."""
@@ -45,20 +49,40 @@ class Passes:
 
     def plan(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
         """Return a plan of all jobs, or one with jobs ``unseen``, unless it has to be the ``whole`` queue."""
-        began = self._clock()
-        made = self._planning.continued(snapshot, orders, matchers)
+        whole = whole or self._compression or not starts_suffice(snapshot)
+        made = None if whole else self._starts_of_many(snapshot, orders, matchers)
         if made is None:
-            whole = whole or self._compression
-            hurried = not whole and len(snapshot.waiting) > SHORT and began < self._due
-            if hurried and starts_suffice(snapshot):
-                made = plan_starts(snapshot, orders, matchers)
-            else:
-                made = self._planning.plan(snapshot, orders, matchers)
-                ended = self._clock()
-                self._due = ended + max(PERIOD, SHARE * (ended - began))
+            made = self._made(snapshot, orders, matchers, whole=whole)
+        self._known = frozenset(job.id for job in snapshot.waiting)
         if not made.unseen:
             later = (one.start for one in made.placements if one.start is not None and one.start > snapshot.now)
             self._next_start = min(later, default=inf)
+        return made
+
+    def _starts_of_many(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan | None:
+        """Return what starts when many jobs are new and some of them, or of others, start; else None."""
+        known = self._known
+        if known is None or sum(job.id not in known for job in snapshot.waiting) <= SHORT:
+            return None
+        made = plan_starts(snapshot, orders, matchers)
+        if not any(one.verdict is Verdict.STARTS for one in made.placements):
+            return None
+        self._planning.forget()
+        now = self._clock()
+        if self._due <= now:
+            self._due = now + PERIOD
+        return made
+
+    def _made(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
+        began = self._clock()
+        made = self._planning.continued(snapshot, orders, matchers)
+        if made is not None:
+            return made
+        if not whole and len(snapshot.waiting) > SHORT and began < self._due:
+            return plan_starts(snapshot, orders, matchers)
+        made = self._planning.plan(snapshot, orders, matchers)
+        ended = self._clock()
+        self._due = ended + max(PERIOD, SHARE * (ended - began))
         return made
 
     def owed(self, made: Plan) -> float | None:

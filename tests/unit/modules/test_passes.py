@@ -92,6 +92,50 @@ def test_one_more_job_has_its_prediction_at_once() -> None:
     assert planned(passes, more) == plan(more)
 
 
+def idle(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, holding=())
+
+
+def awaiting_jobs(*, compression: bool = False) -> tuple[Passes, Clock]:
+    """Passes that have seen an empty queue."""
+    clock = Clock()
+    passes = Passes(clock, compression=compression)
+    planned(passes, replace(queue(1), waiting=()))
+    clock.moment += PERIOD
+    return passes, clock
+
+
+def test_of_many_jobs_that_come_together_some_start_before_the_others_have_predictions() -> None:
+    (passes, clock), many = awaiting_jobs(), idle(queue(SHORT + 1))
+    made = planned(passes, many)
+    assert started(made) == started(plan(many)) == [1, 2, 3, 4]
+    assert made.unseen == frozenset(range(5, SHORT + 2))
+    assert passes.owed(made) == PERIOD
+    clock.moment += PERIOD
+    assert planned(passes, many) == plan(many)
+
+
+def test_many_jobs_do_not_put_off_predictions_that_are_owed() -> None:
+    (passes, clock), few, many = awaiting_jobs(), queue(SHORT + 1), idle(queue(2 * SHORT + 2))
+    assert not planned(passes, few).unseen
+    clock.moment += PERIOD / 4
+    made = planned(passes, many)
+    assert passes.owed(made) == PERIOD * 3 / 4
+
+
+def test_new_jobs_are_planned_whole_when_they_are_few_or_none_starts_or_that_is_asked_for() -> None:
+    many = queue(SHORT + 1)
+    assert not planned(awaiting_jobs()[0], idle(queue(SHORT))).unseen
+    assert planned(awaiting_jobs()[0], many) == plan(many)
+    assert not planned(awaiting_jobs()[0], idle(many), whole=True).unseen
+    assert not planned(awaiting_jobs(compression=True)[0], idle(many)).unseen
+
+
+def test_the_first_pass_is_over_the_whole_queue() -> None:
+    many = idle(queue(SHORT + 1))
+    assert planned(Passes(Clock()), many) == plan(many)
+
+
 def test_with_compression_all_is_planned_and_nobody_is_told_a_later_date() -> None:
     passes, first = Passes(Clock(), compression=True), queue(SHORT + 1)
     before = planned(passes, first).by_job()
