@@ -24,6 +24,17 @@ HERE = "10.77.0.1"
 """The address of what is in no node's namespace."""
 _ISOLATED = "OARPY_TEST_ISOLATED"
 _DISK = "16m"
+_PYTHON = f"""\
+#!{sys.executable} -IS
+import select, sys, time
+
+# the library that shifts the clock refuses to sleep until an instant, as Python 3.11 does
+time.sleep = lambda seconds: select.select((), (), (), seconds) and None
+command = sys.argv.index("-c")
+program, sys.argv = sys.argv[command + 1], ["-c", *sys.argv[command + 2 :]]
+exec(program)
+"""
+"""What runs the agent on a node with a clock of its own."""
 _FAKETIME = "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1"
 
 
@@ -79,7 +90,8 @@ class NamespaceNode:
         (self.directory / "clock").write_text("+0\n")
         bind = f"mount --bind {self.directory}/boot_id /proc/sys/kernel/random/boot_id"
         daemon = f"exec {find_sshd()} -D -f {self.directory}/sshd_config -E {self.directory}/sshd.log"
-        command = ["ip", "netns", "exec", self.name, "unshare", "--mount", "sh", "-c", f"{bind} && {daemon}"]
+        boot = f"hostname {self.name} && {bind} && {daemon}"
+        command = ["ip", "netns", "exec", self.name, "unshare", "--mount", "--uts", "sh", "-c", boot]
         self._daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def processes(self) -> list[int]:
@@ -212,6 +224,11 @@ def _configuration(directory: Path, home: Path, library: str | None) -> str:
     if library:
         variables += [f"LD_PRELOAD={library}", f"FAKETIME_TIMESTAMP_FILE={home}/clock"]
         variables += ["FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+        python = home / "bin" / "python3"
+        python.parent.mkdir()
+        python.write_text(_PYTHON)
+        python.chmod(0o755)
+        variables += [f"PATH={python.parent}:{os.defpath}"]
     lines = [
         f"HostKey {home}/host_key",
         f"PidFile {home}/sshd.pid",

@@ -84,7 +84,6 @@ class JobRun:
 
     def run(self) -> int:
         """Run the job to its end; return how many of its processes could not be killed."""
-        left = 0
         self._start = time.time()
         self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
         self._tell_at = time.monotonic() + (0.0 if self._spec["keep"] else _SHORT)
@@ -101,12 +100,20 @@ class JobRun:
             self._reason, self._detail = failure.reason, str(failure)
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
-        finally:
-            self._memory_kills = self._isolation.memory_kills(self._record.key) if self._spec["memory"] else 0
-            left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
-            left = max(left, self._end_group())
-            self._finish(left)
+        left = self._end()
+        self._finish(left)
         return left
+
+    def _end(self) -> int:
+        """End all that the job has here; return how many processes resist."""
+        try:
+            if self._spec["memory"]:
+                self._memory_kills = self._isolation.memory_kills(self._record.key)
+            left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
+            return max(left, self._end_group())
+        except Exception as error:  # the job did run, so an outcome must be kept
+            self._detail = self._detail or f"while it was ended: {type(error).__name__}: {error}"
+            return len(processes.descendants(os.getpid()))
 
     def _end_group(self) -> int:
         """End the job's group, where it has one by this process or by a step; return how many processes resist."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import pwd
 import time
 from pathlib import Path
 
 import pytest
 
-from oarpy.transport.agent import record, requests
+from oarpy.transport.agent import processes, record, requests
+from oarpy.transport.agent.account import Account
+from oarpy.transport.agent.isolation import NONE, Isolation
+from oarpy.transport.agent.jobrun import JobRun
 from oarpy.transport.agent.statedir import FORMAT, StateDir, StateError
 from oarpy.transport.agent.tombstones import DAY, Tombstones
 
@@ -186,3 +191,34 @@ def test_the_state_directory_is_closed_to_others(state: StateDir) -> None:
         "files": 0o711,
         "bell": 0o600,
     }
+
+
+def test_the_outcome_of_a_job_is_kept_when_ending_its_processes_fails(
+    state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_patience: float, _statuses: dict[int, int]) -> int:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    def run_the_command(run: JobRun) -> None:
+        run._main, run._statuses[7] = 7, 256
+
+    monkeypatch.setattr(processes, "kill_descendants", fail)
+    monkeypatch.setattr(processes, "descendants", lambda _root: [8, 9])
+    monkeypatch.setattr(JobRun, "_launch", lambda _run: 7)
+    monkeypatch.setattr(JobRun, "_wait", run_the_command)
+    held, _ = record.lock_record(state.jobs, "1.1", create=True)
+    assert held is not None
+    told: list[tuple[str, dict[str, object]]] = []
+    spec = {"keep": 0, "walltime": 0, "memory": 0, "checkpoint": None}
+    account = Account(pwd.getpwuid(os.getuid()).pw_name)
+    isolation = Isolation(NONE, "/sys/fs/cgroup", state.root)
+    job = JobRun(state, isolation, held, spec, account, "mark", lambda word, values: told.append((word, values)), 1.0)
+    assert job.run() == 2
+    [(word, outcome)] = told
+    assert word == "ended"
+    expected = {"status": 256, "reason": "exited", "detail": "while it was ended: OSError: [Errno 22] Invalid argument"}
+    assert outcome.items() >= {**expected, "left": 2}.items()
+    kept, _ = record.lock_record(state.jobs, "1.1", create=False)
+    assert kept is not None
+    assert kept.history().state == record.ENDED
+    kept.close()
