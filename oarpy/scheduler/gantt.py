@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 from oarpy.model.request import Consumption
@@ -67,17 +68,18 @@ class Gantt:
 
     def copy(self) -> Gantt:
         """Return an independent Gantt of equal content."""
-        twin = object.__new__(Gantt)
-        twin._platform, twin._security, twin.now = self._platform, self._security, self.now
-        twin._profiles, twin._closing = self._profiles, self._closing
+        twin = self._twin()
         twin.whole = self.whole.copy()
         twin.inside = {name: space.copy() for name, space in self.inside.items()}
         twin.ledger = self.ledger.copy()
         twin.stocks = self.stocks.copy()
+        return twin
+
+    def _twin(self) -> Gantt:
+        """Return a Gantt with the same spaces, sums and stocks, in which nothing was learnt yet."""
+        twin = copy(self)
         twin.bounds, twin._shared_bounds = Bounds(), {}
         twin.barred = {}
-        twin._releases, twin._unprotected = self._releases, self._unprotected
-        twin._consumed_until = self._consumed_until
         return twin
 
     def knows(self, profile: Profile) -> bool:
@@ -152,9 +154,12 @@ class Gantt:
         return name in self.inside and self.inside[name].opened
 
     def emptied(self, name: str) -> Gantt:
-        """Return a Gantt in which container ``name`` holds no inner jobs, and neither quotas nor consumables count."""
-        twin = self.copy()
-        twin.inside[name] = self.inside[name].emptied()
+        """Return a Gantt in which container ``name`` holds no inner jobs, and neither quotas nor consumables count.
+
+        To look for places inside ``name`` alone: the rest is shared with this one.
+        """
+        twin = self._twin()
+        twin.inside = {name: self.inside[name].emptied()}
         self._close(twin.inside[name])
         twin.ledger = Ledger(())
         twin.stocks = self.stocks.emptied()

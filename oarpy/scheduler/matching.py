@@ -34,6 +34,9 @@ class Layout:
         self._whole = not tree.blocks[0].singles
         sets = [block.singles or block.bits for block in tree.blocks]
         self.counter = BlockCounter(sets)
+        sizes = self.counter.sizes
+        self.uniform = not self._whole or bool((sizes == sizes[0]).all())
+        """True when what a number of blocks gives does not depend on which ones they are."""
         self._offsets = [(bits & -bits).bit_length() - 1 for bits in sets]
         self._sets = sets
 
@@ -111,8 +114,8 @@ class GroupMatcher:
     @property
     def fixed(self) -> bool:
         """True when it takes the same number of resources wherever it is served."""
-        ends = self.layout.in_singles if self.layout is not None else _ends_in_singles(self.tree)
-        return min(self.counts, default=0) > 0 and ends
+        uniform = self.layout.uniform if self.layout is not None else len(_innermost_sizes(self.tree)) == 1
+        return min(self.counts, default=0) > 0 and uniform
 
     def fits(self, free: int) -> bool:
         """Tell whether :meth:`match` finds something."""
@@ -275,8 +278,11 @@ def _in_order(groups: Sequence[GroupMatcher], free: int, *, frugal: bool = False
     return taken
 
 
-def _ends_in_singles(tree: Tree) -> bool:
-    return bool(tree.singles) or (bool(tree.blocks) and all(map(_ends_in_singles, tree.blocks)))
+def _innermost_sizes(tree: Tree) -> set[int]:
+    """Return the sizes of the blocks of the last level."""
+    if tree.singles:
+        return {1}
+    return set().union(*map(_innermost_sizes, tree.blocks)) if tree.blocks else {tree.bits.bit_count()}
 
 
 def _least(tree: Tree, counts: tuple[int, ...]) -> int:

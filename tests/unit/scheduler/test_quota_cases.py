@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from oarpy.scheduler.demands import Option
+from oarpy.scheduler.gantt import Gantt
+from oarpy.scheduler.search import Search
 from oarpy.scheduler.snapshot import QuotaRule
+from oarpy.scheduler.spaces import Views
 from tests.unit.scheduler.cases import cluster, job, placed, running, starts, verdicts
 
 FOUR = cluster("n1:4")
@@ -99,3 +105,22 @@ def test_a_reservation_over_quota_is_refused() -> None:
 
 def test_no_limit_is_minus_one() -> None:
     assert starts(FOUR, job(1, "/core=4", 20), quotas=(QuotaRule(), QuotaRule(user="ann", jobs=-1))) == {1: 0}
+
+
+@pytest.mark.parametrize("hosts", ["n1:2 n2:2", "n1:2 n2:3"])
+def test_whole_nodes_that_no_quota_ever_admits_are_not_looked_for_at_every_date(
+    hosts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether all nodes are of one size, so that any will break the quota, or their least size does."""
+    looked_at: list[float] = []
+    search = Search._next
+
+    def counted(self: Search, gantt: Gantt, views: Views, option: Option, start: float, latest: float | None) -> Any:
+        looked_at.append(start)
+        return search(self, gantt, views, option, start, latest)
+
+    monkeypatch.setattr(Search, "_next", counted)
+    busy = [running(100 + n, "1", 10 * n, 10) for n in range(20)]
+    found = placed(cluster(hosts), *busy, job(1, "/nodes=1", 5), quotas=(QuotaRule(jobs=0),))
+    assert (found[1].verdict, found[1].start) == ("quota", None)
+    assert looked_at == [0]
