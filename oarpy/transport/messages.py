@@ -369,6 +369,9 @@ _WORDS: dict[type, str] = {
 }
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def encode_command(command: Command) -> bytes:
     """The line for a command."""
     body: dict[str, object]
@@ -389,7 +392,7 @@ def encode_command(command: Command) -> bytes:
             body["signal"] = command.signal
         elif isinstance(command, ChangeWalltime):
             body["seconds"] = command.seconds
-    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
+    return _encode(body).encode() + b"\n"
 
 
 def _sharing(specs: Sequence[JobSpec]) -> dict[str, object]:

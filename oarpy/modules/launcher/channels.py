@@ -19,8 +19,8 @@ from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
 _IDLE = 3600.0
-_LEISURE = 0.25
-"""Seconds for which a node may go on remembering what it could forget."""
+_LEISURE = 0.5
+"""Seconds for which a node may go on remembering what it could forget: many jobs are forgotten at the cost of one."""
 
 TransportMaker = Callable[[NodeMode, configuration.Nodes, Inbox, ChannelConfig], Transport]
 """Makes the transport for the nodes of one mode; tests put in one without nodes."""
@@ -125,11 +125,10 @@ class Channels:
         node = self._nodes.get(name)
         if node is None:
             return False
-        self._send_forget(name)
         return self._transport(node.address.mode).send(name, command)
 
     def forget(self, name: str, keys: Sequence[JobKey]) -> None:
-        """Let a node forget jobs, with its next command or in a moment: every message wakes it."""
+        """Let a node forget jobs, in a moment: every message wakes it."""
         node = self._nodes.get(name)
         if node is not None:
             node.forgettable += keys
