@@ -93,7 +93,7 @@ _LEFT_BEHIND = """
             SELECT job_id, during FROM assigned_resources x
             WHERE NOT x.exclusive AND x.resource_id = r.resource_id
               AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)) a ON true
-        JOIN jobs j USING (job_id)
+        JOIN jobs j ON j.job_id = a.job_id
     WHERE n.network_address = %s AND n.channel <> 'connected' AND NOT upper_inf(a.during) AND j.attempt > 0
 """
 

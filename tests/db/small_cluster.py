@@ -275,8 +275,8 @@ class SmallCluster:
     def hosts(self, job: int) -> list[str]:
         """The nodes of a job, one for each of its resources that it holds or held."""
         rows = self.sql(
-            "SELECT network_address FROM assigned_resources JOIN resources USING (resource_id)"
-            " WHERE job_id = %s ORDER BY resource_id",
+            "SELECT r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)"
+            " WHERE a.job_id = %s ORDER BY resource_id",
             job,
         )
         return [row[0] for row in rows]

@@ -59,6 +59,27 @@ def test_a_node_lost_for_a_moment_keeps_its_job(cluster: SmallCluster) -> None:
     assert cluster.state(job) == "Terminated"
 
 
+def test_properties_may_be_called_as_columns_of_other_tables(cluster: SmallCluster) -> None:
+    names = cluster.sql(
+        "SELECT DISTINCT column_name::text FROM information_schema.columns WHERE table_schema = 'public' EXCEPT"
+        " SELECT column_name::text FROM information_schema.columns WHERE table_name = 'resources'"
+    )
+    assert ("job_id",) in names
+    for (name,) in names:
+        cluster.sql(f'ALTER TABLE resources ADD COLUMN "{name}" integer')
+    job, lost = cluster.submit("/nodes=1"), cluster.submit("{host = 'n2'}/nodes=1", types=("idempotent",))
+    cluster.settle()
+    assert cluster.states([job, lost]) == ["Running", "Running"]
+    lose(cluster, "n2")
+    cluster.settle()
+    assert cluster.states([job, lost]) == ["Running", "Error"]
+    bring_back(cluster, "n2")
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+    assert resource_states(cluster) == {"n1": "Alive", "n2": "Alive"}
+
+
 def test_a_lost_node_is_suspected_and_its_job_ends_with_the_reason(cluster: SmallCluster) -> None:
     job = cluster.submit()
     cluster.settle()
