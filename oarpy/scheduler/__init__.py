@@ -13,7 +13,7 @@ Who reads what, from the outside in:
 - ``replan``, ``difference``, ``continuing``, ``compression``: a plan made from the last one. ``starting``: a pass that
   ends once nobody else can start. ``probe``, ``counterfactuals``, ``bindings``, ``standing``: what is told of one job.
 - ``resuming``, ``shifting``, ``walltime_change``, ``energy``: suspended jobs, reservations that lost resources, jobs
-  that ask for more time, nodes that sleep. ``gantt_text``: a plan as text.
+  that ask for more time, nodes that sleep.
 
 Words: a *block* is the set of resources that share a value of a level inside the block above it; a *slot* is a period
 in which what is free does not change; a *wall* is a slot that cannot serve a request; a *view* is a timeline as seen by

@@ -17,7 +17,6 @@ from oarpy.model.request import parse_request
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.energy import Keep, PowerNode, PowerOrders, Use, power_orders
-from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.replan import Planning
@@ -38,6 +37,7 @@ from oarpy.scheduler.walltime_change import Change, grants
 from oarpy.simulation.scenario_filters import admitted
 from tests.cases.promises import Promise, as_holding, kept
 from tests.cases.promises import told as reservations_told
+from tests.gantt_text import Bar, render
 
 STEP = 10
 """Seconds of a column."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
-from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
+from tests.gantt_text import Bar, render
 
 
 def cluster(hosts: str, states: dict[int, str] | None = None, **properties: dict[int, object]) -> Platform:

@@ -7,11 +7,11 @@ from typing import Any
 
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.counterfactuals import counterfactuals
-from oarpy.scheduler.gantt_text import Bar, render
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.resuming import Resumption, held_up_by, resumed
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
+from tests.gantt_text import Bar, render
 from tests.unit.scheduler.cases import cluster, job, running
 
 TWO = cluster("n1:2")
