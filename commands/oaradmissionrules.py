@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from oarpy.client import rule_trials, rules
+from oarpy.client import rule_proofs, rule_trials, rules
 from oarpy.client.boundary import run
 from oarpy.client.rendering import Column, JsonValue, Table, json_text, write
 from oarpy.client.session import open_session
@@ -146,12 +146,19 @@ def try_rule(
     submission: Annotated[
         str | None, typer.Option("--submission", metavar="FILE.toml", help="on the submissions of this file")
     ] = None,
+    cases: Annotated[
+        str | None,
+        typer.Option("--cases", metavar="FILE.toml", help="on the cases of this file"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a rule, or its new text in --file, would change for submissions; nothing is stored."""
-    if last is not None and submission is not None:
-        raise UsageError("--last and --submission exclude each other", hint="give one of them")
+    if sum(one is not None for one in (last, submission, cases)) > 1:
+        raise UsageError("--last, --submission and --cases exclude each other", hint="give one of them")
     text = None if file is None else rules.read_text(file)
+    if cases is not None:
+        _prove(name, text, cases, as_json)
+        return
     with open_session("oaradmissionrules") as session:
         if submission is not None:
             specimens = rule_trials.from_file(session, submission)
@@ -159,6 +166,16 @@ def try_rule(
             specimens = rule_trials.recent(session, 20 if last is None else last)
         trial = rule_trials.compare_rule(session, name, text, priority, specimens)
     write(json_text(trial.record()) if as_json else trial.text())
+
+
+def _prove(name: str | None, text: str | None, cases: str, as_json: bool) -> None:
+    if name is None:
+        raise UsageError("--cases without the name of a rule", hint="oaradmissionrules test NAME --cases FILE.toml")
+    with open_session("oaradmissionrules") as session:
+        proof = rule_proofs.prove(session, name, text, cases)
+    write(json_text(proof.record()) if as_json else proof.text())
+    if proof.failed:
+        raise typer.Exit(1)
 
 
 def _switch(name: str, as_json: bool, *, enabled: bool) -> None:

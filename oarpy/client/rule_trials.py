@@ -21,7 +21,7 @@ from oarpy.store import rules as store
 
 MOST_SUBMISSIONS = 10_000
 _LARGEST_FILE = 16_000_000
-"""Bytes of a file of submissions."""
+"""Bytes of a file of submissions or cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,23 @@ def recent(session: Session, count: int) -> list[Specimen]:
     return [Specimen(f"submission {number}", Submission.from_record(request)) for number, request in rows]
 
 
-def from_file(session: Session, path: str) -> list[Specimen]:
-    """Read submissions from a TOML file: its keys are those of one, or ``[[submission]]`` tables hold several."""
+def read_text(path: str) -> str:
+    """Read a file of submissions or cases as the caller may. Raises :class:`UsageError`."""
     try:
         data = current().read_file(path, _LARGEST_FILE, plain=False)
         if len(data) > _LARGEST_FILE:
-            raise UsageError(f"submission file '{path}' is larger than {_LARGEST_FILE} bytes", hint="split it")
-        table: Mapping[str, object] = tomllib.loads(data.decode())
+            raise UsageError(f"file '{path}' is larger than {_LARGEST_FILE} bytes", hint="split it")
+        return data.decode()
     except OSError as error:
-        raise UsageError(f"submission file '{path}' cannot be read: {error.strerror}", hint="check its name") from None
+        raise UsageError(f"file '{path}' cannot be read: {error.strerror}", hint="check its name") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"file '{path}' is not UTF-8 text", hint="it is a TOML file") from None
+
+
+def from_file(session: Session, path: str) -> list[Specimen]:
+    """Read submissions from a TOML file: its keys are those of one, or ``[[submission]]`` tables hold several."""
+    try:
+        table: Mapping[str, object] = tomllib.loads(read_text(path))
     except ValueError as error:
         raise UsageError(f"submission file '{path}' is not TOML: {error}", hint="key = value lines") from None
     entries = table.get("submission", [table])

@@ -148,6 +148,40 @@ def test_trial_of_a_rule_as_it_is(rules: Rules, tmp_path: Path) -> None:
     assert [difference["user"] for difference in everything["differences"]] == [ME, "ann"]
 
 
+CASES = """
+[[case]]
+name = "a walltime is kept"
+submission = { user = "ann", alternatives = ["/nodes=1,walltime=1"] }
+
+[[case]]
+name = "twice the default"
+submission = { user = "ann", alternatives = ["/nodes=1"] }
+expect.changes.alternatives = [{ resources = "/nodes=1", walltime = 14400 }]
+"""
+
+
+def test_a_rule_is_proved_by_cases(connection: Connection, rules: Rules, tmp_path: Path) -> None:
+    (tmp_path / "double.toml").write_text(CASES, encoding="utf-8")
+    before = contents(connection)
+    proved = rules("test", "default_walltime", "--file", "double.py", "--cases", "double.toml").out
+    assert proved == "# rule default_walltime: 2 cases, 0 failed\n"
+    failed = rules.oarsub("test", "default_walltime", "--cases", "double.toml", command="oaradmissionrules")
+    assert failed.status == 1
+    lines = failed.out.splitlines()
+    assert (lines[0], lines[-1]) == ("twice the default:", "# rule default_walltime: 2 cases, 1 failed")
+    assert "'walltime': 7200" in lines[1]
+    told = rules.oarsub("test", "default_walltime", "--cases", "double.toml", "-J", command="oaradmissionrules")
+    record = json.loads(told.out)
+    assert (told.status, record["rule"]) == (1, "default_walltime")
+    assert [case["passed"] for case in record["cases"]] == [True, False]
+    for wrong in (["--cases", "double.toml"], ["mine", "--cases", "double.toml", "--last", "3"]):
+        assert rules.oarsub("test", *wrong, command="oaradmissionrules").status == 2
+    for unknown in (["mine", "--cases", "double.toml"], ["default_walltime", "--cases", "nowhere.toml"]):
+        result = rules.oarsub("test", *unknown, command="oaradmissionrules")
+        assert (result.status in (2, 4), result.err.count("\n")) == (True, 1)
+    assert contents(connection) == before
+
+
 def test_defaults_are_loaded_once_and_never_over_the_admins_changes(connection: Connection, rules: Rules) -> None:
     rules("delete", "besteffort")
     rules("edit", "default_walltime", "--file", "double.py")
