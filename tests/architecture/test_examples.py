@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from oarpy.admission.rule_cases import parse_cases, run_cases
 from oarpy.admission.rules import Rule, RuleSet
 from oarpy.admission.site import FixedSite
 from oarpy.admission.submission import Submission
@@ -49,13 +50,27 @@ def test_queries_of_examples_in_a_line_run(connection: psycopg.Connection[tuple[
         connection.execute(statement.encode())
 
 
-@pytest.mark.parametrize("text", blocks("toml"), ids=lambda text: text.split("\n", 1)[0])
+CASES = "[[case]]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [text for text in blocks("toml") if not text.startswith(CASES)],
+    ids=lambda text: text.split("\n", 1)[0],
+)
 def test_configuration_files_are_accepted(text: str, tmp_path: Path) -> None:
     """Every key of an example is known and of the right type."""
     path = tmp_path / "config.toml"
     path.write_text(text, encoding="utf-8")
     configuration = load({"OARPY_CONFIG": str(path)})
     assert str(path) in configuration.origins.values()
+
+
+def test_the_cases_of_the_guide_prove_its_rule() -> None:
+    """As ``oaradmissionrules test --cases`` would say."""
+    (text,) = (block for block in blocks("python") if "night" in block)
+    (cases,) = (block for block in blocks("toml") if block.startswith(CASES))
+    assert [one.problems for one in run_cases(Rule("long_jobs", text), parse_cases(cases))] == [()]
 
 
 def test_the_rule_of_the_guide_does_what_its_comment_says() -> None:
