@@ -57,6 +57,16 @@ def test_a_request_for_a_job_that_is_over_is_done(cluster: SmallCluster) -> None
     assert cluster.sql("SELECT state FROM kill_requests") == [("done",)]
 
 
+def test_many_jobs_end_like_one(cluster: SmallCluster) -> None:
+    jobs = cluster.submit_array(100)  # more than those for which the database keeps its plans
+    for some in (jobs[:1], jobs[1:-1], jobs[-1:]):
+        cluster.delete(*some)
+        cluster.cancel()
+        assert {tuple(cluster.path(job)) for job in some} == {("Waiting", "Error")}
+    assert cluster.sql("SELECT DISTINCT state FROM kill_requests") == [("done",)]
+    assert cluster.sql("SELECT count(*) FROM job_state_logs WHERE upper_inf(during) AND state = 'Waiting'") == [(0,)]
+
+
 def test_a_thousand_waiting_jobs_end_in_one_run(cluster: SmallCluster) -> None:
     jobs = cluster.submit_array(1000, "/nodes=3")
     cluster.delete(*jobs)
