@@ -88,8 +88,10 @@ def _report(name: str, message: str, status: int) -> int:
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(message.split()))
     if len(line) > _LONGEST_LINE:
         line = line[: _LONGEST_LINE - 4] + " ..."
-    with suppress(BrokenPipeError):
+    try:
         sys.stdout.flush()
+    except OSError:  # no reader, no room: perhaps just what the line tells
+        _drop_output()
     print(f"{name}: {line}", file=sys.stderr)  # noqa: T201
     return status
 
@@ -135,7 +137,11 @@ def _status(stop: BrokenPipeError | SystemExit) -> int:
 
 
 def _reader_left() -> int:
-    # what is still buffered goes nowhere, or the interpreter would complain when it flushes at exit
+    _drop_output()
+    return 1
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, or the interpreter would complain when it flushes at exit."""
     with suppress(io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1

@@ -105,7 +105,9 @@ def test_reader_that_leaves_is_no_error() -> None:
     pipe.stderr.close()
 
 
-def test_a_full_disk_below_the_output_is_told() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_below_the_output_is_told(monkeypatch: pytest.MonkeyPatch, unbuffered: str) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     program = "import sys; from oarpy.commands.oarpy import main; sys.argv = ['oarpy', 'plan', '--help']; main()"
     with open("/dev/full", "w") as full:
         done = subprocess.run(
