@@ -45,7 +45,8 @@ def grants(snapshot: Snapshot, made: Plan, changes: Iterable[Change], replan: Re
     ``made`` is the plan of ``snapshot``; ``replan`` makes one of a changed snapshot.
     """
     found: dict[int, int] = {}
-    for change in sorted(changes, key=lambda one: (one.seconds > 0, one.delay_next_jobs, one.job)):
+    todo = sorted(changes, key=lambda one: (one.seconds > 0, one.delay_next_jobs, one.job))
+    for rank, change in enumerate(todo, 1):
         job = next((one for one in snapshot.holding if one.id == change.job), None)
         if job is None or job.id in made.kill:
             continue
@@ -55,6 +56,8 @@ def grants(snapshot: Snapshot, made: Plan, changes: Iterable[Change], replan: Re
         if seconds:
             found[job.id] = seconds
             snapshot = _changed(snapshot, job, seconds)
+            if seconds > 0 and rank < len(todo):
+                made = replan(snapshot)  # the job's own dependants and best-effort jobs may be elsewhere now
     return found
 
 

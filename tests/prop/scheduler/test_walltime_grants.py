@@ -130,6 +130,29 @@ def test_nobody_starts_later_but_who_waits_for_that_very_job(snapshot: Snapshot,
         assert not change.whole or change.seconds < 0 or given_now in (0, change.seconds)
 
 
+def test_a_second_change_sees_where_the_first_one_moved_its_dependants() -> None:
+    way = [Alternative(parse_request(text).groups, walltime) for text, walltime in (("/nodes=1", 1), ("/core=2", 1))]
+    waiting = [WaitingJob(1, "ann", alternatives=way[:1], submitted=1, depends_on=(Dependency(100),))]
+    waiting += [WaitingJob(number, "ann", alternatives=way[1:], submitted=number) for number in range(2, 7)]
+    last = Alternative(parse_request("/nodes=2").groups, 4)
+    waiting.append(WaitingJob(7, "ann", alternatives=(last,), submitted=7))
+    snapshot = Snapshot(
+        now=0,
+        platform=PLATFORM,
+        waiting=tuple(waiting),
+        holding=(
+            HoldingJob(100, "ann", 0, 10, (1,), types=("besteffort",)),
+            HoldingJob(101, "ann", 0, 12, (4,)),
+            HoldingJob(102, "ann", -5, 10, (7,)),
+        ),
+        security_time=1,
+    )
+    made = plan(snapshot)
+    granted = grants(snapshot, made, [Change(100, 1), Change(102, 1)], plan)
+    after = starts(plan(with_walltimes(snapshot, granted)), {1})
+    assert all(after[job] <= start for job, start in starts(made, {1}).items())
+
+
 @given(snapshots(), changes, st.integers(0, 60))
 @settings(max_examples=100, deadline=None)
 def test_reservations_and_running_jobs_keep_what_they_have(snapshot: Snapshot, change: Change, more: int) -> None:
