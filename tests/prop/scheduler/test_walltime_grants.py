@@ -131,11 +131,13 @@ def test_nobody_starts_later_but_who_waits_for_that_very_job(snapshot: Snapshot,
 
 
 def test_a_second_change_sees_where_the_first_one_moved_its_dependants() -> None:
-    way = [Alternative(parse_request(text).groups, walltime) for text, walltime in (("/nodes=1", 1), ("/core=2", 1))]
-    waiting = [WaitingJob(1, "ann", alternatives=way[:1], submitted=1, depends_on=(Dependency(100),))]
-    waiting += [WaitingJob(number, "ann", alternatives=way[1:], submitted=number) for number in range(2, 7)]
-    last = Alternative(parse_request("/nodes=2").groups, 4)
-    waiting.append(WaitingJob(7, "ann", alternatives=(last,), submitted=7))
+    node, pair, nodes = (
+        Alternative(parse_request(text).groups, walltime)
+        for text, walltime in (("/nodes=1", 1), ("/core=2", 1), ("/nodes=2", 4))
+    )
+    waiting = [WaitingJob(1, "ann", alternatives=(node,), submitted=1, depends_on=(Dependency(100),))]
+    waiting += [WaitingJob(number, "ann", alternatives=(pair,), submitted=number) for number in range(2, 7)]
+    waiting.append(WaitingJob(7, "ann", alternatives=(nodes,), submitted=7))
     snapshot = Snapshot(
         now=0,
         platform=PLATFORM,
