@@ -5,9 +5,8 @@ Revision ID: 0001
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from alembic import op
+from oarpy.migrations.statements import run_file
 from sqlalchemy import text
 
 from oarpy.model.states import FINAL_STATES, HOLDING_STATES, TRANSITIONS, JobState
@@ -63,10 +62,8 @@ _FUNCTIONS = (
 def upgrade() -> None:
     """Create everything, with the states and moves of ``oarpy.model.states`` as rows."""
     connection = op.get_bind()
-    # many statements at once, whose % signs are PL/pgSQL's
-    for name in ("0001_initial.sql", "0001_comments.sql"):
-        statements = Path(__file__).with_name(name).read_text(encoding="utf-8")
-        connection.exec_driver_sql(statements, execution_options={"no_parameters": True})
+    run_file(__file__)
+    run_file(__file__, "_comments")
     connection.execute(
         text("INSERT INTO job_states VALUES (:state, :letter, :final, :holding)"),
         [

@@ -5,9 +5,8 @@ Revision ID: 0002
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from alembic import op
+from oarpy.migrations.statements import run_file
 
 revision = "0002"
 down_revision = "0001"
@@ -15,9 +14,7 @@ down_revision = "0001"
 
 def upgrade() -> None:
     """Create the schema and its views."""
-    views = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
-    # many statements at once, in whose comments a % sign is a % sign
-    op.get_bind().exec_driver_sql(views, execution_options={"no_parameters": True})
+    run_file(__file__)
 
 
 def downgrade() -> None:

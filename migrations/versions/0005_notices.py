@@ -5,9 +5,8 @@ Revision ID: 0005
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from alembic import op
+from oarpy.migrations.statements import run_file
 
 revision = "0005"
 down_revision = "0004"
@@ -15,8 +14,7 @@ down_revision = "0004"
 
 def upgrade() -> None:
     """Create the queue and what fills it."""
-    statements = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
-    op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
+    run_file(__file__)
 
 
 def downgrade() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alembic import op
+from oarpy.migrations.statements import run, run_file
 
 revision = "0006"
 down_revision = "0005"
@@ -40,13 +40,12 @@ def downgrade() -> None:
 
 def _retype(statement: str) -> None:
     """Change the column below the views ``accounting`` and ``karma``, which are made again as they were."""
-    here = Path(__file__)
-    for text in (here.with_suffix(".sql").read_text(encoding="utf-8"), statement, _views(here), _GRANT_AGAIN):
-        # % signs are those of PL/pgSQL and of comments
-        op.get_bind().exec_driver_sql(text, execution_options={"no_parameters": True})
+    run_file(__file__)
+    for text in (statement, _views(), _GRANT_AGAIN):
+        run(text)
 
 
-def _views(here: Path) -> str:
+def _views() -> str:
     """Return the two views with their comments as the revision that brought them has them."""
-    text = here.with_name("0002_report_views.sql").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("0002_report_views.sql").read_text(encoding="utf-8")
     return text[text.index("CREATE VIEW oar_report.accounting") : text.index("CREATE VIEW oar_report.waiting_jobs")]

@@ -5,9 +5,8 @@ Revision ID: 0011
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from alembic import op
+from oarpy.migrations.statements import run_file
 
 revision = "0011"
 down_revision = "0010"
@@ -15,8 +14,7 @@ down_revision = "0010"
 
 def upgrade() -> None:
     """Create the table of requests and what announces them."""
-    statements = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
-    op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
+    run_file(__file__)
 
 
 def downgrade() -> None:

@@ -5,9 +5,7 @@ Revision ID: 0012
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from alembic import op
+from oarpy.migrations.statements import run_file
 
 revision = "0012"
 down_revision = "0011"
@@ -15,14 +13,9 @@ down_revision = "0011"
 
 def upgrade() -> None:
     """Create the tables, and what keeps jobs from holding more than there is."""
-    _run(Path(__file__).with_suffix(".sql"))
+    run_file(__file__)
 
 
 def downgrade() -> None:
     """Take them away, with what jobs asked for and held."""
-    path = Path(__file__)
-    _run(path.with_name(f"{path.stem}_down.sql"))
-
-
-def _run(statements: Path) -> None:
-    op.get_bind().exec_driver_sql(statements.read_text(encoding="utf-8"), execution_options={"no_parameters": True})
+    run_file(__file__, "_down")
