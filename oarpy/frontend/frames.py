@@ -71,6 +71,18 @@ def read_message(payload: bytes) -> dict[str, object]:
     return value
 
 
+def first_frame(data: bytes | bytearray, largest: int) -> tuple[int, bytes] | None:
+    """Return (kind, payload) of the frame with which ``data`` begins, None while it is not whole.
+
+    Raises :class:`Malformed`.
+    """
+    if len(data) < HEADER.size:
+        return None
+    kind, length = read_header(bytes(data[: HEADER.size]), largest)
+    end = HEADER.size + length
+    return (kind, bytes(data[HEADER.size : end])) if len(data) >= end else None
+
+
 class Frames:
     """Cuts what arrives, in pieces of any size, into frames."""
 
@@ -82,13 +94,9 @@ class Frames:
         """Return (kind, payload) of each frame that is complete with ``data``. Raises :class:`Malformed`."""
         self._waiting += data
         complete = []
-        while len(self._waiting) >= HEADER.size:
-            kind, length = read_header(bytes(self._waiting[: HEADER.size]), self._largest)
-            end = HEADER.size + length
-            if len(self._waiting) < end:
-                break
-            complete.append((kind, bytes(self._waiting[HEADER.size : end])))
-            del self._waiting[:end]
+        while frame := first_frame(self._waiting, self._largest):
+            complete.append(frame)
+            del self._waiting[: HEADER.size + len(frame[1])]
         return complete
 
 

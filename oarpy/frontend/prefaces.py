@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import NamedTuple
 
+from oarpy.frontend.call import is_token
 from oarpy.frontend.frames import KNOCK, SPEAKER, Malformed, pack, read_message
 
 LARGEST_PREFACE = 1024
 """Bytes."""
 
-_TOKEN = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _LONGEST_NAME = 255
 _LARGEST_UID = (1 << 32) - 2
 
@@ -36,11 +35,6 @@ class Speaker(NamedTuple):
     def pack(self) -> bytes:
         """Return it as a frame."""
         return pack(SPEAKER, json.dumps(self._asdict()).encode("ascii"))
-
-
-def is_token(text: object) -> bool:
-    """Tell whether it is what commands listen under."""
-    return isinstance(text, str) and _TOKEN.fullmatch(text) is not None
 
 
 def read_knock(payload: bytes) -> Knock:

@@ -9,12 +9,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from oarpy.frontend.call import PATIENCE
 from oarpy.frontend.prefaces import Knock
-from oarpy.gateway.control import read_word
+from oarpy.gateway.control import fork_with_control, read_word
 
 log = structlog.get_logger()
 
@@ -130,15 +131,8 @@ class Calls:
         )
 
     def _fork(self, knock: Knock, now: float) -> Call:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            try:
-                pid = self._start(knock, theirs, ours)
-            except OSError:
-                ours.close()
-                raise
-        ours.setblocking(False)
-        call = Call(pid, knock.node, ours, now)
+        pid, control = fork_with_control(partial(self._start, knock))
+        call = Call(pid, knock.node, control, now)
         self._calls[call] = None
         self._of_node[call.node] += 1
         self._pending[call.node] += 1

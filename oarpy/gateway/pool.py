@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import structlog
 
 from oarpy import configuration as settings
-from oarpy.gateway.control import read_word
+from oarpy.gateway.control import fork_with_control, read_word
 from oarpy.gateway.intake import Client
 from oarpy.gateway.worker import IDLE, REQUEST, WAITING
 
@@ -24,7 +24,7 @@ _SPARE_TIME = 10.0
 """Seconds after which a worker beyond the usual number, with nothing to do, is ended."""
 
 _RESTART_DELAY = 1.0
-"""Seconds between two starts when workers die before they were ready."""
+"""Seconds between two starts when workers cannot be started, or die before they were ready."""
 
 
 @dataclass(eq=False, slots=True)
@@ -79,7 +79,14 @@ class Pool:
             missing = max(missing, 1)
         if now < self._not_before:
             return []
-        return [self._fork(now) for _ in range(max(missing, 0))]
+        begun: list[Member] = []
+        try:
+            while len(begun) < missing:
+                begun.append(self._fork(now))
+        except OSError as error:
+            log.warning("gateway worker not begun", reason=str(error))
+            self._not_before = now + _RESTART_DELAY
+        return begun
 
     def assign(self, member: Member, client: Client, now: float) -> bool:
         """Hand a request over; False when the worker is dead, which keeps the request with the caller of this."""
@@ -161,11 +168,8 @@ class Pool:
             member.control.close()
 
     def _fork(self, now: float) -> Member:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            pid = self._start(theirs, ours)
-        ours.setblocking(False)
-        member = Member(pid, ours, now)
+        pid, control = fork_with_control(self._start)
+        member = Member(pid, control, now)
         self._members.append(member)
         return member
 

@@ -15,7 +15,7 @@ import structlog
 from oarpy.client.job_steps import opener_for
 from oarpy.client.vouching import vouched_user
 from oarpy.configuration import Configuration
-from oarpy.frontend.frames import HEADER, MESSAGE, Malformed, pack_message, read_header, read_message
+from oarpy.frontend.frames import HEADER, MESSAGE, Malformed, first_frame, pack_message, read_message
 from oarpy.frontend.prefaces import LARGEST_PREFACE, Knock, Speaker
 from oarpy.gateway.calls import TAKEN
 from oarpy.gateway.request import refusal
@@ -96,21 +96,19 @@ def _open(database: Connection, configuration: Configuration, name: str) -> Byte
 def _user(stream: ByteStream) -> tuple[str, bytes]:
     """Return the user whom the node names, and what came after that."""
     data = b""
-    length = 0
-    while len(data) < HEADER.size + length:
+    while (frame := first_frame(data, LARGEST_PREFACE)) is None:
         content = stream.read()
         if not content:
             raise Unreachable(stream.finish())
         data += content
-        if len(data) >= HEADER.size:
-            kind, length = read_header(data[: HEADER.size], LARGEST_PREFACE)
-            if kind != MESSAGE:
-                raise Malformed("a call begins with its user")
-    message = read_message(data[HEADER.size : HEADER.size + length])
+    kind, payload = frame
+    if kind != MESSAGE:
+        raise Malformed("a call begins with its user")
+    message = read_message(payload)
     user = message.get("user")
     if not isinstance(user, str):
         raise NotFound(str(message.get("refused")))
-    return user, data[HEADER.size + length :]
+    return user, data[HEADER.size + len(payload) :]
 
 
 def _refuse(stream: ByteStream, error: OarpyError) -> None:

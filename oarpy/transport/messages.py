@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from oarpy.frontend.prefaces import is_token
+from oarpy.frontend.call import is_token
 from oarpy.model.errors import OarpyError
 from oarpy.transport.jobspec import JobKey, JobSpec
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-from oarpy.frontend.call import CALLS
+from oarpy.frontend.call import CALLS, is_token
 from oarpy.frontend.frames import HEADER, MESSAGE, Malformed, pack_message, read_header, read_message
 
 TYPE_CHECKING = False
@@ -132,9 +132,9 @@ def _write(sink: int, content: bytes) -> None:
 def _read_token(source: int) -> str:
     kind, length = read_header(_take(source, HEADER.size), _CHUNK)
     token = read_message(_take(source, length)).get("token")
-    if kind != MESSAGE or not isinstance(token, str) or not token.isalnum():
+    if kind != MESSAGE or not is_token(token):
         raise Malformed("a call begins with its token")
-    return token
+    return str(token)
 
 
 def _take(source: int, size: int) -> bytes:

@@ -164,11 +164,8 @@ class JobRun:
 
     def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         """What must be done as the job's user."""
-        before = os.umask(umask_of(environment))
-        try:
+        with umask_of(environment):
             return self._execute_there(shell, arguments, environment)
-        finally:
-            os.umask(before)
 
     def _execute_there(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         enter_directory(self._spec["directory"])

@@ -8,17 +8,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import stat
 import time
 
-from oarpy.frontend.call import CALLS, KNOCKS
+from oarpy.frontend.call import CALLS, KNOCKS, is_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import select
 
-_TOKEN = re.compile(rb"[0-9a-f]{32}")
 _READ = 4096
 _MOST_BYTES = 1 << 16
 """Bytes read between two rests: all that a pipe holds."""
@@ -75,8 +73,8 @@ class Knocks:
             return []
         *lines, rest = (self._rest + content).split(b"\n")
         self._rest = rest[:_READ]
-        tokens = dict.fromkeys(line.decode() for line in lines if _TOKEN.fullmatch(line))
-        heard = [token for token in tokens if token not in self._told and self._is_there(token)]
+        tokens = dict.fromkeys(line.decode("ascii", "replace") for line in lines)
+        heard = [token for token in tokens if is_token(token) and token not in self._told and self._is_there(token)]
         self._told.update(heard)
         # a read has its price however little there is: each is a turn of the agent
         self._left -= max(len(content), _PRICE) + _PRICE * len(heard)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     Action = tuple[Any, ...]
@@ -42,14 +43,18 @@ def enter_directory(directory: str) -> None:
         raise LaunchFailure("WORKING_DIRECTORY", error, directory) from error
 
 
-def umask_of(environment: Mapping[str, str]) -> int:
-    """Return the mask with which files are created as whoever submitted would; what is no mask is not heeded."""
-    mask = environment.get(UMASK)
+@contextlib.contextmanager
+def umask_of(environment: Mapping[str, str]) -> Iterator[None]:
+    """Within this, create files as whoever submitted the job would; what is no mask is not heeded."""
     try:
-        wanted = _USUAL_UMASK if mask is None else int(mask, 8)
+        mask = int(environment.get(UMASK, ""), 8)
     except ValueError:
-        return _USUAL_UMASK
-    return wanted if 0 <= wanted <= 0o777 else _USUAL_UMASK
+        mask = _USUAL_UMASK
+    before = os.umask(mask if 0 <= mask <= 0o777 else _USUAL_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def spawn(shell: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:

@@ -190,11 +190,8 @@ class StepRun:
 
         def execute() -> int:
             enter_directory(spec["directory"])
-            before = os.umask(umask_of(environment))
-            try:
+            with umask_of(environment):
                 return spawn(shell, arguments, environment, self._streams.actions())
-            finally:
-                os.umask(before)
 
         entered = isolation.enter(key, job["processors"], job["memory"])
         try:

@@ -33,7 +33,10 @@ def mask_now() -> int:
     ],
 )
 def test_what_is_no_mask_is_not_heeded(word: str | None, mask: int) -> None:
-    assert umask_of({} if word is None else {spawning.UMASK: word}) == mask
+    before = mask_now()
+    with umask_of({} if word is None else {spawning.UMASK: word}):
+        assert mask_now() == mask
+    assert mask_now() == before
 
 
 def test_the_mask_of_a_submission_is_that_of_its_process() -> None:
