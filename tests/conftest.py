@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import uuid
@@ -35,6 +36,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("oarpy")
+
+# A shell's background process ignores interrupts, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 # a test's database is thrown away: nothing is gained by forcing it to the disk
