@@ -22,11 +22,11 @@ from oarpy.scheduler.bits import positions
 from oarpy.scheduler.snapshot import Policy, QuotaRule
 from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
 from oarpy.simulation.history_report import HistoryResult, history_json, history_table, write_history_csv
+from oarpy.simulation.output_files import check_places, own_file, write_file
 from oarpy.simulation.past import Admission, admit_as_they_were
 from oarpy.simulation.plot import check_plot, write_plot
 from oarpy.simulation.processor_rows import Bar
 from oarpy.simulation.progress import ProgressBar
-from oarpy.simulation.run import own_file, write_file
 from oarpy.simulation.scenario_reader import read_quotas
 
 
@@ -65,6 +65,7 @@ def replay_history(
         raise UsageError("the period is empty", hint="--since is before --until")
     check_plot(sinks.plot)
     policies = _policies(session, change)
+    check_places((sinks.output, sinks.plot), policies)
     rules = None if change.rules is None else read_rules(change.rules)
     quotas = None if change.quotas is None else _quotas(session, change.quotas)
     past = _changed(read_past(session, since, until), change.order, quotas)

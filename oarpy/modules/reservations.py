@@ -11,6 +11,7 @@ from oarpy.model.job_types import is_permissive
 from oarpy.model.request import Consumption
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.consumables import Capacities, giving_way
+from oarpy.scheduler.dependencies import how_it_ended
 from oarpy.scheduler.gantt import bits_consumed_from
 from oarpy.scheduler.roles import Roles, roles_of
 from oarpy.scheduler.shifting import moved, shifted
@@ -158,7 +159,7 @@ def _dependencies(depends_on: Sequence[Dependency], reading: Reading) -> tuple[s
         if outcome is None:
             return "", f"job {dependency.job}, which it depends on"
         if dependency.outcome not in ("any", outcome):
-            ended = "well" if outcome == "ok" else "in error"
+            ended = how_it_ended(outcome)
             return f"reservation given up: job {dependency.job}, which it depends on, ended {ended}", ""
     return "", ""
 

@@ -102,8 +102,13 @@ class Dependencies:
         outcome = self._outcomes.get(dependency.job, "ok")
         if dependency.outcome in ("any", outcome):
             return ""
-        ended = "well" if outcome == "ok" else "in error"
+        ended = how_it_ended(outcome)
         return f"job {dependency.job} ended {ended}, which can no longer meet '{dependency.outcome}:{dependency.job}'"
+
+
+def how_it_ended(outcome: Literal["ok", "notok"]) -> str:
+    """Return words for it: a job that failed may have done so by its own exit status, not by an error."""
+    return "with success" if outcome == "ok" else "without success"
 
 
 def earliest_start(job: WaitingJob, spans: Mapping[int, Span]) -> float:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.errors import UsageError
 from oarpy.simulation.esp2 import all_at_once, job_mix, multimode
 from oarpy.simulation.lublin import ALL_JOBS, BATCH, INTERACTIVE, LublinModel, generate, generate_both
 from oarpy.simulation.machine import Machine
+from oarpy.simulation.output_files import write_file
 from oarpy.simulation.swf import write_swf
 from oarpy.simulation.trace import TraceJob
 
@@ -60,9 +62,5 @@ def run_generate(
     if output is None:
         write_swf(workload, stdout or sys.stdout, comments=comments)
         return 0
-    try:
-        with output.open("w", encoding="ascii") as file:
-            write_swf(workload, file, comments=comments)
-    except OSError as error:
-        raise OarpyError(f"cannot write '{output}': {error.strerror or error}") from error
+    write_file(output, partial(write_swf, workload, comments=comments))
     return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.errors import UsageError
 from oarpy.simulation.gantt_png import write_png
 from oarpy.simulation.gantt_svg import write_svg
+from oarpy.simulation.output_files import write_file, writing
 from oarpy.simulation.processor_rows import Bar
 
 _KINDS = (".svg", ".png")
@@ -20,14 +22,10 @@ def check_plot(path: Path | None) -> None:
 
 
 def write_plot(path: Path, bars: Sequence[Bar], rows: int, title: str) -> None:
-    """Draw ``bars`` on a machine of ``rows`` processors. Raises :class:`OarpyError` when it cannot be written."""
+    """Draw ``bars`` on a machine of ``rows`` processors. Raises ``OarpyError`` when it cannot be written."""
     check_plot(path)
-    try:
-        if path.suffix.lower() == ".png":
-            with path.open("wb") as picture:
-                write_png(bars, rows, title, picture)
-        else:
-            with path.open("w", encoding="utf-8", newline="") as text:
-                write_svg(bars, rows, title, text)
-    except OSError as error:
-        raise OarpyError(f"cannot write '{path}': {error.strerror or error}") from error
+    if path.suffix.lower() == ".png":
+        with writing(path), path.open("wb") as picture:
+            write_png(bars, rows, title, picture)
+    else:
+        write_file(path, partial(write_svg, bars, rows, title))

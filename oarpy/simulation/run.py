@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.errors import UsageError
 from oarpy.simulation.engine import Scheduler, replay
 from oarpy.simulation.live_order import LiveOrder, ordered
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
+from oarpy.simulation.output_files import check_places, own_file, write_file
 from oarpy.simulation.plot import check_plot, write_plot
 from oarpy.simulation.policies import check_policy, make_scheduler
 from oarpy.simulation.processor_rows import trace_bars
@@ -45,12 +46,13 @@ def run_simulate(
     ``jobs`` keeps only the first jobs that can be replayed; with ``cores_per_node`` above 1 jobs get whole nodes.
     ``output`` is the CSV file and ``plot`` the SVG or PNG file; with several policies each gets its own file, the
     policy's name before the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the
-    arguments or the trace.
+    arguments or the trace, and :class:`OarpyError` when a file cannot be written.
     """
     out, err = stdout or sys.stdout, stderr or sys.stderr
     _check(policies, order if live is None else None, jobs)
     order = order if live is None else live.name
     check_plot(plot)
+    check_places((output, plot), policies)
     machine = Machine(procs, cores_per_node)
     workload = read_swf(trace, machine, jobs)
     results: list[PolicyResult] = []
@@ -94,17 +96,3 @@ def _replay(
         starts = replay(workload.jobs, scheduler, bar)
     took = time.perf_counter() - began
     return PolicyResult(policy, order, measure(workload.jobs, starts, machine.procs), took), starts
-
-
-def own_file(path: Path, policy: str, policies: Sequence[str]) -> Path:
-    """Return the file of one policy: ``path``, with the policy's name before the suffix when there are several."""
-    return path if len(policies) == 1 else path.with_name(f"{path.stem}-{policy}{path.suffix}")
-
-
-def write_file(path: Path, write: Callable[[TextIO], None]) -> None:
-    """Let ``write`` fill the file ``path``. Raises :class:`OarpyError` when it cannot be written."""
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            write(file)
-    except OSError as error:
-        raise OarpyError(f"cannot write '{path}': {error.strerror or error}") from error

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import sql
 
 from oarpy.model.errors import UsageError
 from oarpy.store.database import Connection
 
+_COPY = re.compile(r"(\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*copy\b", re.IGNORECASE)
+"""A statement after which the connection is not what it was: it would copy for ever."""
+
 
 def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """Run ``statement`` in a read-only transaction: (column names, rows). Raises :class:`UsageError` when it fails."""
+    if _COPY.match(statement):
+        raise UsageError("COPY is no query", hint="SELECT returns the same rows")
     try:
         with connection.transaction():
             connection.execute("SET TRANSACTION READ ONLY")

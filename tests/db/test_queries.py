@@ -40,6 +40,9 @@ def test_values_keep_their_form_in_json(session: Session) -> None:
         "CREATE TABLE made (a integer)",
         "SET TRANSACTION READ WRITE",
         "COMMIT",
+        "COPY jobs TO STDOUT",
+        "-- all\n/* of */ copy jobs FROM STDIN",
+        "COPY (SELECT 1) TO STDOUT WITH (FORMAT csv)",
         "",
     ],
 )

@@ -244,7 +244,7 @@ def test_a_reservation_looks_at_its_dependencies_again_on_its_date(
     assert cluster.state(job) == state
     if state == "Error":
         assert cluster.job(job, "message") == (
-            f"reservation given up: job {first}, which it depends on, ended in error"
+            f"reservation given up: job {first}, which it depends on, ended without success"
         )
 
 

@@ -85,7 +85,7 @@ def test_outcomes_of_the_past_decide_on_dependencies() -> None:
     )
     assert spans(found) == {1: (0, 50), 3: (50, 100)}
     assert list(found.not_started) == [2]
-    assert "ended in error" in found.not_started[2]
+    assert "ended without success" in found.not_started[2]
 
 
 def test_what_can_never_be_served_is_refused_with_the_reason() -> None:

@@ -139,6 +139,14 @@ def test_a_file_that_cannot_be_written_is_one_clear_error(trace: Path, tmp_path:
         simulate(trace, "easy", output=tmp_path / "nowhere" / "jobs.csv")
 
 
+def test_where_to_write_is_looked_at_before_anything_is_replayed(trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "jobs-fcfs.svg").mkdir()
+    output, plot = tmp_path / "jobs.csv", tmp_path / "jobs.svg"
+    with pytest.raises(OarpyError, match=r"cannot write '.*/jobs-fcfs.svg': Is a directory"):
+        run_simulate(trace, 4, ["easy", "fcfs"], output=output, plot=plot)
+    assert [path.name for path in tmp_path.glob("jobs*")] == ["jobs-fcfs.svg"]
+
+
 def test_progress_is_drawn_on_a_terminal_only(trace: Path) -> None:
     terminal, pipe = Terminal(), io.StringIO()
     run_simulate(trace, 4, ["easy"], stdout=io.StringIO(), stderr=terminal)

@@ -1,0 +1,44 @@
+"""The files that replays and generators write."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from oarpy.model.errors import OarpyError
+
+
+def own_file(path: Path, policy: str, policies: Sequence[str]) -> Path:
+    """Return the file of one policy: ``path``, with the policy's name before the suffix when there are several."""
+    return path if len(policies) == 1 else path.with_name(f"{path.stem}-{policy}{path.suffix}")
+
+
+def check_places(paths: Iterable[Path | None], policies: Sequence[str]) -> None:
+    """Raise :class:`OarpyError` when the files of ``policies`` cannot be written: before the time for them is spent."""
+    for file in [own_file(path, policy, policies) for path in paths if path is not None for policy in policies]:
+        with writing(file):
+            if file.is_dir():
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+            place = file if file.exists() else file.parent
+            place.stat()
+            if not os.access(place, os.W_OK):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tell of what goes wrong within this, while ``path`` is written, as an :class:`OarpyError`."""
+    try:
+        yield
+    except OSError as error:
+        raise OarpyError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+def write_file(path: Path, write: Callable[[TextIO], None]) -> None:
+    """Let ``write`` fill the file ``path``. Raises :class:`OarpyError` when it cannot be written."""
+    with writing(path), path.open("w", encoding="utf-8", newline="") as file:
+        write(file)
