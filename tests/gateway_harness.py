@@ -16,7 +16,7 @@ from pathlib import Path
 
 from oarpy.frontend.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, pack_message, read_message
 from tests.db.sample_cluster import Result
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 TIMEOUT = 60.0
 
@@ -160,7 +160,7 @@ def gateway(environment: Mapping[str, str], folder: Path | None = None, **settin
         )
     running = GatewayProcess(folder, process)
     try:
-        wait_until(lambda: running.listens() or process.poll() is not None, "the gateway listens")
+        until(lambda: running.listens() or process.poll() is not None, "the gateway listens")
         assert process.poll() is None, running.log()
         yield running
     finally:

@@ -31,7 +31,8 @@ from oarpy.transport.messages import (
     Unknown,
 )
 from oarpy.transport.node import NodeAddress
-from tests.transport_driver import Driver, wait_until
+from tests.transport_driver import Driver
+from tests.waiting import until
 
 FIRST = JobKey(1, 1)
 
@@ -196,7 +197,7 @@ class Conformance:
         def known() -> set[int]:
             return {report.key.job for report in driver.connect().jobs}
 
-        wait_until(lambda: known() == {2}, "job 1 forgotten and job 2 started")
+        until(lambda: known() == {2}, "job 1 forgotten and job 2 started")
 
     def test_a_node_that_cannot_be_reached_is_reported(self, driver: Driver) -> None:
         broken = self.unreachable(driver)

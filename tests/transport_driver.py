@@ -24,15 +24,6 @@ DEADLINE = 30.0
 _Report = TypeVar("_Report", bound=Report)
 
 
-def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:
-    """Look again and again until ``condition`` holds."""
-    end = time.monotonic() + deadline
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {deadline:g} s")
-        time.sleep(0.005)
-
-
 def marked(key: JobKey, instance: str) -> list[int]:
     """The processes of this machine that carry the mark of a job."""
     wanted = f"OARPY_JOB={instance}/{key.job}/{key.attempt}".encode()

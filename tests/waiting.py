@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-DEADLINE = 60.0
+DEADLINE = 90.0
 """Seconds, many times what anything takes on an idle machine."""
 
 
@@ -16,5 +16,5 @@ def until(condition: Callable[[], Any], what: Callable[[], str] | str, deadline:
     while not (found := condition()):
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.02)
+        time.sleep(0.01)
     return found

@@ -22,7 +22,7 @@ from oarpy.frontend.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pac
 from tests.db.oarsub_cluster import build, process, settings
 from tests.db.sample_cluster import Connection
 from tests.gateway_harness import TIMEOUT, GatewayProcess, final, gateway, request
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.db
 
@@ -117,7 +117,7 @@ def test_an_unexpected_error_is_one_line_to_the_caller_and_the_rest_to_the_log(
         done = running.run("oarqueue")
         assert (done.status, done.out, done.err.count("\n")) == (1, "", 1), done.err
         assert done.err.startswith("oarqueue: the database has no schema of oarpy: ")
-        wait_until(lambda asked=asked: running.log().count("command failed") == asked, "it is logged")  # type: ignore[misc]
+        until(lambda asked=asked: running.log().count("command failed") == asked, "it is logged")  # type: ignore[misc]
     assert "worker failed" not in running.log()
 
 
@@ -316,9 +316,9 @@ def test_a_worker_that_dies_is_forked_again(running: GatewayProcess) -> None:
     assert waiting.returncode == 6
     assert err.startswith("oarsub: the gateway left before the command ended")
     # one that is being killed still takes a connection, and drops it
-    wait_until(lambda: not set(before) & set(running.workers()), "the killed workers are gone")
+    until(lambda: not set(before) & set(running.workers()), "the killed workers are gone")
     assert running.answers()
-    wait_until(lambda: len(running.workers()) == 2, "two workers again")
+    until(lambda: len(running.workers()) == 2, "two workers again")
 
 
 def test_workers_end_with_their_gateway(environment: dict[str, str]) -> None:
@@ -327,7 +327,7 @@ def test_workers_end_with_their_gateway(environment: dict[str, str]) -> None:
         workers = running.workers()
         running.process.kill()
         running.process.wait()
-        wait_until(lambda: not any(map(is_running, workers)), "no worker is left")
+        until(lambda: not any(map(is_running, workers)), "no worker is left")
 
 
 def test_a_stop_lets_commands_end_and_takes_the_socket_away(running: GatewayProcess, connection: Connection) -> None:
@@ -335,7 +335,7 @@ def test_a_stop_lets_commands_end_and_takes_the_socket_away(running: GatewayProc
     assert waiting.stdout is not None
     assert waiting.stdout.readline() == "OAR_JOB_ID=1\n"
     running.process.send_signal(signal.SIGTERM)
-    wait_until(lambda: not running.path.exists(), "the socket is gone")
+    until(lambda: not running.path.exists(), "the socket is gone")
     accept(connection)
     out, err = waiting.communicate(timeout=TIMEOUT)
     assert out.endswith("# Reservation valid --> OK\n"), err + running.log()

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from functools import partial
 
 import psycopg
 import pytest
@@ -14,12 +13,10 @@ from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store.schema_check import check
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
-DEADLINE = 90.0
-until = partial(wait_until, deadline=DEADLINE)
 JOBS = 8
 MEGA = 2**20
 

@@ -13,7 +13,7 @@ from oarpy.client.sandbox import local_nodes, running_sandbox
 from oarpy.model.errors import Unreachable
 from oarpy.store.database import reachable
 from tests.e2e.server_processes import server_pids
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
@@ -32,7 +32,7 @@ def test_a_log_on_a_full_disk_stops_nobody(tmp_path: Path) -> None:
             before = server_pids(kind, supervisor, tmp_path)
             for pid in before:
                 os.kill(pid, signal.SIGKILL)
-            wait_until(
+            until(
                 lambda kind=kind, before=before: server_pids(kind, supervisor, tmp_path) not in ([], before),  # type: ignore[misc]
                 f"another {kind}",
                 DEADLINE,

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from functools import partial
 
 import psycopg
 import pytest
@@ -16,11 +15,10 @@ from oarpy.benchmarks.process_table import children_of
 from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from tests.e2e.server_processes import server_pids
 from tests.terminal_session import TerminalSession
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
-until = partial(wait_until, deadline=DEADLINE)
 MOST_SESSIONS = 3
 WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
 

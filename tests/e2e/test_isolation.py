@@ -19,7 +19,8 @@ from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.messages import Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import Steps, StepSpec
-from tests.transport_driver import Driver, end_all, marked, wait_until
+from tests.transport_driver import Driver, end_all, marked
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -84,12 +85,12 @@ def test_processes_that_hide_die_with_the_job(request: pytest.FixtureRequest, dr
     command = "sleep 700 & echo $! > pid; exec sleep 600"
     driver.start(driver.spec(1, command))
     driver.expect(Started)
-    wait_until(lambda: bool(_groups(driver, "1.1")), "the job has a group")
+    until(lambda: bool(_groups(driver, "1.1")), "the job has a group")
     steps = Steps(lambda node: PipeStream, ChannelConfig(instance=driver.instance))
     job = driver.spec(1, command)
     steps.start(driver.node, StepSpec(job, "env -i sh -c 'echo $$ > hidden; exec sleep 700'", job.directory))
     hidden = driver.directory / "hidden"
-    wait_until(lambda: hidden.exists() and hidden.read_text().endswith("\n"), "the step runs")
+    until(lambda: hidden.exists() and hidden.read_text().endswith("\n"), "the step runs")
     pid = int(hidden.read_text())
     groups = _groups(driver, "1.1")
     assert any(str(pid) in (group / "cgroup.procs").read_text().split() for group in groups)

@@ -17,7 +17,8 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.messages import Clean, Cleaned, Release, RunScript, ScriptEnded
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from tests.transport_driver import Driver, end_all, wait_until
+from tests.transport_driver import Driver, end_all
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -115,7 +116,7 @@ def test_what_it_leaves_behind_is_ended(driver: Driver) -> None:
 def test_a_script_outlives_its_agent_and_the_next_one_tells_of_it(driver: Driver) -> None:
     script = program(driver, "echo ran >> said; until test -e go; do sleep 0.05; done")
     ask(driver, "prologue", script)
-    wait_until((driver.directory / "said").exists, "the script runs")
+    until((driver.directory / "said").exists, "the script runs")
     driver.transport.close()
     driver.transport = LocalTransport(driver.transport.inbox, ChannelConfig(instance=driver.instance, isolation="none"))
     driver.connect()
@@ -129,7 +130,7 @@ def test_a_script_that_was_cut_off_is_known_for_that_and_not_run_again(driver: D
     script = program(driver, "echo ran >> said; echo $PPID > runner; exec sleep 600")
     ask(driver, "prologue", script)
     runner = driver.directory / "runner"
-    wait_until(lambda: runner.exists() and runner.read_text().endswith("\n"), "the script runs")
+    until(lambda: runner.exists() and runner.read_text().endswith("\n"), "the script runs")
     os.kill(int(runner.read_text()), signal.SIGKILL)
     outcome, detail = answer(driver)
     assert outcome == "lost"
@@ -145,7 +146,7 @@ def test_the_epilogue_waits_for_the_prologue_and_needs_one(driver: Driver) -> No
     ask(driver, "epilogue", script, job=2, after=True)
     assert answer(driver) == ("skipped", "no prologue was begun here")
     ask(driver, "prologue", script)
-    wait_until((driver.directory / "said").exists, "the prologue runs")
+    until((driver.directory / "said").exists, "the prologue runs")
     driver.send(Clean((JobKey(1, 1),)))
     driver.expect(Cleaned)
     ask(driver, "epilogue", script, after=True)

@@ -12,7 +12,8 @@ import pytest
 
 from oarpy.transport.agent import pausing
 from oarpy.transport.agent.isolation import Isolation
-from tests.transport_driver import is_stopped, wait_until
+from tests.transport_driver import is_stopped
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -46,9 +47,9 @@ def test_all_of_a_job_stands_still_in_and_out_of_its_group(
     groups = isolation.freezers(KEY)
     for _ in range(2):
         pausing.stop(groups, lambda: pids)
-        wait_until(lambda: all(map(is_stopped, pids)), "all stand still")
+        until(lambda: all(map(is_stopped, pids)), "all stand still")
     pausing.go_on(groups, lambda: pids)
-    wait_until(lambda: not any(map(is_stopped, pids)), "all go on")
+    until(lambda: not any(map(is_stopped, pids)), "all go on")
     pausing.stop(groups, lambda: pids)
     pausing.thaw(groups)
     for pid in pids:

@@ -9,10 +9,9 @@ import pytest
 from oarpy.benchmarks.process_table import all_pids, environment_of
 
 from oarpy.client.sandbox import local_nodes, running_sandbox
-from tests.transport_driver import wait_until
+from tests.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
-DEADLINE = 60.0
 
 
 def test_nothing_goes_on_of_a_cluster_that_is_gone(tmp_path: Path) -> None:
@@ -22,7 +21,7 @@ def test_nothing_goes_on_of_a_cluster_that_is_gone(tmp_path: Path) -> None:
         jobs = cluster.job_ids("-l", "/core=2", "sh -c 'setsid sleep 600 & sleep 600'")
         cluster.wait_for(jobs, ["Running"], DEADLINE)
         assert len(_processes_of(folder)) > 2
-    wait_until(lambda: not _processes_of(folder), "processes are left", DEADLINE)
+    until(lambda: not _processes_of(folder), "processes are left")
 
 
 def _processes_of(folder: Path) -> list[int]:

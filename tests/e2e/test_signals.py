@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -14,11 +13,10 @@ import pytest
 from oarpy.benchmarks.process_table import is_running
 
 from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
-until = partial(wait_until, deadline=DEADLINE)
 
 
 @dataclass(slots=True)

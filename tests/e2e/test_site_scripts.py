@@ -6,18 +6,16 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from tests.e2e.server_processes import server_pids
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
-until = partial(wait_until, deadline=DEADLINE)
 KINDS = ("prologue", "epilogue", "server_prologue", "server_epilogue")
 
 # Each notes what it is run for; that of a node also where: the node files of local nodes are in folders of their own.

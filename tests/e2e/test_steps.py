@@ -20,7 +20,8 @@ from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.messages import Clean, Cleaned, Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepSpec, StepStarted, Terminal
-from tests.transport_driver import DEADLINE, Driver, end_all, marked, wait_until
+from tests.transport_driver import DEADLINE, Driver, end_all, marked
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -156,7 +157,7 @@ def test_the_end_of_the_channel_ends_the_step(bench: Bench) -> None:
     bench.wait_for_output(step, b"\n")
     pid = int(bench.output(step))
     bench.steps.close()
-    wait_until(lambda: not is_running(pid), "the step is gone")
+    until(lambda: not is_running(pid), "the step is gone")
     bench.steps = Steps(lambda node: PipeStream, bench.config)
 
 

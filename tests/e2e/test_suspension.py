@@ -23,7 +23,8 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.messages import Clean, Cleaned, Resume, Resumed, Suspend, Suspended
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from tests.transport_driver import Driver, end_all, is_stopped, marked, wait_until
+from tests.transport_driver import Driver, end_all, is_stopped, marked
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -53,7 +54,7 @@ def truth(cluster: Sandbox) -> Iterator[Truth]:
 def launcher_of(cluster: Sandbox) -> int:
     assert cluster.server is not None
     supervisor = cluster.server.pid
-    wait_until(lambda: "launcher" in server_processes(supervisor), "a launcher", DEADLINE)
+    until(lambda: "launcher" in server_processes(supervisor), "a launcher")
     return server_processes(supervisor)["launcher"][0]
 
 
@@ -70,7 +71,7 @@ def grows(*files: Path) -> None:
     """Wait until each file has grown."""
     sizes = {file: file.stat().st_size if file.exists() else 0 for file in files}
     for file, size in sizes.items():
-        wait_until(lambda file=file, size=size: file.exists() and file.stat().st_size > size, f"{file.name} grows")  # type: ignore[misc]
+        until(lambda file=file, size=size: file.exists() and file.stat().st_size > size, f"{file.name} grows")  # type: ignore[misc]
 
 
 def holds(truth: Truth, question: str, job: int) -> bool:
@@ -83,7 +84,7 @@ def die_before_telling(cluster: Sandbox, *command: str, truth: Truth, decided: s
     launcher = launcher_of(cluster)
     os.kill(launcher, signal.SIGSTOP)
     cluster.run(*command)
-    wait_until(lambda: holds(truth, decided, job), decided, DEADLINE)
+    until(lambda: holds(truth, decided, job), decided)
     for pid in (*children_of(launcher), launcher):
         os.kill(pid, signal.SIGKILL)
 
@@ -96,7 +97,7 @@ def test_a_suspended_job_stands_still_and_goes_on_whoever_is_killed_between(clus
     asked = "SELECT count(*) FROM suspend_requests WHERE job_id = %s"
     die_before_telling(cluster, "oarhold", "-r", str(job), truth=truth, decided=asked, job=job)
     cluster.wait_for([job], ["Suspended"], DEADLINE)
-    wait_until(lambda: still(truth, job), "all its processes stand still")
+    until(lambda: still(truth, job), "all its processes stand still")
     (other,) = cluster.job_ids("-l", "/nodes=2,walltime=0:1:0", "true")
     cluster.wait_for([other], ["Terminated"], DEADLINE)
     assert still(truth, job)
@@ -134,10 +135,10 @@ def test_what_runs_of_a_job_on_another_of_its_nodes_stands_still_too(tmp_path: P
         for _ in range(2):
             driver.send(Suspend((key,)))
             assert driver.expect(Suspended).key == key
-            wait_until(lambda: is_stopped(step.pid), "the step stands still")
+            until(lambda: is_stopped(step.pid), "the step stands still")
         driver.send(Resume((key,)))
         assert driver.expect(Resumed).key == key
-        wait_until(lambda: not is_stopped(step.pid), "the step goes on")
+        until(lambda: not is_stopped(step.pid), "the step goes on")
         driver.send(Suspend((key,)))
         driver.expect(Suspended)
         driver.send(Clean((key,)))

@@ -35,7 +35,8 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
-from tests.transport_driver import Driver, end_all, wait_until
+from tests.transport_driver import Driver, end_all
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -160,7 +161,7 @@ def _one_job(bench: Bench, prelude: str) -> Ended:
     assert driver.ended(1) == outcome
     assert (len(effects.read_text().split()) if effects.exists() else 0) == count
     driver.send(Forget((FIRST,)))
-    wait_until(lambda: os.listdir(bench.state / "jobs") == os.listdir(bench.state / "files") == [], "state removed")
+    until(lambda: os.listdir(bench.state / "jobs") == os.listdir(bench.state / "files") == [], "state removed")
     return outcome
 
 
@@ -190,7 +191,7 @@ def test_the_walltime_holds_without_an_agent(bench: Bench) -> None:
     driver.started(1)
     os.kill(ready.pid, signal.SIGKILL)
     driver.expect(ChannelLost)
-    wait_until(lambda: driver.processes(1) == [], "the job was ended")
+    until(lambda: driver.processes(1) == [], "the job was ended")
     again = bench.driver()
     again.connect()
     ended = again.ended(1)
@@ -206,7 +207,7 @@ def test_an_end_without_an_agent_is_told_by_the_next(bench: Bench) -> None:
     driver.expect(ChannelLost)
     supervisor = bench.supervisor(1)
     (driver.directory / "go").write_text("")
-    wait_until(lambda: not is_running(supervisor), "the supervisor ended with its last job")
+    until(lambda: not is_running(supervisor), "the supervisor ended with its last job")
     again = bench.driver()
     assert [report.state for report in again.connect().jobs] == ["ended"]
     assert again.ended(1).status == 5 << 8
@@ -219,13 +220,13 @@ def test_a_killed_supervisor_loses_its_job_and_all_its_processes(bench: Bench) -
     script = "env -i setsid sh -c 'echo $$ > hidden.new; mv hidden.new hidden; exec sleep 600' & sleep 600"
     driver.start(driver.spec(1, script))
     hidden = driver.directory / "hidden"
-    wait_until(hidden.exists, "the hidden process runs")
+    until(hidden.exists, "the hidden process runs")
     os.kill(bench.supervisor(1), signal.SIGKILL)
     ended = driver.ended(1)
     assert (ended.reason, ended.status, ended.left) == ("lost", None, 0)
     assert driver.processes(1) == []
     pid = int(hidden.read_text())
-    wait_until(lambda: not is_running(pid), "the hidden process is dead")
+    until(lambda: not is_running(pid), "the hidden process is dead")
 
 
 def test_supervisor_and_agent_killed_together(bench: Bench) -> None:
@@ -344,7 +345,7 @@ def test_a_reboot_loses_what_had_not_ended(bench: Bench) -> None:
     before = driver.connect()
     driver.run(driver.spec(1, "exit 6"))
     driver.transport.disconnect("node1")
-    wait_until(lambda: not is_running(before.pid), "the agent ended")
+    until(lambda: not is_running(before.pid), "the agent ended")
     jobs = bench.state / "jobs"
     (jobs / "2.1").write_text('\n{"event": "started", "at": 5.0, "pid": 1, "mark": "x"}\n')
     (jobs / "3.1").write_text("")
@@ -364,7 +365,7 @@ def test_a_lost_state_directory_is_fenced(bench: Bench) -> None:
     driver = bench.driver()
     before = driver.connect()
     driver.transport.disconnect("node1")
-    wait_until(lambda: not is_running(before.pid), "the agent ended")
+    until(lambda: not is_running(before.pid), "the agent ended")
     bench.state.rename(bench.directory / "lost")
     assert driver.connect().incarnation != before.incarnation
     driver.start(driver.spec(1, "exit 0"), incarnation=before.incarnation)

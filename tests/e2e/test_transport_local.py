@@ -41,7 +41,8 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver, end_all, is_stopped, wait_until
+from tests.transport_driver import Driver, end_all, is_stopped
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -136,7 +137,7 @@ def test_environment_and_files_of_a_job(driver: Driver) -> None:
     assert driver.output(7) == f"{work}\n"
     assert (work / "err.7").read_text() == "x\n"
     driver.send(Forget((JobKey(7, 1),)))
-    wait_until(lambda: not os.listdir(f"{state}/files") and not os.listdir(f"{state}/jobs"), "state removed")
+    until(lambda: not os.listdir(f"{state}/files") and not os.listdir(f"{state}/jobs"), "state removed")
 
 
 def test_output_is_appended_and_may_be_one_file(driver: Driver) -> None:
@@ -228,7 +229,7 @@ def test_a_job_may_clean_up_within_its_grace(driver: Driver) -> None:
     program = "import signal, sys, time\nsignal.signal(15, lambda *_: (time.sleep(0.3), print('saved'), sys.exit()))\n"
     (driver.directory / "program.py").write_text(program + "print('ready', flush=True)\ntime.sleep(600)\n")
     driver.start(driver.spec(1, "python3 program.py; true", kill_grace=20.0))
-    wait_until(lambda: (driver.directory / "out.1").exists() and driver.output(1) == "ready\n", "program runs")
+    until(lambda: (driver.directory / "out.1").exists() and driver.output(1) == "ready\n", "program runs")
     ended = driver.kill(1)
     assert ended.reason == "killed"
     assert driver.output(1) == "ready\nsaved\n"
@@ -237,7 +238,7 @@ def test_a_job_may_clean_up_within_its_grace(driver: Driver) -> None:
 def test_kill_with_a_shorter_grace(driver: Driver) -> None:
     driver.connect()
     driver.start(driver.spec(1, "trap '' TERM; echo; while :; do sleep 600; done", kill_grace=3600.0))
-    wait_until(lambda: (driver.directory / "out.1").exists() and driver.output(1) == "\n", "trap set")
+    until(lambda: (driver.directory / "out.1").exists() and driver.output(1) == "\n", "trap set")
     assert driver.kill(1, grace=0).reason == "killed"
     assert driver.processes(1) == []
 
@@ -293,7 +294,7 @@ def test_a_fork_storm_is_put_down(driver: Driver) -> None:
     (driver.directory / "storm.py").write_text(STORM)
     driver.start(driver.spec(1, "python3 storm.py & wait; sleep 600"))
     path = driver.directory / "storm"
-    wait_until(lambda: path.exists() and path.stat().st_size >= 32, "the storm rages")
+    until(lambda: path.exists() and path.stat().st_size >= 32, "the storm rages")
     ended = driver.kill(1, grace=0)
     assert (ended.reason, ended.left) == ("killed", 0)
     assert driver.processes(1) == []
@@ -312,8 +313,8 @@ def test_suspended_jobs_stand_still_and_their_walltime_too(driver: Driver) -> No
     driver.send(Suspend((FIRST,)))
     suspended = driver.expect(Suspended)
     (driver.directory / "go").touch()
-    wait_until(lambda: stands_still(driver), "every process of the job is stopped")
-    wait_until(lambda: time.time() > suspended.at + 3.5, "more than the walltime passes")
+    until(lambda: stands_still(driver), "every process of the job is stopped")
+    until(lambda: time.time() > suspended.at + 3.5, "more than the walltime passes")
     driver.send(Resume((FIRST,)))
     assert driver.expect(Resumed).at - suspended.at >= 3.5
     assert driver.ended(1).reason == "exited"
@@ -341,7 +342,7 @@ def test_a_signal_spares_the_shell_around_the_program(driver: Driver) -> None:
     driver.connect()
     (driver.directory / "program.sh").write_text(f"#!/bin/sh\n{TRAP}\n")
     driver.start(driver.spec(1, "sh program.sh; echo $? > status; exit 1"))
-    wait_until(lambda: (driver.directory / "out.1").exists() and driver.output(1) == "ready\n", "trap set")
+    until(lambda: (driver.directory / "out.1").exists() and driver.output(1) == "ready\n", "trap set")
     driver.send(Signal((FIRST,), signal.SIGUSR2))
     assert driver.ended(1).status == 1 << 8
     assert (driver.directory / "status").read_text() == "9\n"
@@ -478,7 +479,7 @@ def test_pings_keep_a_channel_and_silence_loses_it(tmp_path: Path) -> None:
         os.kill(ready.pid, signal.SIGSTOP)
         assert driver.expect(ChannelLost).reason == "no answer for 1 s"
         assert not transport.connected("node1")
-        wait_until(lambda: not is_running(ready.pid), "the silent agent is ended")
+        until(lambda: not is_running(ready.pid), "the silent agent is ended")
         driver.connect()
         assert driver.run(driver.spec(1, "exit 0")).status == 0
         assert not [report for _, report in driver.log if isinstance(report, Pong)]
@@ -492,7 +493,7 @@ def test_closing_ends_the_agents_and_not_the_jobs(driver: Driver) -> None:
     driver.start(driver.spec(1, "sleep 600"))
     driver.started(1)
     driver.transport.disconnect("node1")
-    wait_until(lambda: not is_running(ready.pid), "the agent ended")
+    until(lambda: not is_running(ready.pid), "the agent ended")
     assert driver.processes(1)
     driver.connect()
     driver.kill(1)

@@ -20,7 +20,8 @@ from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 from oarpy.transport.ssh import SshTransport
 from tests.sshd_nodes import SshdCluster, make_key, start_nodes
 from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver, end_all, wait_until
+from tests.transport_driver import Driver, end_all
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -114,7 +115,7 @@ def test_all_nodes_run_jobs_and_are_cleaned(cluster: SshdCluster, tmp_path: Path
     for node in cluster.nodes:
         driver.transport.connect(node.node())
     for node in cluster.nodes:
-        wait_until(lambda name=node.name: driver.transport.connected(name), f"{node.name} is ready")  # type: ignore[misc]
+        until(lambda name=node.name: driver.transport.connected(name), f"{node.name} is ready")  # type: ignore[misc]
     ssh = " ".join(["ssh", *cluster.ssh_options()])
     leave = "echo $OARPY_JOB; exec >&- 2>&- <&-; setsid sleep 600 &"
     script = f"for node in $(cat $OAR_NODEFILE); do echo $node $({ssh} $node '{leave}'); done"
@@ -191,7 +192,7 @@ def test_a_cut_connection_is_told_at_once_and_jobs_go_on(driver: Driver) -> None
     driver.started(1)
     os.kill(parent_of(ready.pid), signal.SIGKILL)
     assert driver.expect(ChannelLost).reason
-    wait_until(lambda: not is_running(ready.pid), "the agent ended with its channel")
+    until(lambda: not is_running(ready.pid), "the agent ended with its channel")
     (driver.directory / "go").write_text("")
     driver.connect()
     assert driver.ended(1).status == 5 << 8
@@ -205,5 +206,5 @@ def test_closing_leaves_no_thread_and_no_connection(cluster: SshdCluster, tmp_pa
     driver.expect(Pong)
     connection = parent_of(ready.pid)
     driver.transport.close()
-    wait_until(lambda: not is_running(ready.pid) and not is_running(connection), "agent and connection ended")
-    wait_until(lambda: set(threading.enumerate()) <= before, "threads ended")
+    until(lambda: not is_running(ready.pid) and not is_running(connection), "agent and connection ended")
+    until(lambda: set(threading.enumerate()) <= before, "threads ended")

@@ -17,7 +17,8 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.messages import Clean, Cleaned, Ended
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from tests.transport_driver import Driver, end_all, wait_until
+from tests.transport_driver import Driver, end_all
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.e2e,
@@ -78,7 +79,7 @@ def test_who_may_not_log_in_may_have_work_done(driver: Driver) -> None:
 def test_users_cannot_read_each_others_files_or_the_state(driver: Driver) -> None:
     driver.connect()
     driver.start(driver.spec(1, "touch ready; sleep 600", nodes=("secret",), environment={"TOKEN": "secret"}))
-    wait_until((driver.directory / "ready").exists, "the job of games runs")
+    until((driver.directory / "ready").exists, "the job of games runs")
     state = Path(driver.node.state_directory)
     paths = [
         state / "files" / "1.1.nodes",
@@ -105,7 +106,7 @@ def test_users_cannot_read_each_others_files_or_the_state(driver: Driver) -> Non
 def test_a_user_who_kills_everything_of_his_ends_only_his_jobs(driver: Driver) -> None:
     ready = driver.connect()
     driver.start(driver.spec(1, "sleep 600"), driver.spec(2, "sleep 600", user="nobody"))
-    wait_until(lambda: len(driver.processes(1)) > 0 and len(driver.processes(2)) > 0, "both run")
+    until(lambda: len(driver.processes(1)) > 0 and len(driver.processes(2)) > 0, "both run")
     driver.start(driver.spec(3, "kill -9 -1"))
     outcomes = {ended.key.job: ended.reason for ended in (driver.expect(Ended) for _ in range(2))}
     assert outcomes == {1: "exited", 3: "exited"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from functools import partial
 
 import psycopg
 import pytest
@@ -13,12 +12,11 @@ from oarpy.benchmarks.process_table import children_of
 from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from tests.transport_driver import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
 DEADLINE = 90.0
-until = partial(wait_until, deadline=DEADLINE)
 SHORT = 20
 
 
