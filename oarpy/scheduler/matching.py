@@ -114,8 +114,23 @@ class GroupMatcher:
     @property
     def fixed(self) -> bool:
         """True when it takes the same number of resources wherever it is served."""
+        return self._is_fixed_below(0)
+
+    @property
+    def grows(self) -> bool:
+        """True when more free resources never make it take fewer.
+
+        They may where it takes some only of the blocks that serve, and these give different numbers.
+        """
+        return all(
+            count in (Count.ALL, Count.BEST) or self._is_fixed_below(depth)
+            for depth, count in enumerate(self.counts, 1)
+        )
+
+    def _is_fixed_below(self, depth: int) -> bool:
+        """Tell whether each block of a level, 0 for the whole platform, gives the same number wherever it serves."""
         uniform = self.layout.uniform if self.layout is not None else len(_innermost_sizes(self.tree)) == 1
-        return min(self.counts, default=0) > 0 and uniform
+        return min(self.counts[depth:], default=1) > 0 and uniform
 
     def fits(self, free: int) -> bool:
         """Tell whether :meth:`match` finds something."""
@@ -204,6 +219,8 @@ class RequestMatcher:
         """No fewer resources than this will do."""
         self.fixed = all(group.fixed for group in self.groups)
         """True when the request takes the same number of resources wherever it is served."""
+        self.grows = len(self.groups) == 1 and self.groups[0].grows
+        """True when more free resources are known never to make the request take fewer."""
         self.plain_shape: Shape = usable, ()
         """The shape of asking for ``least`` of the same resources, wherever they are."""
         self.shape: Shape | None = None

@@ -9,7 +9,8 @@ from math import inf
 from oarpy.scheduler.demands import Demand, Option
 from oarpy.scheduler.gantt import Claim, Gantt, Kind
 from oarpy.scheduler.joint import first_fit
-from oarpy.scheduler.quotas import Amount, Excess, Limits
+from oarpy.scheduler.leaps import Leaps
+from oarpy.scheduler.quotas import Excess
 from oarpy.scheduler.spaces import Line, SharedLine, Views
 from oarpy.scheduler.stocks import StockView
 from oarpy.scheduler.views import View
@@ -98,6 +99,9 @@ class Search:
         """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
         views = gantt.views(demand.roles, option.consumes)
         kind = self._kind(gantt, views, demand, option)
+        leaps: Leaps | None = None
+        if demand.limits is not None and not option.matcher.fixed:
+            leaps = Leaps(gantt, views, demand.limits, option, self.hold(option))
         fitted: _First | None = None
         instant = start
         while instant < (inf if latest is None else latest):
@@ -114,24 +118,11 @@ class Search:
             if kind is not None:
                 since, until = gantt.barred.get(kind, (inf, inf))
                 instant = max(instant, until) if since <= start else instant
-            elif not option.matcher.fixed and demand.limits is not None:
-                instant = min(instant, self._next_chance(gantt, views, demand.limits, option, claim.start))
+            elif leaps is not None:
+                instant = min(instant, leaps.after(claim.start))
         if kind is not None and latest is None:
             gantt.barred[kind] = start, inf
         return None, fitted
-
-    def _next_chance(self, gantt: Gantt, views: Views, limits: Limits, option: Option, start: float) -> float:
-        """Return when to look again for a request whose amount depends on the date, and broke a quota at ``start``.
-
-        Not before its least amount would break none; from then on whenever more may be free, or another rule applies.
-        """
-        if gantt.counts_all(option.matcher.usable):
-            least = option.matcher.least
-            amount = Amount(least, least * option.walltime)
-            if excess := gantt.ledger.excess(limits, start, start + self.hold(option), amount):
-                return excess.until
-        after = _after(views, start)
-        return min(limits.change_after(start), inf if after is None else after)
 
     def _kind(self, gantt: Gantt, views: Views, demand: Demand, option: Option) -> Kind | None:
         """Return what is equal for requests that add the same to the same sums, on the timeline of the platform.

@@ -107,20 +107,46 @@ def test_no_limit_is_minus_one() -> None:
     assert starts(FOUR, job(1, "/core=4", 20), quotas=(QuotaRule(), QuotaRule(user="ann", jobs=-1))) == {1: 0}
 
 
-@pytest.mark.parametrize("hosts", ["n1:2 n2:2", "n1:2 n2:3"])
-def test_whole_nodes_that_no_quota_ever_admits_are_not_looked_for_at_every_date(
-    hosts: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether all nodes are of one size, so that any will break the quota, or their least size does."""
-    looked_at: list[float] = []
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Collects the dates from which places are looked for."""
+    dates: list[float] = []
     search = Search._next
 
-    def counted(self: Search, gantt: Gantt, views: Views, option: Option, start: float, latest: float | None) -> Any:
-        looked_at.append(start)
+    def noted(self: Search, gantt: Gantt, views: Views, option: Option, start: float, latest: float | None) -> Any:
+        dates.append(start)
         return search(self, gantt, views, option, start, latest)
 
-    monkeypatch.setattr(Search, "_next", counted)
+    monkeypatch.setattr(Search, "_next", noted)
+    return dates
+
+
+@pytest.mark.parametrize("hosts", ["n1:2 n2:2", "n1:2 n2:3"])
+def test_whole_nodes_that_no_quota_ever_admits_are_not_looked_for_at_every_date(
+    hosts: str, looked_at: list[float]
+) -> None:
+    """Whether all nodes are of one size, so that any will break the quota, or their least size does."""
     busy = [running(100 + n, "1", 10 * n, 10) for n in range(20)]
     found = placed(cluster(hosts), *busy, job(1, "/nodes=1", 5), quotas=(QuotaRule(jobs=0),))
     assert (found[1].verdict, found[1].start) == ("quota", None)
     assert looked_at == [0]
+
+
+@pytest.mark.parametrize("request_text", ["/core=BEST", "/core=BESTHALF", "/nodes=BEST", "/nodes=BEST/core=1"])
+def test_what_is_free_is_not_counted_at_every_date_when_it_always_breaks_the_quota(
+    request_text: str, looked_at: list[float]
+) -> None:
+    busy = [running(100 + n, "1", 10 * n, 5) for n in range(500)]
+    best = job(1, request_text, 7, user="bob")
+    found = placed(cluster("n1:4 n2:4 n3:4"), *busy, best, quotas=(QuotaRule(user="bob", resources=1),))
+    assert (found[1].verdict, found[1].start) == ("quota", None)
+    assert len(looked_at) < 20
+
+
+def test_a_node_of_which_more_and_more_is_free_serves_where_little_of_it_is() -> None:
+    """The other node breaks the quota all the time, but is taken only while nothing of the first one is free."""
+    busy = [running(100 + n, "1-4", 4 * n, 4) for n in range(16)]
+    fewer = running(200, "1-3", 64, 20)
+    one = job(1, "/nodes=1/core=BEST", 5, user="bob")
+    found = placed(cluster("n1:4 n2:4"), *busy, fewer, one, quotas=(QuotaRule(user="bob", resources=2),))
+    assert (found[1].start, found[1].resources) == (64, [4])
