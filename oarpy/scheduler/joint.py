@@ -17,12 +17,14 @@ from oarpy.scheduler.gauges import Gauge
 from oarpy.scheduler.matching import RequestMatcher, Screen
 from oarpy.scheduler.pieces import Pieces
 from oarpy.scheduler.stocks import StockView
-from oarpy.scheduler.tables import BlockTable, Rows
+from oarpy.scheduler.tables import BlockTable, Numbers, Packed, Rows, packed, sizes
 from oarpy.scheduler.timeline import Timeline
 from oarpy.scheduler.windows import BlockWindows, Windows
 
-_AHEAD = 96
+_AHEAD = 256
 """Slots looked up at once."""
+
+_NO_NUMBERS: Numbers = np.zeros((0, 0), dtype=np.uint8)
 
 
 def first_fit(
@@ -154,11 +156,14 @@ class _Allowed:
     def __init__(self, stock: StockView, gauge: Gauge) -> None:
         self._stocks, self._gauge = stock.stocks, gauge
 
-    def narrow(self, enough: NDArray[np.bool_], slots: NDArray[np.intp], begins: Sequence[float]) -> None:
-        """Leave of ``enough``, one row a slot, the blocks that have enough to consume, in some of the slots."""
-        used = self._stocks.used(np.array(begins)[slots])
-        for one in self._gauge.allowances:
-            enough[slots] &= used[:, one.columns] <= one.most
+    def serving(self, instants: NDArray[np.float64]) -> Packed:
+        """Return, for each of these instants, the set of the blocks that have enough."""
+        used = self._stocks.used(instants)
+        first, *others = self._gauge.allowances
+        enough = used[:, first.columns] <= first.most
+        for one in others:
+            enough &= used[:, one.columns] <= one.most
+        return packed(enough)
 
 
 class _JointWindows(BlockWindows):
@@ -202,24 +207,28 @@ class _JointWindows(BlockWindows):
 
     def _look_ahead(self, right: int) -> None:
         first, last = self._known, min(right + _AHEAD, len(self._begins))
+        if self._total or (self._partners is not None and self._partners.anything):
+            numbers = self._numbers(first, last)
+            serving = packed(numbers >= self._screen.least)
+        else:
+            numbers, serving = _NO_NUMBERS, self._table.serving(self._rows[first:last], self._screen)
+        if self._allowed is not None:
+            # amounts are looked up only where there are resources enough
+            open_slots = (sizes(serving) >= self._need).nonzero()[0]
+            serving[open_slots] &= self._allowed.serving(np.array(self._begins[first:last])[open_slots])
+        if self._total:
+            mask = np.unpackbits(serving.view(np.uint8), axis=1, count=numbers.shape[1])
+            serving[(numbers * mask).sum(axis=1, dtype=np.int64) < self._total] = 0
+        self._note(serving)
+
+    def _numbers(self, first: int, last: int) -> Numbers:
+        """Return what is free of each block, or held by partners alone, in the slots [first, last)."""
         numbers = self._table.numbers(self._rows[first:last])
         if self._partners is not None and self._partners.anything:
             counter = self._screen.layout.counter
             for low, high, more in _slots_of(self._partners, self._begins, first, last):
                 numbers[low:high] += counter.count(more).astype(numbers.dtype)
-        enough = numbers >= self._screen.least
-        if self._allowed is not None:
-            # amounts are looked up only where there are resources enough
-            open_slots = (np.count_nonzero(enough, axis=1) >= self._need).nonzero()[0]
-            self._allowed.narrow(enough, open_slots, self._begins[first:last])
-        if self._total:
-            enough[np.where(enough, numbers, 0).sum(axis=1, dtype=np.int64) < self._total] = False
-        self._walls += ((np.count_nonzero(enough, axis=1) < self._need).nonzero()[0] + first).tolist()
-        padded = np.zeros((len(enough), -(-len(self._blocks) // 64) * 64), dtype=np.bool_)
-        padded[:, : len(self._blocks)] = enough
-        packed = np.packbits(padded, axis=1)
-        self._packed += packed.view(f"V{packed.shape[1]}").ravel().tolist()
-        self._known = last
+        return numbers
 
 
 def _slots_of(partners: Pieces, begins: Sequence[float], first: int, last: int) -> list[tuple[int, int, int]]:

@@ -14,6 +14,8 @@ from oarpy.scheduler.matching import Layout, Screen
 Rows = NDArray[np.int32]
 _WORD = 64
 Numbers = NDArray[np.integer]
+Packed = NDArray[np.uint64]
+"""A set of blocks a row, in whole machine words."""
 
 
 class BlockTable:
@@ -57,10 +59,23 @@ class BlockTable:
         """Return the free resources of each block in these slots; the caller may change what it gets."""
         return self._numbers[rows, : self._blocks]
 
-    def serving(self, rows: Rows, screen: Screen) -> NDArray[np.uint64]:
+    def serving(self, rows: Rows, screen: Screen) -> Packed:
         """Return, for each of these rows, the set of the blocks that have enough, packed into words."""
         least = screen.least
         if not isinstance(least, int):
             least = np.append(least, np.ones(self._numbers.shape[1] - self._blocks, dtype=np.int64))
         enough = self._numbers.take(rows, axis=0) >= least
         return np.packbits(enough.ravel()).view(np.uint64).reshape(len(rows), -1)
+
+
+def packed(enough: NDArray[np.bool_]) -> Packed:
+    """Return the blocks (columns) that have enough as one set a row."""
+    serving = np.zeros((len(enough), -(-enough.shape[1] // _WORD) * _WORD // 8), dtype=np.uint8)
+    serving[:, : -(-enough.shape[1] // 8)] = np.packbits(enough, axis=1)
+    return serving.view(np.uint64)
+
+
+def sizes(serving: Packed) -> NDArray[np.int32]:
+    """Return how many blocks each set has."""
+    counts: NDArray[np.int32] = np.add.reduce(np.bitwise_count(serving), axis=1, dtype=np.int32)
+    return counts

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oarpy.scheduler.matching import Screen
-from oarpy.scheduler.tables import BlockTable, Rows
+from oarpy.scheduler.tables import BlockTable, Packed, Rows, sizes
 
 _AHEAD = 192
 """Slots whose counts are looked up at once."""
@@ -59,6 +59,8 @@ class Windows:
             if not place or self._walls[place - 1] < left:
                 return left, start, right
             left = self._walls[place - 1] + 1
+            while place < len(self._walls) and self._walls[place] == left:
+                place, left = place + 1, left + 1
             if left >= len(begins):
                 break
             start = begins[left]
@@ -124,11 +126,13 @@ class BlockWindows(Windows):
         self._packed, self._packed_base = [], left
 
     def _look_ahead(self, right: int) -> None:
-        packed = self._table.serving(self._rows[self._known : right + _BLOCKS_AHEAD], self._screen)
-        serving = np.add.reduce(np.bitwise_count(packed), axis=1, dtype=np.int32)
-        self._walls += ((serving < self._need).nonzero()[0] + self._known).tolist()
-        self._packed += packed.view(f"V{8 * packed.shape[1]}").ravel().tolist()
-        self._known += len(packed)
+        self._note(self._table.serving(self._rows[self._known : right + _BLOCKS_AHEAD], self._screen))
+
+    def _note(self, serving: Packed) -> None:
+        """Add the next slots, each as the set of the blocks that serve."""
+        self._walls += ((sizes(serving) < self._need).nonzero()[0] + self._known).tolist()
+        self._packed += serving.view(f"V{8 * serving.shape[1]}").ravel().tolist()
+        self._known += len(serving)
 
     def _behind(self, left: int, right: int) -> int:
         """Return the first slot, ``left`` or later, from which enough blocks serve in common up to ``right``."""
