@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from oarpy.model.request import Consumption, Group, Level
+from oarpy.model.request import Consumption, Count, Group, Level
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.plan import plan
@@ -31,7 +31,7 @@ from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapsho
 from oarpy.scheduler.verdicts import Verdict
 
 CORES_PER_NODE = 64
-KINDS = ("flat", "mixed", "hierarchical", "quotas", "calendars", "reservations", "consumables", "timesharing")
+KINDS = ("flat", "mixed", "hierarchical", "quotas", "best", "calendars", "reservations", "consumables", "timesharing")
 ONE_MORE = ("flat", "mixed", "hierarchical")
 """Kinds for which a pass after one event is measured too."""
 RESERVATIONS = 200
@@ -85,6 +85,12 @@ def snapshot(kind: str, jobs: int, platform: Platform, seed: int = 1) -> Snapsho
     shape = kind if kind in ("mixed", "hierarchical") else "hierarchical" if kind == "consumables" else "flat"
     waiting = tuple(_job(number, shape, draw, len(platform.ids)) for number in range(1, jobs + 1))
     state = Snapshot(now=0, platform=platform, waiting=waiting, security_time=60)
+    if kind == "best":
+        return replace(
+            state,
+            waiting=tuple(_greedy(job) if job.id % 2 else job for job in waiting),
+            quotas=(QuotaRule(user="/", resources=QUOTA),),
+        )
     if kind == "quotas":
         return replace(state, quotas=(QuotaRule(user="/", resources=QUOTA), QuotaRule(user="user0", jobs=20)))
     if kind == "calendars":
@@ -112,6 +118,12 @@ def _consuming(job: WaitingJob, draw: random.Random) -> WaitingJob:
     """Let a job ask for memory on each of its nodes, log-uniform 1 to 256 GiB."""
     amount = Consumption("memory", _log_uniform(draw, 1, 256) * GIB)
     return replace(job, alternatives=tuple(replace(way, consumes=(amount,)) for way in job.alternatives))
+
+
+def _greedy(job: WaitingJob) -> WaitingJob:
+    """Let a job ask for four cores of every node that has them free."""
+    levels = (Level("network_address", Count.BEST), Level("core", 4))
+    return replace(job, alternatives=tuple(replace(way, groups=(Group(levels),)) for way in job.alternatives))
 
 
 def _calendar() -> tuple[QuotaRule, ...]:

@@ -24,7 +24,8 @@ process on one core: sizes log-uniform, 1 to 256 cores (*flat*), or 1 to 16 node
 (*hierarchical*), or half of each (*mixed*); walltimes log-uniform, 5 minutes to 24 hours; all from a fixed seed.
 *quotas*, *calendars* and *reservations* are flat jobs with quotas on users, with others by day than by night, or beside
 200 accepted reservations. *consumables* are hierarchical jobs that ask for memory on each node, log-uniform 1 to 256
-GiB of 512; *timesharing* are flat jobs half of which share with jobs of their user. *One more* is a pass after the
+GiB of 512; *timesharing* are flat jobs half of which share with jobs of their user; *best* are flat jobs under a quota
+half of which ask for four cores of each node that has them free. *One more* is a pass after the
 first jobs of the queue have started and another job has come.
 
 Seconds are processor time, the best of some runs. Behind them is the same in units of the reference loop, which tells

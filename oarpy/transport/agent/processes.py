@@ -14,6 +14,8 @@ _ANY_MARK = f"{MARK}=".encode()
 _ENVIRONMENT = 1 << 16
 
 _PAUSE = 0.005
+_LOOKS, _LOOK_PAUSE = 4, 0.0005
+"""Further looks at a process without an environment: while the kernel puts another program in its place it has none."""
 _FREEZE_PASSES = 20
 
 
@@ -182,20 +184,39 @@ def reap_children(statuses: dict[int, int]) -> bool:
 
 def _marked_environment(pid: int) -> list[bytes]:
     """The entries that a process of a job was started with; none when it is of none, gone, or not ours to look at."""
+    text = _environment(pid)
+    for _ in range(_LOOKS):
+        if text or not _has_program(pid):
+            break
+        time.sleep(_LOOK_PAUSE)
+        text = _environment(pid)
+    # Most processes are of no job: their entries are not looked at one by one.
+    return text.split(b"\0") if _ANY_MARK in text else []
+
+
+def _has_program(pid: int) -> bool:
+    """Whether a process runs a program, which zombies and the kernel's own do not, and is ours to look at."""
+    try:
+        return bool(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return False
+
+
+def _environment(pid: int) -> bytes:
+    """All that a process was started with; nothing when it is gone, or not ours to look at."""
     try:
         fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
     except OSError:
-        return []
+        return b""
     text = b""
     try:
         while part := os.read(fd, _ENVIRONMENT):
             text += part
     except OSError:
-        return []
+        return b""
     finally:
         os.close(fd)
-    # Most processes are of no job: their entries are not looked at one by one.
-    return text.split(b"\0") if _ANY_MARK in text else []
+    return text
 
 
 def leads_terminal(pid: int) -> bool:

@@ -205,3 +205,25 @@ def test_a_marked_process_is_found_however_large_its_environment(size: int) -> N
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=variables) as process:
         found = processes.marked([mark], set())
     assert found == {mark: [process.pid]}
+
+
+def test_a_process_that_begins_another_program_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = processes._environment
+    looks: list[int] = []
+
+    def environment(pid: int) -> bytes:
+        if pid != process.pid:
+            return read(pid)
+        looks.append(pid)
+        return b"" if len(looks) < 3 else read(pid)
+
+    mark = f"test-{os.getpid()}/again/1"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={processes.MARK: mark}) as process:
+        monkeypatch.setattr(processes, "_environment", environment)
+        assert processes.marked([mark], set()) == {mark: [process.pid]}
+
+
+def test_a_process_may_have_no_environment_at_all() -> None:
+    mark = f"test-{os.getpid()}/none/1"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={}):
+        assert processes.marked([mark], set()) == {}
