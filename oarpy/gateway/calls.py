@@ -76,12 +76,12 @@ class Calls:
             if now - since > PATIENCE:
                 del self._waiting[knock]
             elif self._has_room(knock.node):
-                del self._waiting[knock]
                 try:
                     begun.append(self._fork(knock, now))
                 except OSError as error:
                     log.warning("call not begun", node=knock.node, reason=str(error))
                     break
+                del self._waiting[knock]
         return begun
 
     def hear(self, call: Call) -> bool:

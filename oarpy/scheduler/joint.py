@@ -169,7 +169,7 @@ class _Allowed:
 class _JointWindows(BlockWindows):
     """Windows throughout which enough blocks have enough of everything, and enough resources all together."""
 
-    __slots__ = ("_allowed", "_bits", "_blocks", "_counter", "_least", "_partners", "_serving_known", "_total")
+    __slots__ = ("_allowed", "_bits", "_blocks", "_partners", "_serving_known", "_total")
 
     def __init__(
         self,

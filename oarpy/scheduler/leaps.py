@@ -16,7 +16,7 @@ class Leaps:
 
     What is free throughout a longer time is free in every window inside it. So what a request takes of that, where more
     is never served with less, it takes in each of those windows at least: as long as this much breaks a quota, none of
-    them need be looked at. The longer time doubles whenever it does, and is halved whenever it does not.
+    them need be looked at. The longer time doubles until that breaks none, and is halved then.
     """
 
     def __init__(self, gantt: Gantt, views: Sequence[View], limits: Limits, option: Option, hold: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,9 +24,10 @@ def check_places(paths: Iterable[Path | None], policies: Sequence[str]) -> None:
         with writing(file):
             if file.is_dir():
                 raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-            place = file if file.exists() else file.parent
-            place.stat()
-            if not os.access(place, os.W_OK):
+            found = file.exists()
+            if not found and not stat.S_ISDIR(file.parent.stat().st_mode):
+                raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            if not (os.access(file, os.W_OK) if found else os.access(file.parent, os.W_OK | os.X_OK)):
                 raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 

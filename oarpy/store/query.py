@@ -10,13 +10,13 @@ from psycopg import sql
 from oarpy.model.errors import UsageError
 from oarpy.store.database import Connection
 
-_COPY = re.compile(r"(\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*copy\b", re.IGNORECASE)
-"""A statement after which the connection is not what it was: it would copy for ever."""
+_BLANK = " \t\r\n\f\v;"
 
 
 def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """Run ``statement`` in a read-only transaction: (column names, rows). Raises :class:`UsageError` when it fails."""
-    if _COPY.match(statement):
+    # it would leave the connection copying, or let a superuser run programs
+    if _first_word(statement) == "copy":
         raise UsageError("COPY is no query", hint="SELECT returns the same rows")
     try:
         with connection.transaction():
@@ -28,3 +28,26 @@ def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], 
             return tuple(column.name for column in cursor.description), cursor.fetchall()
     except (psycopg.ProgrammingError, psycopg.DataError, psycopg.InternalError) as error:
         raise UsageError(f"the query failed: {str(error).splitlines()[0]}") from error
+
+
+def _first_word(statement: str) -> str:
+    """Return the word with which a statement begins, after blanks and comments."""
+    text = statement.lstrip(_BLANK)
+    while text.startswith(("--", "/*")):
+        text = (_after_line(text) if text.startswith("--") else _after_block(text)).lstrip(_BLANK)
+    word = re.match(r"\w*", text)
+    return word[0].lower() if word else ""
+
+
+def _after_line(text: str) -> str:
+    return re.sub(r"[^\r\n]*", "", text, count=1)
+
+
+def _after_block(text: str) -> str:
+    """Return what follows the comment, which may have others in it; nothing when it does not end."""
+    depth = 0
+    for edge in re.finditer(r"/\*|\*/", text):
+        depth += 1 if edge[0] == "/*" else -1
+        if not depth:
+            return text[edge.end() :]
+    return ""

@@ -6,6 +6,10 @@ import os
 import signal
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MARK = "OARPY_JOB"
 NODE = "OARPY_NODE"
 """The environment variable with the state directory of the node that a process of a job was started on."""
@@ -14,8 +18,8 @@ _ANY_MARK = f"{MARK}=".encode()
 _ENVIRONMENT = 1 << 16
 
 _PAUSE = 0.005
-_LOOKS, _LOOK_PAUSE = 4, 0.0005
-"""Further looks at a process without an environment: while the kernel puts another program in its place it has none."""
+_SECOND_LOOK = 0.002
+"""Seconds until processes without an environment are looked at again: one that begins a program has none meanwhile."""
 _FREEZE_PASSES = 20
 
 
@@ -182,18 +186,6 @@ def reap_children(statuses: dict[int, int]) -> bool:
         return False
 
 
-def _marked_environment(pid: int) -> list[bytes]:
-    """The entries that a process of a job was started with; none when it is of none, gone, or not ours to look at."""
-    text = _environment(pid)
-    for _ in range(_LOOKS):
-        if text or not _has_program(pid):
-            break
-        time.sleep(_LOOK_PAUSE)
-        text = _environment(pid)
-    # Most processes are of no job: their entries are not looked at one by one.
-    return text.split(b"\0") if _ANY_MARK in text else []
-
-
 def _has_program(pid: int) -> bool:
     """Whether a process runs a program, which zombies and the kernel's own do not, and is ours to look at."""
     try:
@@ -238,11 +230,24 @@ def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list
     wanted = {f"{MARK}={mark}".encode(): mark for mark in marks}
     anywhere, here = f"{NODE}=".encode(), f"{NODE}={node}".encode()
     found: dict[str, list[int]] = {}
-    for pid in pids():
-        entries = [] if pid in spared else _marked_environment(pid)
-        mine = [wanted[entry] for entry in entries if entry in wanted]
-        if mine and not (node and any(entry.startswith(anywhere) and entry != here for entry in entries)):
-            found.setdefault(mine[0], []).append(pid)
+
+    def search(candidates: Iterable[int]) -> list[int]:
+        """Return those that had no environment."""
+        bare = []
+        for pid in candidates:
+            text = _environment(pid)
+            if not text and _has_program(pid):
+                bare.append(pid)
+            # Most processes are of no job: their entries are not looked at one by one.
+            entries = text.split(b"\0") if _ANY_MARK in text else []
+            mine = [wanted[entry] for entry in entries if entry in wanted]
+            if mine and not (node and any(entry.startswith(anywhere) and entry != here for entry in entries)):
+                found.setdefault(mine[0], []).append(pid)
+        return bare
+
+    if bare := search(pid for pid in pids() if pid not in spared):
+        time.sleep(_SECOND_LOOK)
+        search(bare)
     return found
 
 

@@ -145,6 +145,8 @@ def test_where_to_write_is_looked_at_before_anything_is_replayed(trace: Path, tm
     with pytest.raises(OarpyError, match=r"cannot write '.*/jobs-fcfs.svg': Is a directory"):
         run_simulate(trace, 4, ["easy", "fcfs"], output=output, plot=plot)
     assert [path.name for path in tmp_path.glob("jobs*")] == ["jobs-fcfs.svg"]
+    with pytest.raises(OarpyError, match=r"cannot write .*: Not a directory"):
+        simulate(trace, "easy", output=trace / "jobs.csv")
 
 
 def test_progress_is_drawn_on_a_terminal_only(trace: Path) -> None:
