@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
 import psycopg
 from psycopg import sql
 
 from oarpy.model.errors import UsageError
 from oarpy.store.database import Connection
 
-_BLANK = " \t\r\n\f\v;"
+_SKIPPED = ("SQL_COMMENT", "C_COMMENT", "ASCII_59")
+"""What PostgreSQL's scanner finds before the first word of a statement; the last is a semicolon."""
 
 
 def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """Run ``statement`` in a read-only transaction: (column names, rows). Raises :class:`UsageError` when it fails."""
     # it would leave the connection copying, or let a superuser run programs
-    if _first_word(statement) == "copy":
+    if _is_copy(statement):
         raise UsageError("COPY is no query", hint="SELECT returns the same rows")
     try:
         with connection.transaction():
@@ -30,24 +29,11 @@ def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], 
         raise UsageError(f"the query failed: {str(error).splitlines()[0]}") from error
 
 
-def _first_word(statement: str) -> str:
-    """Return the word with which a statement begins, after blanks and comments."""
-    text = statement.lstrip(_BLANK)
-    while text.startswith(("--", "/*")):
-        text = (_after_line(text) if text.startswith("--") else _after_block(text)).lstrip(_BLANK)
-    word = re.match(r"\w*", text)
-    return word[0].lower() if word else ""
+def _is_copy(statement: str) -> bool:
+    from pglast import parser  # takes a while to load
 
-
-def _after_line(text: str) -> str:
-    return re.sub(r"[^\r\n]*", "", text, count=1)
-
-
-def _after_block(text: str) -> str:
-    """Return what follows the comment, which may have others in it; nothing when it does not end."""
-    depth = 0
-    for edge in re.finditer(r"/\*|\*/", text):
-        depth += 1 if edge[0] == "/*" else -1
-        if not depth:
-            return text[edge.end() :]
-    return ""
+    try:
+        words = [token.name for token in parser.scan(statement) if token.name not in _SKIPPED]
+    except (parser.ParseError, ValueError):
+        return False  # the server says what is wrong with it
+    return words[:1] == ["COPY"]
