@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import Annotated, NoReturn
 
 import typer
@@ -18,8 +19,20 @@ from oarpy.client.session import Session, open_session
 from oarpy.client.submission import Submitted, submit
 from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
+from oarpy.model.job_types import TYPES, Usable
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def _types() -> str:
+    """Return the job types for the end of the help; ``\b`` keeps the lines as they are."""
+    lines = ["\b", "Job types:"]
+    for kind in TYPES.values():
+        if kind.usable is not Usable.NOWHERE:
+            lines += textwrap.wrap(
+                f"{', '.join(kind.spellings)}: {kind.help}", 78, initial_indent="  ", subsequent_indent=" " * 6
+            )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -27,7 +40,7 @@ def main() -> None:
     run(app, "oarsub")
 
 
-@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(epilog=_types(), context_settings={"help_option_names": ["-h", "--help"]})
 def oarsub(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="command or script, with its arguments")

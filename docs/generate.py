@@ -15,6 +15,7 @@ from pathlib import Path
 import benchmark_tables
 
 from oarpy.configuration import SECTIONS
+from oarpy.model.job_types import TYPES, JobType, Usable
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity
 
 DOCS = Path(__file__).resolve().parent
@@ -104,10 +105,29 @@ def benchmarks_page() -> str:
     return _page("docs/benchmark_tables.py, or run a benchmark,", benchmark_tables.page())
 
 
+def types_page() -> str:
+    """The guide of types, with its table as the types are in the code."""
+    before, begin, rest = (DOCS / _GUIDE).read_text(encoding="utf-8").partition(NOTICE.format(source=_TYPES))
+    _, end, after = rest.partition("<!-- end -->\n")
+    rows = [_type_row(kind) for kind in TYPES.values() if kind.usable is not Usable.NOWHERE]
+    unused = [f"`{kind.name}`" for kind in TYPES.values() if kind.usable is Usable.NOWHERE]
+    rows.append((", ".join(unused), "words of other OAR versions; nothing here acts on them, so they are not offered"))
+    return f"{before}{begin}\n{_table(('type', 'meaning'), rows)}\n{end}{after}"
+
+
+_GUIDE, _TYPES = "guides/types.md", "the table TYPES of oarpy/model/job_types.py"
+
+
+def _type_row(kind: JobType) -> tuple[str, str]:
+    spellings = ", ".join(f"`{spelling}`" for spelling in kind.spellings)
+    return spellings, f"{kind.help} ([more]({kind.guide}))" if kind.guide else kind.help
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "automaton.md": automaton_page,
     "benchmarks.md": benchmarks_page,
+    _GUIDE: types_page,
 }
 
 

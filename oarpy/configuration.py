@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from oarpy.model import setting_limits
 from oarpy.model.errors import UsageError
+from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.keep_alive import read_keep_alive
 
 
@@ -45,7 +46,7 @@ class Submission:
     unlimited_reservation_users: tuple[str, ...] = ()
     admin_groups: tuple[str, ...] = ("admin",)
     extra_types: tuple[str, ...] = ()
-    types_not_offered: tuple[str, ...] = ("assign", "find", "constraints", "deploy", "cosystem")
+    types_not_offered: tuple[str, ...] = NOT_OFFERED
     jobs_per_user: int = 1000
 
 

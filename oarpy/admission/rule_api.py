@@ -14,6 +14,7 @@ import, a change that nobody sees in the trace), it is no wall against somebody 
 ``add_type``, ``drop_type``  add a type, take one away
 ``set_walltime(value)``      walltime in seconds or as text, of all alternatives or of the one at ``position``
 ``names_property(sql, n)``   whether a filter names the property ``n``
+``job_types``                the types known here: :data:`~oarpy.model.job_types.TYPES`, by name
 ``read_date``                ``2026-01-31 12:00:00`` to a date, ValueError if it is none
 ``matches(pattern, text)``   whether the whole text matches a regular expression
 ===========================  =====================================================================================
@@ -34,6 +35,7 @@ from oarpy.admission.submission import FIELDS, Submission, checked
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 from oarpy.model.job_dates import read_instant
+from oarpy.model.job_types import TYPES
 from oarpy.model.request import Group
 
 MAXIMUM_NOTES = 100
@@ -104,6 +106,7 @@ class RuleApi:
             "drop_type": self.drop_type,
             "set_walltime": self.set_walltime,
             "names_property": names_property,
+            "job_types": TYPES,
             "read_date": read_date,
             "matches": matches,
         }

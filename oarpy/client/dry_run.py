@@ -10,7 +10,8 @@ from oarpy.client.session import Session
 from oarpy.client.submission import Admitted, admit
 from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused
-from oarpy.model.job_dates import NO_DATES, read_dates
+from oarpy.model.job_dates import NO_DATES
+from oarpy.model.job_types import read_types
 from oarpy.modules.policies import Policies
 from oarpy.modules.sleeping import once_awake
 from oarpy.modules.what_if import read_only, with_jobs
@@ -163,7 +164,7 @@ def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
         depends_on=admitted.dependencies,
         reservation=None if asked.reservation is None else asked.reservation.timestamp(),
         held=asked.hold,
-        dates=NO_DATES if asked.reservation is not None else read_dates(asked.types),
+        dates=NO_DATES if asked.reservation is not None else read_types(asked.types).dates(),
     )
 
 

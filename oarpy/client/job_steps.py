@@ -14,7 +14,7 @@ from oarpy.client.caller import Size, Streams
 from oarpy.client.job_selection import parse_ids
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable, UsageError
-from oarpy.model.job_types import runs_nothing
+from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import addresses
 from oarpy.modules.launcher.places import Places
@@ -69,7 +69,7 @@ def running_job(session: Session, job_id: int) -> RunningJob:
             raise NotFound(f"job {job_id} does not run: it is {JobState.LAUNCHING}")
         time.sleep(_LAUNCH_LOOK)
     with connection.transaction():
-        if runs_nothing(row.types):
+        if read_types(row.types).runs_nothing:
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
         environment = execution.environments(connection, [row.submission]).get(row.submission, {})
         names = {str(one["network_address"]) for one in row.resources if one["type"] == "default"}

@@ -12,7 +12,8 @@ from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import NO_DATES, JobDates, read_dates
+from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.job_types import read_types
 from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
 from oarpy.modules.priority_history import factor_rules, karma_rules
@@ -143,7 +144,7 @@ def _past_job(
 def _postponed(types: Sequence[str]) -> JobDates:
     """Return the date before which the job was not to start; those by which it had to, it did meet."""
     try:
-        return JobDates(not_before=read_dates(types).not_before)
+        return JobDates(not_before=read_types(types).dates().not_before)
     except UsageError:
         return NO_DATES
 

@@ -7,23 +7,24 @@ from math import inf
 
 from oarpy.admission.submission import Submission
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import DATED_TYPES, NO_DATES, read_dates
+from oarpy.model.job_dates import NO_DATES
+from oarpy.model.job_types import TYPES, read_types
 
 _FARTHEST = 3660 * 86400
 
 
 def check_dates(submission: Submission) -> None:
     """Raise :class:`UsageError` for a date that is none, or for dates that no start can meet."""
-    dates = read_dates(submission.types)
+    types = read_types(submission.types)
+    dates = types.dates()
     if dates is NO_DATES:
         return
     if submission.reservation is not None:
-        named = next(word for word in submission.types if word.partition("=")[0] in DATED_TYPES)
-        raise UsageError(f"job type '{named[:80]}' with a reservation", hint="-r gives the start and the end")
+        raise UsageError(f"job type '{types.dated[0][:80]}' with a reservation", hint="-r gives the start and the end")
     now = datetime.now().timestamp()
-    for name, date in zip(DATED_TYPES, (dates.not_before, dates.end_by, dates.start_by), strict=True):
-        if now + _FARTHEST < date < inf:
-            raise UsageError(f"the date of job type {name} is too far away", hint="at most 10 years")
+    for kind in TYPES.values():
+        if kind.date and now + _FARTHEST < getattr(dates, kind.date) < inf:
+            raise UsageError(f"the date of job type {kind.name} is too far away", hint="at most 10 years")
     if dates.start_by < now:
         raise UsageError("the date of job type expire is past", hint="give a later one")
     if dates.not_before > dates.start_by:

@@ -15,8 +15,7 @@ from oarpy.client.submission_options import Options, as_typed, merge, read_array
 from oarpy.client.submission_site import unix_groups
 from oarpy.client.submission_values import check_text, check_values, read_number, read_reservation
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import with_offsets
-from oarpy.model.job_types import runs_nothing
+from oarpy.model.job_types import TYPES, read_types, split_word, with_offsets
 from oarpy.model.request import ResourceRequest, parse_request
 
 _LONGEST_CHECKPOINT = 10 * 366 * 86400
@@ -79,10 +78,6 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
     return submission, warnings
 
 
-_NOT_INTERACTIVE = ("noop", "idempotent")
-"""Types of jobs that have no shell on a node, or could not go on without their user."""
-
-
 def _check_interactive(options: Options) -> list[str]:
     """Refuse what an interactive job cannot be; return the warnings about what it leaves out."""
     for given, what in (
@@ -93,7 +88,8 @@ def _check_interactive(options: Options) -> list[str]:
         if given:
             raise UsageError(f"-I with {what}", hint="an interactive job is one job that starts when it can")
     for word in options.types:
-        if word.strip().partition("=")[0] in _NOT_INTERACTIVE:
+        kind = TYPES.get(split_word(word.strip())[0])
+        if kind is not None and not kind.interactive:
             raise UsageError(f"-I with -t {word.strip()[:80]}", hint="a job of this type cannot be interactive")
     return ["Warning: an interactive job has no command: the one given is left out"] if options.words else []
 
@@ -106,7 +102,7 @@ def _command(options: Options) -> str:
     if options.interactive:
         return ""
     command = options.command
-    if command.strip() or runs_nothing(options.types):
+    if command.strip() or read_types(options.types).runs_nothing:
         return command
     if options.reservation is not None and options.array_param_file is None:
         return _UNTIL_THE_END

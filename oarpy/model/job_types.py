@@ -1,50 +1,370 @@
-"""Types of jobs that change what is launched."""
+"""Types of jobs: the table of the words of ``oarsub -t``, and what those of one job mean.
+
+A word is ``NAME``, ``NAME=ARGUMENT`` or (``token``) ``NAME:ARGUMENT``. Words that are not in :data:`TYPES` mean nothing
+here and are kept: a site may offer them, and quotas and factors may name them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import NO_DATES, JobDates, read_instant
 
 PASSIVE, INTERACTIVE = "PASSIVE", "INTERACTIVE"
 """Kinds of jobs: one that runs its command, and one that is there for a shell of its user."""
 
-NOOP = ("noop", "noop=standby")
+BESTEFFORT = "besteffort"
+"""The type, and the queue, of what may be cancelled at any time."""
+
+Effect = Callable[[str | None], Mapping[str, Any]]
+"""Takes the argument of a word (None: it has none) and returns the fields of :class:`JobTypes` that it sets."""
+
+
+class Usable(Enum):
+    """Where a site offers a type as long as it has not decided otherwise."""
+
+    ALWAYS = "always"
+    WITH_A_HOST = "where the site names a host for such jobs"
+    NOWHERE = "nowhere: a word of other versions of OAR"
+
+
+@dataclass(frozen=True, slots=True)
+class JobType:
+    """One word of ``oarsub -t``: how it is written, what it does, and where it can be used.
+
+    ``shape`` is the pattern of its argument ("" = it takes none), ``forms`` are its spellings for people. ``date`` is
+    the field of :class:`JobDates` that it sets. ``shares`` lets other jobs hold the same resources meanwhile.
+    ``guide`` is where the guide of types tells more.
+    """
+
+    name: str
+    help: str
+    forms: tuple[str, ...] = ()
+    shape: str = ""
+    means: Effect | None = None
+    date: str = ""
+    shares: bool = False
+    interactive: bool = True
+    usable: Usable = Usable.ALWAYS
+    usage: str = ""
+    guide: str = ""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How the word may be written, for people."""
+        return self.forms or (f"{self.name}=DATE" if self.date else self.name,)
+
+    def fault(self, word: str) -> str:
+        """Say what is wrong with how ``word`` is written; nothing when it is well formed."""
+        _, argument = split_word(word)
+        if self.date:
+            return _fault_of_date(self.name, word, argument or "")
+        if not self.shape:
+            return "" if argument is None else f"job type '{word}' takes no argument, write -t {self.name}"
+        if argument != "" and re.fullmatch(self.shape, argument or "", re.ASCII):
+            return ""
+        return f"job type '{word}' is not complete or not valid, write -t {self.usage or ' or '.join(self.forms)}"
+
+
+class Sharing(NamedTuple):
+    """With whom a timesharing job shares: jobs of the same user, of the same name, or (False) of any."""
+
+    same_user: bool
+    same_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobTypes:
+    """What the types of one job mean.
+
+    ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
+    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``exclusive`` is False where the
+    planner, not the database, keeps others off its resources.
+    """
+
+    idempotent: bool = False
+    runs_nothing: bool = False
+    host: str = ""
+    any_state: bool = False
+    without_quotas: bool = False
+    containers: tuple[str, ...] = ()
+    inside: str | None = None
+    timesharing: Sharing | None = None
+    placeholders: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    exclusive: bool = True
+    dated: tuple[str, ...] = ()
+    """The words that hold a date, as written."""
+
+    @property
+    def permissive(self) -> bool:
+        """True for a job that takes resources that are Absent or Suspected too: it runs nothing there, and says so."""
+        return self.any_state and (self.runs_nothing or self.host == "cosystem")
+
+    def dates(self) -> JobDates:
+        """Return the dates that were asked for, in epoch seconds; those without an offset are of the local time zone.
+
+        Raises :class:`UsageError` for a date that is none or given twice.
+        """
+        if not self.dated:
+            return NO_DATES
+        found: dict[str, float] = {}
+        for word in self.dated:
+            name, argument = split_word(word)
+            if TYPES[name].date in found:
+                raise UsageError(f"job type {name} is given twice", hint="leave one out")
+            try:
+                found[TYPES[name].date] = _instant(argument or "")
+            except (ValueError, OverflowError, OSError):
+                raise UsageError(
+                    f"job type '{word[:80]}' needs a date", hint=f"write -t '{name}=YYYY-MM-DD hh:mm:ss'"
+                ) from None
+        return JobDates(**found)
+
+
+def read_types(words: Iterable[str]) -> JobTypes:
+    """Return what the words of ``oarsub -t`` mean; each different list of them is read once.
+
+    >>> read_types(["besteffort", "noop=standby"]).runs_nothing, read_types(["noop_like"]) == JobTypes()
+    (True, True)
+    """
+    return _read(tuple(words))
+
+
+def split_word(word: str) -> tuple[str, str | None]:
+    """Return the name and the argument of a word, None for no argument.
+
+    >>> split_word("inner=7"), split_word("token:licence=2"), split_word("noop")
+    (('inner', '7'), ('token', 'licence=2'), ('noop', None))
+    """
+    name, separator, argument = word.partition(":" if word.startswith("token:") else "=")
+    return name, argument if separator else None
+
+
+def with_offsets(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the types with their dates written so that they mean the same in every time zone.
+
+    What is not a date is left as it is.
+    """
+    return tuple(_with_offset(word) for word in words)
+
+
+_SEVERAL = frozenset({"containers", "placeholders", "allowed"})
+"""Fields that words add to; of any other the first word counts."""
+
+
+@lru_cache(maxsize=4096)
+def _read(words: tuple[str, ...]) -> JobTypes:
+    found: dict[str, Any] = {}
+    for word in words:
+        name, argument = split_word(word)
+        kind = TYPES.get(name)
+        if kind is None:
+            continue
+        if kind.shares:
+            found["exclusive"] = False
+        if kind.date:
+            found["dated"] = (*found.get("dated", ()), word)
+        for field, value in kind.means(argument).items() if kind.means else ():
+            if field in _SEVERAL:
+                found[field] = (*found.get(field, ()), value)
+            else:
+                found.setdefault(field, value)
+    return JobTypes(**found)
+
+
+def _sets(field: str, value: object = True, *, standby: bool = False) -> Effect:
+    """Return the effect of a word that stands alone, or with ``=standby``, which means the same."""
+    return lambda argument: {field: value} if argument is None or (standby and argument == "standby") else {}
+
+
+def _names(field: str) -> Effect:
+    """Return the effect of a word whose argument is a name."""
+    return lambda argument: {field: argument} if argument else {}
+
+
+def _timesharing(argument: str | None) -> Mapping[str, Any]:
+    words = {word.strip() for word in argument.split(",")} if argument else {"*"}
+    known = words <= {"*", "user", "name"}
+    return {"timesharing": Sharing("user" in words, "name" in words) if known else None}
+
+
+_WORD = r"[A-Za-z0-9_.-]{1,63}"
+_STANDBY = r"(standby)?"
+
+_TABLE = (
+    JobType(
+        BESTEFFORT,
+        "a guest on resources that nobody else needs: planned last, killed when others need the room",
+        guide="../scheduling/besteffort.md",
+    ),
+    JobType(
+        "idempotent",
+        "submitted again by itself when it was lost or killed as a guest,"
+        " or ends with status 99 after more than a minute",
+        means=_sets("idempotent"),
+        interactive=False,
+    ),
+    JobType(
+        "container",
+        "its resources are there for inner jobs",
+        forms=("container", "container=NAME"),
+        shape=rf"({_WORD})?",
+        means=lambda argument: {"containers": argument or ""},
+        shares=True,
+        guide="#containers",
+    ),
+    JobType(
+        "inner",
+        "lies inside the container of that name, or the job of that id",
+        forms=("inner=NAME", "inner=JOB_ID"),
+        shape=_WORD,
+        means=_names("inside"),
+        guide="#containers",
+    ),
+    JobType(
+        "timesharing",
+        "shares its resources with other such jobs",
+        forms=("timesharing=user,name",),
+        shape=r"(\*|user),(\*|name)|(\*|name),(\*|user)",
+        means=_timesharing,
+        shares=True,
+        usage="timesharing=user,name with * for either word",
+        guide="#sharing",
+    ),
+    JobType(
+        "placeholder",
+        "keeps resources for the jobs that are allowed in",
+        forms=("placeholder=NAME",),
+        shape=_WORD,
+        means=_names("placeholders"),
+        shares=True,
+        guide="#placeholders",
+    ),
+    JobType(
+        "allowed",
+        "may use what a placeholder of that name keeps",
+        forms=("allowed=NAME",),
+        shape=_WORD,
+        means=_names("allowed"),
+        guide="#placeholders",
+    ),
+    JobType("postpone", "does not start before the date", date="not_before", guide="../scheduling/dates.md"),
+    JobType(
+        "deadline",
+        "has to end by the date, else it is not placed; Error once that is impossible",
+        date="end_by",
+        guide="../scheduling/dates.md",
+    ),
+    JobType("expire", "Error unless it started by the date", date="start_by", guide="../scheduling/dates.md"),
+    JobType(
+        "token",
+        "takes so many resources of type NAME, such as licences",
+        forms=("token:NAME=COUNT",),
+        shape=rf"{_WORD}=[1-9][0-9]{{0,8}}",
+        guide="admin.md#licences",
+    ),
+    JobType(
+        "noop",
+        "runs nothing and holds its resources until its walltime or oardel",
+        forms=("noop", "noop=standby"),
+        shape=_STANDBY,
+        means=_sets("runs_nothing", standby=True),
+        interactive=False,
+    ),
+    JobType(
+        "state",
+        "with noop or cosystem: takes resources that are Absent or Suspected too",
+        forms=("state=permissive",),
+        shape=r"permissive",
+        means=lambda argument: {"any_state": True} if argument == "permissive" else {},
+        guide="../scheduling/requests.md",
+    ),
+    *(
+        JobType(
+            name,
+            "its command runs on a host of the site, its nodes are left alone",
+            forms=(name, f"{name}=standby"),
+            shape=_STANDBY,
+            means=_sets("host", name, standby=True),
+            usable=Usable.WITH_A_HOST,
+            guide="admin.md#jobs-that-take-their-nodes-over",
+        )
+        for name in ("deploy", "cosystem")
+    ),
+    JobType(
+        "no_quotas",
+        "quotas neither count nor limit it",
+        means=_sets("without_quotas"),
+        guide="../scheduling/quotas.md",
+    ),
+    JobType("desktop_computing", "only resources with that property"),
+    JobType(
+        "assign",
+        "nothing here acts on it",
+        forms=("assign=FUNCTION", "assign=FUNCTION:ARGUMENTS"),
+        shape=r"\w+(:.+)?",
+        usable=Usable.NOWHERE,
+    ),
+    JobType(
+        "find",
+        "nothing here acts on it",
+        forms=("find=FUNCTION", "find=FUNCTION:ARGUMENTS"),
+        shape=r"\w+(:.+)?",
+        usable=Usable.NOWHERE,
+    ),
+    JobType(
+        "constraints",
+        "nothing here acts on it",
+        forms=("constraints=DAYS/HH:MM/HOURS",),
+        shape=r"[1-7]+/([01]?\d|2[0-3]):[0-5]\d/\d+(:[0-5]\d)?(/\d{4}-\d\d-\d\d(/\d+)?)?",
+        usable=Usable.NOWHERE,
+    ),
+)
+
+TYPES: Final[Mapping[str, JobType]] = MappingProxyType({kind.name: kind for kind in _TABLE})
+"""Every type by its name."""
+
+NOOP = TYPES["noop"].forms
 """Spellings of the type of a job that holds its resources and runs nothing.
 
 ``standby`` lets OAR place a job on nodes that sleep; here every job may have them and they are woken, so both mean the
 same.
 """
 
+ON_A_HOST = {spelling: kind.name for kind in _TABLE if kind.usable is Usable.WITH_A_HOST for spelling in kind.forms}
+"""By its spelling, the type of jobs whose program runs on a host of the site, their nodes being left alone."""
 
-def runs_nothing(types: Iterable[str]) -> bool:
-    """Tell whether a job of these types launches nothing.
-
-    >>> runs_nothing(["besteffort", "noop=standby"]), runs_nothing(["noop_like"])
-    (True, False)
-    """
-    return not set(NOOP).isdisjoint(types)
-
-
-ON_A_HOST = ("deploy", "deploy=standby", "cosystem", "cosystem=standby")
-"""Spellings of the types of jobs whose program runs on a host of the site, their nodes being left alone."""
+NOT_OFFERED = tuple(
+    kind.name for usable in (Usable.NOWHERE, Usable.WITH_A_HOST) for kind in _TABLE if kind.usable is usable
+)
+"""What a site does not offer before it says so, or names a host."""
 
 
-def on_a_host(types: Iterable[str]) -> str:
-    """Return ``deploy`` or ``cosystem`` for a job of that type, else nothing.
-
-    >>> on_a_host(["besteffort", "deploy=standby"]), on_a_host(["deployed"])
-    ('deploy', '')
-    """
-    return next((kind.partition("=")[0] for kind in types if kind in ON_A_HOST), "")
-
-
-PERMISSIVE = "state=permissive"
+def _with_offset(word: str) -> str:
+    name, argument = split_word(word)
+    if name not in TYPES or not TYPES[name].date:
+        return word
+    try:
+        return f"{name}={read_instant(argument or '').isoformat(' ')}"
+    except (ValueError, OverflowError, OSError):
+        return word
 
 
-def is_permissive(types: Iterable[str]) -> bool:
-    """Tell whether a job takes resources that are Absent or Suspected too: it runs nothing there, and says so.
+def _fault_of_date(name: str, word: str, argument: str) -> str:
+    try:
+        _instant(argument)
+    except (ValueError, OverflowError, OSError):
+        return f"job type '{word}' needs a date, write -t '{name}=YYYY-MM-DD hh:mm:ss'"
+    return ""
 
-    >>> is_permissive(["noop", "state=permissive"]), is_permissive(["state=permissive"])
-    (True, False)
-    """
-    words = tuple(types)
-    return PERMISSIVE in words and (runs_nothing(words) or on_a_host(words) == "cosystem")
+
+def _instant(argument: str) -> int:
+    return int(read_instant(argument).timestamp())

@@ -11,13 +11,14 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
+from oarpy.model.job_types import read_types
 from oarpy.model.keep_alive import read_keep_alive
 from oarpy.modules.lapses import lapsed, next_lapse, next_start_asked
 from oarpy.modules.module import Outcome
 from oarpy.modules.passes import Passes
 from oarpy.modules.policies import Policies
 from oarpy.modules.range_texts import RangeTexts, multirange
-from oarpy.modules.reservations import Due, due_reservations, is_exclusive, whole_again
+from oarpy.modules.reservations import Due, due_reservations, whole_again
 from oarpy.modules.sleeping import once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.told_predictions import ToldPredictions, Writing
@@ -199,7 +200,7 @@ def _start(placement: Placement, reading: Reading) -> decisions.Start:
         request.moldables[placement.alternative],
         walltime,
         placement.resources,
-        is_exclusive(reading.waiting[placement.job].types),
+        read_types(reading.waiting[placement.job].types).exclusive,
         f"R={len(placement.resources)},W={format_duration(int(walltime))}" if moldable else "",
     )
 
@@ -221,7 +222,7 @@ def _accepted(reading: Reading, result: Plan) -> list[decisions.Reservation]:
                     placement.start,
                     request.alternatives[placement.alternative].walltime,
                     placement.resources,
-                    is_exclusive(reading.waiting[placement.job].types),
+                    read_types(reading.waiting[placement.job].types).exclusive,
                 )
             )
     return accepted

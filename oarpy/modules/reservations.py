@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from oarpy.configuration import Scheduler
 from oarpy.model.dependency import Dependency
-from oarpy.model.job_types import is_permissive
+from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption
 from oarpy.modules.snapshot_reader import Reading
 from oarpy.scheduler.consumables import Capacities, giving_way
@@ -46,7 +46,7 @@ def whole_again(reading: Reading, now: int) -> tuple[Reading, list[Move]]:
         _as_asked(row, reading, now)
         for row in reading.reserved
         if not reading.waiting[row.id].held
-        and not is_permissive(reading.waiting[row.id].types)
+        and not read_types(reading.waiting[row.id].types).permissive
         and row.start + row.walltime > now
         and snapshot.platform.bits_of(row.resources) & ~usable
     ]
@@ -56,7 +56,7 @@ def whole_again(reading: Reading, now: int) -> tuple[Reading, list[Move]]:
     holding = tuple(moved(snapshot, job, found[job.id]) if job.id in found else job for job in snapshot.holding)
     reserved = tuple(replace(row, resources=ids.get(row.id, row.resources)) for row in reading.reserved)
     moves = [
-        Move(row.id, row.start, row.walltime, ids[row.id], is_exclusive(reading.waiting[row.id].types))
+        Move(row.id, row.start, row.walltime, ids[row.id], read_types(reading.waiting[row.id].types).exclusive)
         for row in reading.reserved
         if row.id in found
     ]
@@ -149,7 +149,9 @@ def _start(row: ReservedRow, reading: Reading, capacities: Capacities, now: int,
         walltime = end - now
         text = f"started {now - row.start:.0f} s late, its walltime is shortened to {walltime:.0f} s"
         due.events.append((row.id, "REDUCE_RESERVATION_WALLTIME", text))
-    due.starts.append(Start(row.id, row.moldable, walltime, usable, is_exclusive(reading.waiting[row.id].types)))
+    due.starts.append(
+        Start(row.id, row.moldable, walltime, usable, read_types(reading.waiting[row.id].types).exclusive)
+    )
 
 
 def _dependencies(depends_on: Sequence[Dependency], reading: Reading) -> tuple[str, str]:
@@ -177,7 +179,7 @@ def _usable(row: ReservedRow, reading: Reading, capacities: Capacities, starts: 
     roles = roles_of(reading.reserved_jobs[row.id])
     around = _containers_around(roles, running)
     bits = platform.bits_of(row.resources)
-    if not is_permissive(reading.waiting[row.id].types):
+    if not read_types(reading.waiting[row.id].types).permissive:
         bits &= platform.alive & ~reading.asleep
     if roles.inside is not None:
         bits &= platform.bits_of(number for job in around if roles.inside in _opens(job) for number in job.resources)
@@ -207,12 +209,3 @@ def _containers_around(roles: Roles, running: Sequence[HoldingJob]) -> list[Hold
 
 def _opens(job: HoldingJob) -> tuple[str, ...]:
     return roles_of(job).containers
-
-
-def is_exclusive(types: tuple[str, ...]) -> bool:
-    """Tell whether a job of these types holds its resources alone in the eyes of the database.
-
-    Sharing jobs (timesharing, and what opens its resources to others: container, placeholder) are kept apart by the
-    planner instead.
-    """
-    return not any(word.partition("=")[0] in ("timesharing", "container", "placeholder") for word in types)

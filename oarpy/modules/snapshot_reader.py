@@ -19,7 +19,8 @@ from oarpy.admission.filters import compile_filter
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
-from oarpy.model.job_dates import NO_DATES, JobDates, read_dates
+from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.modules.priority_history import PriorityHistory
 from oarpy.modules.quota_rules import QuotaRules
@@ -391,7 +392,7 @@ def _dates(row: scheduling.WaitingRow) -> tuple[JobDates, str]:
     if not row.types or row.reservation is not None:
         return NO_DATES, ""
     try:
-        return read_dates(row.types), ""
+        return read_types(row.types).dates(), ""
     except OarpyError as error:
         return NO_DATES, str(error)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, nextafter
 
-from oarpy.model.job_types import is_permissive
+from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Capacities
 from oarpy.scheduler.gauges import Gauge, Gauges
@@ -100,7 +100,7 @@ class Options:
 
     def alive(self, job: WaitingJob) -> tuple[Option, ...]:
         """All alternatives, on Alive resources; a permissive job does not mind those that may be back some day."""
-        if job.types and is_permissive(job.types):
+        if job.types and read_types(job.types).permissive:
             return self.reservable(job)
         return self._options(job, self._platform.alive, self._on_alive)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from oarpy.model.job_types import JobTypes, Sharing, read_types
 from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 
 
@@ -51,35 +52,36 @@ _PLAIN = Roles()
 
 
 def roles_of(job: WaitingJob | HoldingJob) -> Roles:
-    """Read the types of ``job``; words that the planner does not know mean nothing to it."""
-    return _read(job.types, job.id, job.user, job.name) if job.types else _PLAIN
+    """Return what the types of ``job`` mean to the planner."""
+    if not job.types:
+        return _PLAIN
+    return _common(job.types) or _own(job.types, job.id, job.user, job.name)
 
 
 @lru_cache(maxsize=4096)
-def _read(types: tuple[str, ...], job: int, user: str, name: str) -> Roles:
-    words = [(word, value) for word, _, value in (text.partition("=") for text in types)]
-    inside = [value for word, value in words if word == "inner" and value]
-    containers = dict.fromkeys(value or str(job) for word, value in words if word == "container")
-    sharing = [_timesharing(value, user, name) for word, value in words if word == "timesharing"]
-    profile = Profile(
-        next(iter(sharing), None),
-        frozenset(value for word, value in words if word == "placeholder" and value),
-        frozenset(value for word, value in words if word == "allowed" and value),
-    )
+def _common(words: tuple[str, ...]) -> Roles | None:
+    """Return the roles of every job of these types, None where they depend on whose job it is."""
+    types = read_types(words)
+    return None if types.timesharing or "" in types.containers else _roles(types, types.containers, None)
+
+
+@lru_cache(maxsize=4096)
+def _own(words: tuple[str, ...], job: int, user: str, name: str) -> Roles:
+    types = read_types(words)
+    containers = tuple(named or str(job) for named in types.containers)
+    return _roles(types, containers, types.timesharing and _agreed(types.timesharing, user, name))
+
+
+def _roles(types: JobTypes, containers: tuple[str, ...], timesharing: tuple[str, str] | None) -> Roles:
+    profile = Profile(timesharing, frozenset(types.placeholders), frozenset(types.allowed))
     return Roles(
         EXCLUSIVE if profile == EXCLUSIVE else profile,
-        inside[0] if inside else None,
-        tuple(containers),
-        not containers and "no_quotas" not in types,
+        types.inside,
+        tuple(dict.fromkeys(containers)),
+        not containers and not types.without_quotas,
     )
 
 
-def _timesharing(value: str, user: str, name: str) -> tuple[str, str] | None:
-    """Return the pair to agree on: the asked word, or ``*``; the order of the two words is free.
-
-    A user or name is marked, so that one called ``*`` is not taken for the word.
-    """
-    words = {word.strip() for word in value.split(",")} if value else {"*"}
-    if not words <= {"*", "user", "name"}:
-        return None
-    return f"={user}" if "user" in words else "*", f"={name}" if "name" in words else "*"
+def _agreed(sharing: Sharing, user: str, name: str) -> tuple[str, str]:
+    """Return the pair to agree on. A user or name is marked, so that one called ``*`` is not taken for the word."""
+    return f"={user}" if sharing.same_user else "*", f"={name}" if sharing.same_name else "*"

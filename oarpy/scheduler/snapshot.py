@@ -13,6 +13,7 @@ from typing import Literal
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Consumable
@@ -20,9 +21,6 @@ from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
 
 Policy = Literal["conservative", "easy", "fcfs"]
-
-BESTEFFORT = "besteffort"
-"""The queue, or the job type, of what may be cancelled at any time."""
 
 
 @dataclass(frozen=True, slots=True)

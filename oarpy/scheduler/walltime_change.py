@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from oarpy.model.errors import OarpyError
-from oarpy.model.job_dates import read_dates
+from oarpy.model.job_types import read_types
 from oarpy.scheduler.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.roles import roles_of
@@ -120,7 +120,7 @@ class _More:
 
     def _until_deadline(self) -> float:
         try:
-            return read_dates(self._job.types).end_by - self._job.end
+            return read_types(self._job.types).dates().end_by - self._job.end
         except OarpyError:
             return inf
 

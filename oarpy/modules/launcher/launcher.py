@@ -15,7 +15,7 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.model.job_types import runs_nothing
+from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import arrivals as sorting
 from oarpy.modules.launcher.arrivals import Arrivals
@@ -50,7 +50,6 @@ from oarpy.transport.messages import (
 log = structlog.get_logger()
 
 _NODE_SYNC_PERIOD = 1.0
-IDEMPOTENT = "idempotent"
 
 
 class Launcher:
@@ -215,7 +214,7 @@ class Launcher:
             for row in current.values():
                 key = JobKey(row.id, row.attempt)
                 runs_there = row.state in ("Running", "Suspended", "Resuming") and row.nodes[:1] == (node,)
-                if runs_there and key not in known and not runs_nothing(row.types):
+                if runs_there and key not in known and not read_types(row.types).runs_nothing:
                     ends.setdefault(row.id, lost(row.id, now))
         return list(ends.values())
 
@@ -276,7 +275,7 @@ class Launcher:
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
         """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
         clean = self._cleaning.clean([row for row in attention if row.state == "Finishing"], channels)
-        idle = [row for row in attention if runs_nothing(row.types) and self._noop_is_over(row, now)]
+        idle = [row for row in attention if read_types(row.types).runs_nothing and self._noop_is_over(row, now)]
         over = self._conclude(connection, channels, clean)
         if over or idle:
             with connection.transaction():
@@ -302,7 +301,7 @@ class Launcher:
         return specification(row, {}, self._jobs, "", confined=False)
 
     def _resubmit(self, connection: Connection, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
-        repeatable = {row.id for row in rows if IDEMPOTENT in row.types}.intersection(closed)
+        repeatable = {row.id for row in rows if read_types(row.types).idempotent}.intersection(closed)
         limits = {"losses": self._jobs.resubmission_limit, "repetitions": self._jobs.repetition_limit}
         resubmission.resubmit(connection, sorted(repeatable), **limits)
 
@@ -316,7 +315,7 @@ class Launcher:
     def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool) -> int:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
         waiting = [
-            (job, self._places.of(types, hosts), runs_nothing(types))
+            (job, self._places.of(types, hosts), read_types(types).runs_nothing)
             for job, hosts, types, _ in (execution.to_launch(connection) if waits else ())
         ]
         ready = [
@@ -336,7 +335,9 @@ class Launcher:
                 execution.give_up(connection, nowhere, "none of its resources is on a node")
         places = {job: hosts for job, hosts, _ in waiting} | {row.id: row.nodes for row in attention}
         unsent = [row for row in attention if self._is_unsent(row)]
-        reachable = [row.id for row in unsent if runs_nothing(row.types) or channels.is_connected(row.nodes[0])]
+        reachable = [
+            row.id for row in unsent if read_types(row.types).runs_nothing or channels.is_connected(row.nodes[0])
+        ]
         begun = [*claimed, *(resting if self._hooks else ()), *reachable]
         sent = self._send_starts(connection, channels, begun, places)
         self._unsure = sent < len(claimed) + len(unsent)
@@ -346,7 +347,7 @@ class Launcher:
         """Whether a job is still to be started."""
         if row.state != JobState.LAUNCHING or row.kill_reason is not None or JobKey(row.id, row.attempt) in self._sent:
             return False
-        return runs_nothing(row.types) or bool(row.nodes)
+        return read_types(row.types).runs_nothing or bool(row.nodes)
 
     def _send_starts(
         self, connection: Connection, channels: Channels, jobs: Sequence[int], places: dict[int, tuple[str, ...]]
@@ -376,12 +377,12 @@ class Launcher:
         """Have the server's prologue run; start what runs nothing, return the others that it let pass."""
         now = time.time()
         passed, failed = self._hooks.pass_server(connection, [(row.id, row.attempt) for row in rows], now)
-        idle = [row.id for row in rows if row.id in passed and runs_nothing(row.types)]
+        idle = [row.id for row in rows if row.id in passed and read_types(row.types).runs_nothing]
         if failed or idle:
             with connection.transaction():
                 execution.finish(connection, failed)
                 execution.started(connection, [(job, now) for job in idle])
-        return [row for row in rows if row.id in passed and not runs_nothing(row.types)]
+        return [row for row in rows if row.id in passed and not read_types(row.types).runs_nothing]
 
     def _environments_of(self, connection: Connection, submissions: set[int]) -> Mapping[int, dict[str, str]]:
         """The environments of these submissions, which never change; those of the last starts are remembered."""

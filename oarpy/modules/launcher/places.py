@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from oarpy.configuration import Jobs
-from oarpy.model.job_types import ON_A_HOST, on_a_host, runs_nothing
+from oarpy.model.job_types import ON_A_HOST, read_types
 
 
 class Places:
@@ -17,7 +17,7 @@ class Places:
     @property
     def elsewhere(self) -> dict[str, str]:
         """The host by the spelling of each type of jobs that has one."""
-        return {kind: host for kind in ON_A_HOST if (host := self._hosts[on_a_host((kind,))])}
+        return {spelling: host for spelling, kind in ON_A_HOST.items() if (host := self._hosts[kind])}
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -26,8 +26,8 @@ class Places:
 
     def of(self, types: Iterable[str], nodes: Iterable[str] | None) -> tuple[str, ...]:
         """Return where a job of these types with these nodes has something, its program on the first of them."""
-        types = tuple(types)
-        if runs_nothing(types):
+        meant = read_types(types)
+        if meant.runs_nothing:
             return ()
-        host = self._hosts.get(on_a_host(types), "")
+        host = self._hosts.get(meant.host, "")
         return (host,) if host else tuple(nodes or ())

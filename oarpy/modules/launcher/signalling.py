@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from oarpy.model.job_types import runs_nothing
+from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
 from oarpy.store import execution
@@ -33,7 +33,9 @@ class Signalling:
         moment = time.monotonic()
         for row in attention:
             key = JobKey(row.id, row.attempt)
-            if row.kill_reason is None or row.state == JobState.FINISHING or not row.nodes or runs_nothing(row.types):
+            if row.kill_reason is None or row.state == JobState.FINISHING or not row.nodes:
+                continue
+            if read_types(row.types).runs_nothing:
                 continue
             _, last = self.killed.get(key, ("", float("-inf")))
             if moment - last >= _REPEAT and channels.send(row.nodes[0], Kill((key,), None)):
