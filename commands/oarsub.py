@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import textwrap
-from typing import Annotated, NoReturn
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -20,6 +22,7 @@ from oarpy.client.submission import Submitted, submit
 from oarpy.client.submission_options import Options
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
 from oarpy.model.job_types import TYPES, Usable
+from oarpy.model.submission import OPTIONS
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -40,69 +43,42 @@ def main() -> None:
     run(app, "oarsub")
 
 
+_FIRST = ("interactive", "alternatives", "properties", "queue", "types", "name")
+"""What is used most stands first in the help."""
+
+
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give ``function``, which takes them as ``asked``, an option for each that a submission has."""
+    signature = inspect.signature(function, eval_str=True)
+    *own, _ = signature.parameters.values()
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*own[:1], *map(_parameter, dict.fromkeys((*_FIRST, *OPTIONS))), *own[1:]]
+    )
+    return function
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return what stands for an option of the submission among the parameters of a command."""
+    option = OPTIONS[name]
+    kind: Any = list[str] if option.repeated else str
+    kind, default = (kind | None, None) if option.metavar else (bool, False)
+    shown = typer.Option(*option.words, metavar=option.metavar or None, help=option.help)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
+
+
 @app.command(epilog=_types(), context_settings={"help_option_names": ["-h", "--help"]})
+@_with_options
 def oarsub(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="command or script, with its arguments")
     ] = None,
-    interactive: Annotated[
-        bool, typer.Option("-I", "--interactive", help="a shell on the first node instead of a command")
-    ] = False,
+    *,
     connect: Annotated[
         bool, typer.Option("-C", "--connect", help="open a shell in a running job: oarsub -C [ID]")
     ] = False,
-    resource: Annotated[
-        list[str] | None,
-        typer.Option("-l", "--resource", metavar="REQUEST", help="resources; several -l are alternatives"),
-    ] = None,
-    properties: Annotated[
-        str | None, typer.Option("-p", "--property", metavar="SQL", help="SQL condition on resources")
-    ] = None,
-    queue: Annotated[str | None, typer.Option("-q", "--queue", metavar="QUEUE", help="queue")] = None,
-    job_type: Annotated[
-        list[str] | None, typer.Option("-t", "--type", metavar="TYPE", help="job type, repeatable")
-    ] = None,
-    name: Annotated[str | None, typer.Option("-n", "--name", metavar="NAME", help="name of the job")] = None,
-    project: Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="project that pays")] = None,
-    directory: Annotated[
-        str | None, typer.Option("-d", "--directory", metavar="DIRECTORY", help="working directory")
-    ] = None,
-    stdout: Annotated[
-        str | None, typer.Option("-O", "--stdout", metavar="FILE", help="file for output (%jobid%, %jobname%)")
-    ] = None,
-    stderr: Annotated[
-        str | None, typer.Option("-E", "--stderr", metavar="FILE", help="file for errors (%jobid%, %jobname%)")
-    ] = None,
     scanscript: Annotated[
         bool, typer.Option("-S", "--scanscript", help="read the #OAR lines of the script, an executable file")
     ] = False,
-    array: Annotated[str | None, typer.Option("--array", metavar="N", help="submit N jobs")] = None,
-    array_param_file: Annotated[
-        str | None,
-        typer.Option("--array-param-file", metavar="FILE", help="one job for each line of arguments in this file"),
-    ] = None,
-    hold: Annotated[bool, typer.Option("--hold", help="submit in state Hold")] = False,
-    anterior: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-a",
-            "--anterior",
-            "--after",
-            metavar="ID",
-            help="wait for the end of ID, ok:ID or notok:ID; ID,[+T: for its start and T more, ID,]+T: for its end",
-        ),
-    ] = None,
-    reservation: Annotated[
-        str | None,
-        typer.Option("-r", "--reservation", metavar="START", help='"YYYY-MM-DD hh:mm:ss" or now, optionally ", END"'),
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", metavar="SECONDS", help="signal the job so long before its end")
-    ] = None,
-    signal: Annotated[str | None, typer.Option("--signal", metavar="N", help="checkpoint signal (default 12)")] = None,
-    notify: Annotated[
-        str | None, typer.Option("--notify", metavar="NOTICE", help="[TAGS]mail:ADDRESS or [TAGS]exec:COMMAND")
-    ] = None,
     resubmit: Annotated[
         str | None, typer.Option("--resubmit", metavar="ID", help="submit a finished job again")
     ] = None,
@@ -116,6 +92,7 @@ def oarsub(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="print one JSON object")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="show what each admission rule changed")] = False,
     version: Annotated[bool, typer.Option("-V", "--version", help="print the version and stop")] = False,
+    **asked: Any,
 ) -> None:
     """Submit a job, an array of jobs with --array, or a finished job again with --resubmit."""
     if version:
@@ -123,25 +100,10 @@ def oarsub(
         return
     options = Options(
         words=tuple(command or ()),
-        resources=tuple(resource or ()),
-        types=tuple(job_type or ()),
-        dependencies=tuple(anterior or ()),
-        properties=properties,
-        queue=queue,
-        name=name,
-        project=project,
-        directory=directory,
-        stdout=stdout,
-        stderr=stderr,
-        reservation=reservation,
-        checkpoint=checkpoint,
-        signal=signal,
-        notify=notify,
-        array=array,
-        array_param_file=array_param_file,
-        hold=hold,
+        texts={name: value for name, value in asked.items() if isinstance(value, str)},
+        lists={name: tuple(value) for name, value in asked.items() if isinstance(value, list | tuple) and value},
+        flags=frozenset(name for name, value in asked.items() if value is True),
         scan_script=scanscript,
-        interactive=interactive,
     )
     if connect:
         _connect(options, as_json=as_json)
@@ -158,7 +120,7 @@ def oarsub(
         else:
             submitted = _submit(session, options, verbose=verbose)
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
-    if interactive:
+    if "interactive" in options.flags:
         _hold_session(submitted.job_ids[0], as_json=as_json)
 
 

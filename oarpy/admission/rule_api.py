@@ -4,7 +4,7 @@ Rules are written by administrators and trusted: the narrow namespace catches mi
 import, a change that nobody sees in the trace), it is no wall against somebody who wants out.
 
 ===========================  =====================================================================================
-``job``                      the submission: attributes as in :class:`~oarpy.admission.submission.Submission`
+``job``                      the submission: attributes as in :class:`~oarpy.model.submission.Submission`
 ``site``                     questions about the cluster: :class:`~oarpy.admission.site.Site`
 ``settings(name, default)``  a value of the configuration's ``[submission]`` section
 ``refuse(message)``          refuse the submission and stop
@@ -27,25 +27,19 @@ import dataclasses
 import functools
 import re
 from datetime import datetime
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from oarpy.admission import filters
 from oarpy.admission.site import Site
-from oarpy.admission.submission import FIELDS, Submission, checked
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 from oarpy.model.job_dates import read_instant
 from oarpy.model.job_types import TYPES
 from oarpy.model.request import Group
+from oarpy.model.submission import FIELDS, Field, Submission
 
 MAXIMUM_NOTES = 100
 """Most lines one rule may show."""
-
-READ_ONLY = frozenset({"user", "groups", "interactive", "array_size", "array_parameters", "initial_request"}) | {
-    "submitted_from",
-    "resubmit_of",
-}
-"""What a rule sees but cannot change: who submits, from where, and what was typed."""
 
 _BUILTINS = """
     abs all any bool dict divmod enumerate filter float frozenset int isinstance iter len list map max min next range
@@ -62,29 +56,34 @@ class Refusal(Exception):
 class Job:
     """The submission as a rule sees it: known attributes only, every assignment checked."""
 
-    __slots__ = ("_submission",)
+    __slots__ = ("_api",)
+    _api: RuleApi
 
-    def __init__(self, submission: Submission) -> None:
-        object.__setattr__(self, "_submission", submission)
+    def __init__(self, api: RuleApi) -> None:
+        object.__setattr__(self, "_api", api)
 
     def __getattr__(self, name: str) -> object:
-        if name not in FIELDS:
-            raise AttributeError(f"a job has no '{name}', only {', '.join(FIELDS)}")
-        return getattr(self._submission, name)
+        _known(name)
+        return getattr(self._api.submission, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in FIELDS:
-            raise AttributeError(f"a job has no '{name}', only {', '.join(FIELDS)}")
-        if name in READ_ONLY:
+        if _known(name).read_only:
             raise AttributeError(f"job.{name} cannot be changed by a rule")
-        value = checked(name, value)
-        if name == "properties" and value:
-            filters.check_condition(str(value))
-        setattr(self._submission, name, value)
+        changed = self._api.submission.with_value(name, value)
+        if name == "properties" and changed.properties:
+            filters.check_condition(changed.properties)
+        self._api.submission = changed
+
+
+def _known(name: str) -> Field:
+    """Return what there is to know of an attribute of ``job``."""
+    if name not in FIELDS:
+        raise AttributeError(f"a job has no '{name}', only {', '.join(FIELDS)}")
+    return FIELDS[name]
 
 
 class RuleApi:
-    """What one rule may do to one submission; ``notes`` collects what it says."""
+    """What one rule may do: ``submission`` is what has become of it, ``notes`` collects what the rule says."""
 
     def __init__(self, submission: Submission, site: Site) -> None:
         self.submission = submission
@@ -95,7 +94,7 @@ class RuleApi:
         """Return the globals of a rule: these names, and the chosen builtins."""
         return {
             "__builtins__": _ALLOWED | {"print": self.show},
-            "job": Job(self.submission),
+            "job": Job(self),
             "site": self.site,
             "settings": self.settings,
             "refuse": self.refuse,
@@ -134,7 +133,7 @@ class RuleApi:
         """AND ``sql`` to the property filter, once."""
         filters.check_condition(sql)
         if not filters.holds_condition(self.submission.properties, sql):
-            self.submission.properties = _joined(self.submission.properties, sql)
+            self._change(properties=_joined(self.submission.properties, sql))
 
     def restrict_groups(self, sql: str, unless_named: str | None = None) -> None:
         """AND ``sql``, once, to the filter of every resource group, or of those that do not name a property."""
@@ -146,19 +145,21 @@ class RuleApi:
                 return group
             return dataclasses.replace(group, filter=_joined(group.filter, sql))
 
-        self.submission.alternatives = tuple(
-            dataclasses.replace(request, groups=tuple(map(restricted, request.groups)))
-            for request in self.submission.alternatives
+        self._change(
+            alternatives=tuple(
+                dataclasses.replace(request, groups=tuple(map(restricted, request.groups)))
+                for request in self.submission.alternatives
+            )
         )
 
     def add_type(self, word: str) -> None:
         """Add a type, once."""
         if word not in self.submission.types:
-            Job(self.submission).types = (*self.submission.types, word)
+            self.submission = self.submission.with_value("types", (*self.submission.types, word))
 
     def drop_type(self, word: str) -> None:
         """Take a type away, if it is there."""
-        self.submission.types = tuple(kind for kind in self.submission.types if kind != word)
+        self._change(types=tuple(kind for kind in self.submission.types if kind != word))
 
     def set_walltime(self, value: int | str, position: int | None = None, *, only_missing: bool = False) -> None:
         """Set the walltime (seconds, or text such as ``1:30:0``) of all alternatives, of one, or of those without."""
@@ -168,12 +169,17 @@ class RuleApi:
         count = len(self.submission.alternatives)
         if position is not None and not 0 <= position < count:
             raise IndexError(f"no alternative {position}, the job has {count}")
-        self.submission.alternatives = tuple(
-            dataclasses.replace(request, walltime=seconds)
-            if position in (None, place) and not (only_missing and request.walltime is not None)
-            else request
-            for place, request in enumerate(self.submission.alternatives)
+        self._change(
+            alternatives=tuple(
+                dataclasses.replace(request, walltime=seconds)
+                if position in (None, place) and not (only_missing and request.walltime is not None)
+                else request
+                for place, request in enumerate(self.submission.alternatives)
+            )
         )
+
+    def _change(self, **values: Any) -> None:
+        self.submission = dataclasses.replace(self.submission, **values)
 
 
 def _joined(condition: str, addition: str) -> str:

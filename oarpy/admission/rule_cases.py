@@ -22,8 +22,8 @@ from datetime import datetime
 
 from oarpy.admission.rules import DEFAULT_TIME_LIMIT, RefusedByRule, Rule, RuleSet
 from oarpy.admission.site import FixedSite, JobInfo, QueueInfo
-from oarpy.admission.submission import Submission
 from oarpy.model.errors import UsageError
+from oarpy.model.submission import Submission
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,9 @@ def run_cases(rules: Rule | Sequence[Rule], cases: Sequence[Case]) -> list[CaseR
 
 
 def _problems(rules: RuleSet, case: Case) -> list[str]:
-    submission = case.submission.copy()
-    before = submission.to_record()
+    before = case.submission.to_record()
     try:
-        trace = rules.run(submission, case.site, time_limit=DEFAULT_TIME_LIMIT)
+        submission, trace = rules.run(case.submission, case.site, time_limit=DEFAULT_TIME_LIMIT)
     except RefusedByRule as error:
         if case.refused is None:
             return [f"refused: {error}"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oarpy.admission.rules import DEFAULT_TIME_LIMIT, RefusedByRule, Rule, RuleSet
 from oarpy.admission.site import Site
-from oarpy.admission.submission import Submission
+from oarpy.model.submission import Submission
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,9 @@ class Difference:
 
 
 def outcome(rules: RuleSet, submission: Submission, site: Site, time_limit: float = DEFAULT_TIME_LIMIT) -> Outcome:
-    """Run ``rules`` on a copy of ``submission``; each rule may take ``time_limit`` seconds."""
-    tried = submission.copy()
+    """Run ``rules`` on ``submission``; each rule may take ``time_limit`` seconds."""
     try:
-        trace = rules.run(tried, site, time_limit=time_limit)
+        tried, trace = rules.run(submission, site, time_limit=time_limit)
     except RefusedByRule as error:
         return Outcome({}, refusal=str(error), rule=error.rule)
     return Outcome(tried.to_record(), notes=tuple(trace.notes))

@@ -16,9 +16,9 @@ from types import CodeType
 
 from oarpy.admission.rule_api import Refusal, RuleApi
 from oarpy.admission.site import Site
-from oarpy.admission.submission import FIELDS, Submission, plain
 from oarpy.admission.time_limit import Limiter, TimeExceeded, limiter
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
+from oarpy.model.submission import FIELDS, Submission, plain
 
 DEFAULT_TIME_LIMIT = 2.0
 """Seconds one rule may take."""
@@ -113,19 +113,19 @@ class RuleSet:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = sorted((rule for rule in rules if rule.enabled), key=lambda rule: (rule.priority, rule.name))
 
-    def run(self, submission: Submission, site: Site, *, time_limit: float = DEFAULT_TIME_LIMIT) -> Trace:
-        """Apply every rule to ``submission``; each may take ``time_limit`` seconds.
+    def run(
+        self, submission: Submission, site: Site, *, time_limit: float = DEFAULT_TIME_LIMIT
+    ) -> tuple[Submission, Trace]:
+        """Return what the rules make of ``submission``, and what each did; each may take ``time_limit`` seconds.
 
-        Raises :class:`RefusedByRule` at the first rule that refuses or fails, with ``submission`` as it was, and lets
-        :class:`Unreachable` through when the site cannot be asked.
+        Raises :class:`RefusedByRule` at the first rule that refuses or fails, and lets :class:`Unreachable` through
+        when the site cannot be asked.
         """
-        working = submission.copy()
         trace = Trace()
         with limiter() as limits:
             for rule in self.rules:
-                _apply(rule, working, site, trace, limits, time_limit)
-        submission.update(working)
-        return trace
+                submission = _apply(rule, submission, site, trace, limits, time_limit)
+        return submission, trace
 
 
 def check_syntax(rule: Rule) -> None:
@@ -147,8 +147,9 @@ def _file_name(name: str) -> str:
     return f"<rule {name}>"
 
 
-def _apply(rule: Rule, submission: Submission, site: Site, trace: Trace, limits: Limiter, time_limit: float) -> None:
-    before = submission.copy()
+def _apply(
+    rule: Rule, submission: Submission, site: Site, trace: Trace, limits: Limiter, time_limit: float
+) -> Submission:
     api = RuleApi(submission, site)
     began = time.perf_counter()
 
@@ -172,13 +173,14 @@ def _apply(rule: Rule, submission: Submission, site: Site, trace: Trace, limits:
             rule=rule.name,
             seconds=time.perf_counter() - began,
             notes=tuple(api.notes),
-            changes=() if refusal else _changes(before, submission),
+            changes=() if refusal else _changes(submission, api.submission),
             refusal=refusal,
             line=line,
         )
     )
     if refusal:
         raise RefusedByRule(refusal, hint=hint, rule=rule.name, line=line, trace=trace, timed_out=timed_out) from None
+    return api.submission
 
 
 def _changes(before: Submission, after: Submission) -> tuple[Change, ...]:

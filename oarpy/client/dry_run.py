@@ -143,7 +143,7 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
 def _new_id(admitted: Admitted, present: Snapshot) -> int:
     """Return an id that no job has which the pass hears of, above all of them as a new one would be."""
     live = [job.id for job in present.waiting] + [job.id for job in present.holding]
-    return 1 + max([*live, *present.outcomes, *(one.job for one in admitted.dependencies)], default=0)
+    return 1 + max([*live, *present.outcomes, *admitted.submission.required], default=0)
 
 
 def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
@@ -161,7 +161,7 @@ def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
             Alternative(request.groups, request.walltime or 0, request.consumes) for request in asked.alternatives
         ),
         filter=asked.properties,
-        depends_on=admitted.dependencies,
+        depends_on=tuple(asked.required.values()),
         reservation=None if asked.reservation is None else asked.reservation.timestamp(),
         held=asked.hold,
         dates=NO_DATES if asked.reservation is not None else read_types(asked.types).dates(),

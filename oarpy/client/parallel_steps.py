@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from oarpy.client import job_steps
 from oarpy.client.caller import Streams
 from oarpy.client.job_steps import RunningJob
-from oarpy.client.submission_values import read_number
 from oarpy.model.errors import UsageError
+from oarpy.model.submission_checks import read_number
 from oarpy.transport.node import NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps
 

@@ -12,11 +12,11 @@ from oarpy import configuration as settings
 from oarpy.admission.default_rules import read_rule
 from oarpy.admission.rules import Rule, RuleSet, check_syntax
 from oarpy.admission.site import FixedSite, JobInfo, QueueInfo
-from oarpy.admission.submission import Submission
 from oarpy.client.past_workload import PastWorkload
 from oarpy.client.session import Session
-from oarpy.client.submission import fill_in
+from oarpy.client.submission import filled_in
 from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.submission import Submission
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, WaitingJob, conditions
 from oarpy.simulation.past import LiveJobs, PastJob, Refusal
 from oarpy.store import history, submissions
@@ -74,11 +74,11 @@ class AdmissionAnew:
             return None
         try:
             submission = Submission.from_record(record)
-            self._rules.run(submission, self._site(submission, now, live), time_limit=self._limits.rule_time_limit)
-            fill_in(submission, self._limits)
+            site, limits = self._site(submission, now, live), self._limits
+            admitted, _ = self._rules.run(submission, site, time_limit=limits.rule_time_limit)
+            return filled_in(admitted, limits)
         except OarpyError as error:
             return Refusal(error.message)
-        return submission
 
     def _site(self, submission: Submission, now: float, live: LiveJobs) -> FixedSite:
         return FixedSite(

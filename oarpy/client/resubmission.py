@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from oarpy.client.session import Session
 from oarpy.client.submission import Submitted
-from oarpy.client.submission_values import read_number
 from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
 from oarpy.model.states import JobState
+from oarpy.model.submission_checks import read_number
 from oarpy.store import submissions
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})

@@ -10,13 +10,13 @@ from datetime import datetime
 
 from oarpy.admission.rule_comparison import Difference, compare
 from oarpy.admission.rules import Rule, check_syntax
-from oarpy.admission.submission import Submission
 from oarpy.client.caller import current
 from oarpy.client.rendering import JsonValue
 from oarpy.client.rules import DEFAULT_PRIORITY, as_rule, check_name, find
 from oarpy.client.session import Session
 from oarpy.client.submission_site import DatabaseSite
 from oarpy.model.errors import UsageError
+from oarpy.model.submission import Submission
 from oarpy.store import rules as store
 
 MOST_SUBMISSIONS = 10_000

@@ -9,7 +9,6 @@ from datetime import datetime
 
 from oarpy import configuration as settings
 from oarpy.admission.rules import Rule, RuleSet, Trace
-from oarpy.admission.submission import Submission
 from oarpy.client.session import Session
 from oarpy.client.submission_amounts import check_consumables
 from oarpy.client.submission_draft import Caller, draft
@@ -17,11 +16,10 @@ from oarpy.client.submission_feasibility import Need, check_names, needed_resour
 from oarpy.client.submission_options import Options
 from oarpy.client.submission_site import DatabaseSite
 from oarpy.client.submission_values import check_values
-from oarpy.model.dependency import Dependency, parse_dependency
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
-from oarpy.model.job_types import INTERACTIVE, PASSIVE
 from oarpy.model.request import ResourceRequest, parse_request
+from oarpy.model.submission import Submission
 from oarpy.store import rules as rule_store
 from oarpy.store import submissions
 
@@ -45,13 +43,12 @@ class Submitted:
 class Admitted:
     """A submission that may be stored, and what was found out about it on the way.
 
-    ``first_seen`` is its record before the rules ran, ``need`` what it takes.
+    ``asked`` is what it was before the rules ran, ``need`` what it takes.
     """
 
     submission: Submission
-    first_seen: Mapping[str, object]
+    asked: Submission
     need: Need
-    dependencies: tuple[Dependency, ...]
     warnings: tuple[str, ...]
     trace: Trace
 
@@ -63,15 +60,15 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
     ``RefusedByRule``, which carries the trace), and then nothing is stored.
     """
     admitted = admit(session, options, arguments, environment)
-    asked = admitted.submission
+    submission = admitted.submission
     with session.connection.transaction():
-        job_ids = submissions.store(
-            session.connection, to_store(asked, admitted.first_seen, admitted.need, admitted.dependencies)
+        job_ids = submissions.insert(
+            session.connection, submission, asked=admitted.asked, message=_message(submission, admitted.need)
         )
     return Submitted(
         job_ids=tuple(job_ids),
-        is_array=len(job_ids) > 1 or bool(asked.array_parameters),
-        reservation=asked.reservation,
+        is_array=len(job_ids) > 1 or bool(submission.array_parameters),
+        reservation=submission.reservation,
         warnings=admitted.warnings,
         notes=tuple(admitted.trace.notes),
         trace=tuple(admitted.trace.lines()),
@@ -85,24 +82,23 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     asked, warnings = draft(options, Caller(session.user, environment, arguments, now), limits)
     site = DatabaseSite(session.connection, limits, now)
     _check_against_cluster(asked, site, session)
-    first_seen = asked.to_record()
     rules = [_rule(row) for row in rule_store.rules(session.connection) if row.enabled]
-    trace = RuleSet(rules).run(asked, site, time_limit=limits.rule_time_limit)
-    fill_in(asked, limits)
-    check_values(asked)
-    dependencies = _check_against_cluster(asked, site, session)
-    need = needed_resources(session.connection, asked.alternatives, asked.properties, site.properties())
-    return Admitted(asked, first_seen, need, dependencies, (*warnings, *need.warnings), trace)
+    ruled, trace = RuleSet(rules).run(asked, site, time_limit=limits.rule_time_limit)
+    submission = filled_in(ruled, limits)
+    check_values(submission)
+    _check_against_cluster(submission, site, session)
+    need = needed_resources(session.connection, submission.alternatives, submission.properties, site.properties())
+    return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
 
 
-def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> tuple[Dependency, ...]:
-    """Raise for names that this cluster does not know; return the dependencies, one for each job."""
+def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> None:
+    """Raise for names that this cluster does not know."""
     check_consumables(session.connection, asked.alternatives, site.properties())
     check_names(asked.alternatives, asked.properties, site.properties())
     if asked.queue is not None:
         _check_queue(asked.queue, site)
-    dependencies = {one.job: one for one in map(parse_dependency, asked.dependencies)}
-    if missing := sorted(set(dependencies) - submissions.existing_jobs(session.connection, dependencies)):
+    required = asked.required
+    if missing := sorted(required.keys() - submissions.existing_jobs(session.connection, required)):
         raise NotFound(f"dependency on job {missing[0]}, which does not exist", hint="check the id given to -a")
     for request in asked.alternatives:
         if request.walltime is not None and asked.checkpoint >= request.walltime:
@@ -110,7 +106,6 @@ def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Sessi
                 f"--checkpoint {asked.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
                 hint="seconds before the end of the walltime",
             )
-    return tuple(dependencies.values())
 
 
 def _check_queue(name: str, site: DatabaseSite) -> None:
@@ -124,12 +119,10 @@ def _check_queue(name: str, site: DatabaseSite) -> None:
         raise AdmissionRefused(f"queue '{name}' is not active", hint="oarqueue shows the queues")
 
 
-def fill_in(asked: Submission, limits: settings.Submission) -> None:
-    """Give the configured defaults to what neither the user nor a rule has said."""
-    if asked.queue is None:
-        asked.queue = limits.default_queue
+def filled_in(asked: Submission, limits: settings.Submission) -> Submission:
+    """Return the submission with the configured defaults for what neither the user nor a rule has said."""
     usual = parse_request(limits.default_resources)
-    asked.alternatives = tuple(
+    alternatives = tuple(
         replace(
             request,
             groups=request.groups or usual.groups,
@@ -138,55 +131,7 @@ def fill_in(asked: Submission, limits: settings.Submission) -> None:
         )
         for request in asked.alternatives or (ResourceRequest(()),)
     )
-
-
-def to_store(
-    asked: Submission, first_seen: Mapping[str, object], need: Need, dependencies: tuple[Dependency, ...]
-) -> submissions.NewSubmission:
-    """Return what is stored: ``first_seen`` is the record before the rules, ``need`` what it takes."""
-    queue = asked.queue or ""
-    return submissions.NewSubmission(
-        user=asked.user,
-        queue=queue,
-        command=asked.command,
-        directory=asked.directory,
-        stdout=asked.stdout,
-        stderr=asked.stderr,
-        message=_message(asked, need),
-        alternatives=tuple(_alternative(request) for request in asked.alternatives),
-        size=asked.array_size,
-        parameters=asked.array_parameters,
-        project=asked.project,
-        name=asked.name,
-        types=asked.types,
-        properties=asked.properties,
-        checkpoint=asked.checkpoint,
-        checkpoint_signal=asked.checkpoint_signal,
-        notify=asked.notify,
-        hold=asked.hold,
-        reservation=asked.reservation,
-        dependencies=dependencies,
-        initial_request=asked.initial_request,
-        submitted_from=asked.submitted_from,
-        environment=asked.environment,
-        kind=INTERACTIVE if asked.interactive else PASSIVE,
-        request={name: value for name, value in first_seen.items() if name not in _KEPT_ELSEWHERE},
-    )
-
-
-_KEPT_ELSEWHERE = frozenset({"environment", "initial_request", "submitted_from"})
-"""Fields of a submission that have columns of their own."""
-
-
-def _alternative(request: ResourceRequest) -> submissions.AlternativeEntry:
-    assert request.walltime is not None
-    groups = tuple(
-        submissions.GroupEntry(
-            group.filter, tuple(submissions.LevelEntry(level.name, level.count) for level in group.levels)
-        )
-        for group in request.groups
-    )
-    return submissions.AlternativeEntry(request.walltime, groups, request.consumes)
+    return replace(asked, queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
 
 
 def _message(asked: Submission, need: Need) -> str:

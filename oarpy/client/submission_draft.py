@@ -7,20 +7,19 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from oarpy import configuration as settings
-from oarpy.admission.submission import Submission
 from oarpy.client.caller import current
 from oarpy.client.submission_options import Options, as_typed, merge, read_array_parameters, read_script
 from oarpy.client.submission_site import unix_groups
-from oarpy.client.submission_values import check_text, check_values, read_number, read_reservation
+from oarpy.client.submission_values import check_values, read_reservation
 from oarpy.model.errors import UsageError
-from oarpy.model.job_types import TYPES, read_types, split_word, with_offsets
-from oarpy.model.request import ResourceRequest, parse_request
+from oarpy.model.job_types import TYPES, read_types, split_word
+from oarpy.model.request import ResourceRequest
+from oarpy.model.submission import OPTIONS, Submission
+from oarpy.model.submission_checks import check_text, read_number
 
-_LONGEST_CHECKPOINT = 10 * 366 * 86400
-_HIGHEST_SIGNAL = 64
-_MOST_ALTERNATIVES = 100
 _UNSAFE_IN_FILE = str.maketrans(
     {chr(code): "_" for code in range(128) if not chr(code).isalnum()} | {"-": "-", ".": "."}
 )
@@ -48,46 +47,34 @@ def draft(options: Options, caller: Caller, limits: settings.Submission) -> tupl
     if options.scan_script:
         script, script_lines = read_script(options.command)
         options, warnings = merge(options, script)
-    if options.interactive:
+    if "interactive" in options.flags:
         warnings += _check_interactive(options)
     submission = Submission(
-        user=caller.user,
-        groups=unix_groups(caller.user),
-        queue=options.queue,
-        project=_given(options.project, "default"),
-        name=_given(options.name, ""),
-        types=with_offsets(dict.fromkeys(word.strip() for word in options.types)),
-        properties=_given(options.properties, "").strip(),
-        command=_command(options),
-        directory=_directory(options),
-        dependencies=tuple(dict.fromkeys(word.strip() for word in options.dependencies)),
-        hold=options.hold,
-        interactive=options.interactive,
-        notify=_given(options.notify, "").strip(),
-        initial_request=as_typed(caller.arguments, script_lines),
-        submitted_from=socket.gethostname(),
-        environment=_environment(caller.environment, warnings),
+        **{
+            "user": caller.user,
+            "groups": unix_groups(caller.user),
+            "command": _command(options),
+            "directory": _directory(options),
+            "initial_request": as_typed(caller.arguments, script_lines),
+            "submitted_from": socket.gethostname(),
+            "environment": _environment(caller.environment, warnings),
+            **_outputs(options),
+            **options.values(),
+            **_array(options, limits),
+        }
     )
-    if options.properties is not None and not submission.properties:
-        raise UsageError("-p with an empty filter", hint="leave it out for no filter")
-    _add_outputs(submission, options)
-    _add_array(submission, options, limits)
-    _add_checkpoint(submission, options)
-    _add_request(submission, options, caller.now)
+    submission = _with_reservation(submission, options, caller.now)
     check_values(submission)
     return submission, warnings
 
 
 def _check_interactive(options: Options) -> list[str]:
     """Refuse what an interactive job cannot be; return the warnings about what it leaves out."""
-    for given, what in (
-        (options.array is not None, "--array"),
-        (options.array_param_file is not None, "--array-param-file"),
-        (options.reservation is not None, "-r"),
-    ):
-        if given:
+    for name in ("array_size", "array_parameters", "reservation"):
+        if name in options.texts:
+            what = OPTIONS[name].words[0]
             raise UsageError(f"-I with {what}", hint="an interactive job is one job that starts when it can")
-    for word in options.types:
+    for word in options.lists.get("types", ()):
         kind = TYPES.get(split_word(word.strip())[0])
         if kind is not None and not kind.interactive:
             raise UsageError(f"-I with -t {word.strip()[:80]}", hint="a job of this type cannot be interactive")
@@ -99,74 +86,65 @@ _UNTIL_THE_END = "exec sleep infinity"
 
 
 def _command(options: Options) -> str:
-    if options.interactive:
+    if "interactive" in options.flags:
         return ""
     command = options.command
-    if command.strip() or read_types(options.types).runs_nothing:
+    if command.strip() or read_types(options.lists.get("types", ())).runs_nothing:
         return command
-    if options.reservation is not None and options.array_param_file is None:
+    if "reservation" in options.texts and "array_parameters" not in options.texts:
         return _UNTIL_THE_END
     raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
 
 
 def _directory(options: Options) -> str:
-    if options.directory is not None:
-        return options.directory
+    if "directory" in options.texts:
+        return options.texts["directory"]
     try:
         return current().directory()
     except OSError as error:
         raise UsageError(f"the current directory is gone: {error.strerror}", hint="cd elsewhere or use -d") from None
 
 
-def _add_outputs(submission: Submission, options: Options) -> None:
-    """Fill in the files for output; the launcher replaces ``%jobid%`` and ``%jobname%`` in them."""
-    stem = f"OAR.{submission.name.translate(_UNSAFE_IN_FILE)}" if submission.name else "OAR"
-    submission.stdout = f"{stem}.%jobid%.stdout" if options.stdout is None else options.stdout
-    submission.stderr = f"{stem}.%jobid%.stderr" if options.stderr is None else options.stderr
+def _outputs(options: Options) -> dict[str, str]:
+    """Return the usual files for output; the launcher replaces ``%jobid%`` and ``%jobname%`` in them."""
+    name = options.texts.get("name", "")
+    stem = f"OAR.{name.translate(_UNSAFE_IN_FILE)}" if name else "OAR"
+    return {"stdout": f"{stem}.%jobid%.stdout", "stderr": f"{stem}.%jobid%.stderr"}
 
 
-def _add_array(submission: Submission, options: Options, limits: settings.Submission) -> None:
-    if options.array_param_file is not None:
-        submission.array_parameters = read_array_parameters(options.array_param_file)
-        submission.array_size = len(submission.array_parameters)
-        for line in submission.array_parameters:
-            check_text(f"a line of '{options.array_param_file}'", line, 2**24)
-    if options.array is not None:
-        asked = read_number("--array", options.array, 1, limits.maximum_array_size)
-        if options.array_param_file is not None and asked != submission.array_size:
-            raise UsageError(
-                f"--array {asked} but {submission.array_size} lines in '{options.array_param_file}'",
-                hint="leave one out",
-            )
-        submission.array_size = asked
-    if submission.array_size > limits.maximum_array_size:
-        raise UsageError(
-            f"array of {submission.array_size} jobs", hint=f"at most {limits.maximum_array_size} (maximum_array_size)"
-        )
+def _array(options: Options, limits: settings.Submission) -> dict[str, Any]:
+    """Return how many jobs are asked for, and the arguments of each when a file has them."""
+    path, asked = options.texts.get("array_parameters"), options.texts.get("array_size")
+    lines: tuple[str, ...] = ()
+    if path is not None:
+        lines = read_array_parameters(path)
+        for line in lines:
+            check_text(f"a line of '{path}'", line, 2**24)
+    size = len(lines) or 1
+    if asked is not None:
+        size = read_number("--array", asked, 1, limits.maximum_array_size)
+        if path is not None and size != len(lines):
+            raise UsageError(f"--array {size} but {len(lines)} lines in '{path}'", hint="leave one out")
+    if size > limits.maximum_array_size:
+        raise UsageError(f"array of {size} jobs", hint=f"at most {limits.maximum_array_size} (maximum_array_size)")
+    return {"array_size": size, "array_parameters": lines}
 
 
-def _add_checkpoint(submission: Submission, options: Options) -> None:
-    if options.checkpoint is not None:
-        submission.checkpoint = read_number("--checkpoint", options.checkpoint, 0, _LONGEST_CHECKPOINT)
-    if options.signal is not None:
-        submission.checkpoint_signal = read_number("--signal", options.signal, 1, _HIGHEST_SIGNAL)
-
-
-def _add_request(submission: Submission, options: Options, now: datetime) -> None:
-    if len(options.resources) > _MOST_ALTERNATIVES:
-        raise UsageError(f"{len(options.resources)} alternatives", hint=f"at most {_MOST_ALTERNATIVES} times -l")
-    submission.alternatives = tuple(parse_request(text) for text in options.resources)
-    if options.reservation is None:
-        return
+def _with_reservation(submission: Submission, options: Options, now: datetime) -> Submission:
+    """Return the submission with the asked start; an end that is given is the walltime of requests without one."""
+    asked = options.texts.get("reservation")
+    if asked is None:
+        return submission
     if submission.hold:
         raise UsageError("--hold with a reservation", hint="a reservation has its date")
-    start, length = read_reservation(options.reservation, now)
-    submission.reservation = start
+    start, length = read_reservation(asked, now)
+    alternatives = submission.alternatives
     if length is not None:
-        alternatives = submission.alternatives or (ResourceRequest(()),)
-        submission.alternatives = tuple(
-            request if request.walltime else dataclasses.replace(request, walltime=length) for request in alternatives
+        alternatives = tuple(
+            request if request.walltime else dataclasses.replace(request, walltime=length)
+            for request in alternatives or (ResourceRequest(()),)
         )
+    return dataclasses.replace(submission, reservation=start, alternatives=alternatives)
 
 
 def _environment(given: Mapping[str, str], warnings: list[str]) -> dict[str, str]:
@@ -182,7 +160,3 @@ def _environment(given: Mapping[str, str], warnings: list[str]) -> dict[str, str
 
 def _is_text(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _given(value: str | None, default: str) -> str:
-    return default if value is None else value

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import re
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from oarpy.client.caller import current
 from oarpy.model.errors import UsageError
+from oarpy.model.submission import OPTIONS
 
 LARGEST_SCRIPT = 16_000_000
 """Bytes of a script that is scanned."""
@@ -18,71 +19,40 @@ LARGEST_SCRIPT = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of one ``oarsub`` call as texts; None means not given. ``words`` is the command, with arguments."""
+    """One call of ``oarsub`` as texts: ``words`` is the command with its arguments.
+
+    By the field of the submission that they fill, ``texts`` are the options with one value, ``lists`` those that may be
+    repeated and ``flags`` those without a value. Only what is given is there.
+    """
 
     words: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    dependencies: tuple[str, ...] = ()
-    properties: str | None = None
-    queue: str | None = None
-    name: str | None = None
-    project: str | None = None
-    directory: str | None = None
-    stdout: str | None = None
-    stderr: str | None = None
-    reservation: str | None = None
-    checkpoint: str | None = None
-    signal: str | None = None
-    notify: str | None = None
-    array: str | None = None
-    array_param_file: str | None = None
-    hold: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    flags: frozenset[str] = frozenset()
     scan_script: bool = False
-    interactive: bool = False
 
     @property
     def command(self) -> str:
         """The command line: one word is shell text as it is, several are quoted where needed."""
         return self.words[0] if len(self.words) == 1 else shlex.join(self.words)
 
+    def values(self) -> dict[str, Any]:
+        """Return the fields of the submission that follow from one option alone.
 
-# Names of options as they may stand on a #OAR line, and the fields they fill.
-_SCALARS = {
-    "-q": "queue",
-    "--queue": "queue",
-    "-p": "properties",
-    "--property": "properties",
-    "--properties": "properties",
-    "-n": "name",
-    "--name": "name",
-    "--project": "project",
-    "-d": "directory",
-    "--directory": "directory",
-    "-O": "stdout",
-    "--stdout": "stdout",
-    "-E": "stderr",
-    "--stderr": "stderr",
-    "-r": "reservation",
-    "--reservation": "reservation",
-    "--checkpoint": "checkpoint",
-    "--signal": "signal",
-    "--notify": "notify",
-    "--array": "array",
-    "--array-param-file": "array_param_file",
+        Raises :class:`UsageError` for a text that is none of its option's values.
+        """
+        given = {**self.texts, **self.lists}
+        read = {name: option.read(given[name]) for name, option in OPTIONS.items() if option.read and name in given}
+        return read | dict.fromkeys(self.flags, True)
+
+
+_ON_LINES = {
+    word: name
+    for name, option in OPTIONS.items()
+    if option.script_words is not None
+    for word in (*option.words, *option.script_words)
 }
-_REPEATED = {
-    "-l": "resources",
-    "--resource": "resources",
-    "-t": "types",
-    "--type": "types",
-    "-a": "dependencies",
-    "--anterior": "dependencies",
-    "--after": "dependencies",
-}
-_FLAGS = {"--hold": "hold"}
-_VERBATIM = frozenset({"properties", "resources", "reservation", "notify"})
-"""Values with a grammar of their own: only quotes around the whole are taken off."""
+"""The fields that options on a #OAR line fill, by the words for them."""
 
 _LINE = re.compile(r"#OAR\s+(?P<option>--[a-z-]+|-[A-Za-z])(?:\s*=\s*|\s+|$)(?P<value>.*)", re.ASCII)
 
@@ -96,42 +66,40 @@ def read_script(command: str) -> tuple[Options, tuple[str, ...]]:
     lines = _read_lines(path, executable=True)
     if not lines or not lines[0].startswith("#"):
         raise UsageError(f"the first line of script '{path}' does not begin with '#'", hint="begin it with #!/bin/sh")
-    values: dict[str, str] = {}
-    repeated: dict[str, tuple[str, ...]] = {}
-    flags: dict[str, bool] = {}
+    texts: dict[str, str] = {}
+    several: dict[str, tuple[str, ...]] = {}
+    flags = set()
     kept = []
     for number, line in enumerate(lines, 1):
         if not re.match(r"#OAR(\s|$)", line):
             continue
-        option, value = _option(line.rstrip(), f"{path}, line {number}")
+        where = f"{path}, line {number}"
+        word, value = _option(line.rstrip(), where)
         kept.append(line.rstrip())
-        if option in _FLAGS:
-            flags[_FLAGS[option]] = True
-        elif option in _REPEATED:
-            field = _REPEATED[option]
-            repeated[field] = (*repeated.get(field, ()), value)
-        elif _SCALARS[option] in values:
-            raise UsageError(f"{path}, line {number}: {option} is given twice", hint="remove one")
+        name = _ON_LINES[word]
+        if not OPTIONS[name].metavar:
+            flags.add(name)
+        elif OPTIONS[name].repeated:
+            several[name] = (*several.get(name, ()), value)
+        elif name in texts:
+            raise UsageError(f"{where}: {word} is given twice", hint="remove one")
         else:
-            values[_SCALARS[option]] = value
-    return dataclasses.replace(Options(), **values, **repeated, **flags), tuple(kept)  # type: ignore[arg-type]
+            texts[name] = value
+    return Options(texts=texts, lists=several, flags=frozenset(flags)), tuple(kept)
 
 
 def merge(typed: Options, script: Options) -> tuple[Options, list[str]]:
     """Join the two: a single value of the command line wins (with a warning), repeatable ones are appended."""
-    changes: dict[str, object] = {}
-    warnings = []
-    for field in dict.fromkeys(_SCALARS.values()):
-        mine, its = getattr(typed, field), getattr(script, field)
-        if mine is None:
-            changes[field] = its
-        elif its is not None and its != mine:
-            shown = field.replace("_", "-")
-            warnings.append(f"Warning: {shown} '{mine[:80]}' of the command line wins over '{its[:80]}' of the script")
-    for field in dict.fromkeys(_REPEATED.values()):
-        changes[field] = (*getattr(typed, field), *getattr(script, field))
-    changes["hold"] = typed.hold or script.hold
-    return dataclasses.replace(typed, **changes), warnings  # type: ignore[arg-type]
+    warnings = [
+        f"Warning: {OPTIONS[name].name} '{mine[:80]}' of the command line wins over '{its[:80]}' of the script"
+        for name, mine in typed.texts.items()
+        if (its := script.texts.get(name, mine)) != mine
+    ]
+    several = {
+        name: (*typed.lists.get(name, ()), *script.lists.get(name, ())) for name in {**typed.lists, **script.lists}
+    }
+    merged = replace(typed, texts={**script.texts, **typed.texts}, lists=several, flags=typed.flags | script.flags)
+    return merged, warnings
 
 
 def read_array_parameters(path: str) -> tuple[str, ...]:
@@ -177,19 +145,17 @@ def _read_lines(path: str, *, executable: bool = False) -> list[str]:
 
 
 def _option(line: str, where: str) -> tuple[str, str]:
+    """Return the option of a ``#OAR`` line as written there, and its value."""
     found = _LINE.fullmatch(line)
-    option = found["option"] if found else ""
-    if found is None or not (option in _FLAGS or option in _SCALARS or option in _REPEATED):
+    if found is None or found["option"] not in _ON_LINES:
         raise UsageError(f"{where}: '{line[:80]}' is not understood", hint="one option of oarsub on each #OAR line")
-    value = found["value"].strip()
-    if option in _FLAGS:
-        if value:
-            raise UsageError(f"{where}: {option} takes no value", hint=f"write #OAR {option}")
-        return option, ""
-    if not value:
-        raise UsageError(f"{where}: {option} has no value", hint=f"write #OAR {option} VALUE")
-    field = _SCALARS.get(option) or _REPEATED[option]
-    return option, _unquoted(value) if field in _VERBATIM else _word(value)
+    word, value = found["option"], found["value"].strip()
+    option = OPTIONS[_ON_LINES[word]]
+    if value and not option.metavar:
+        raise UsageError(f"{where}: {word} takes no value", hint=f"write #OAR {word}")
+    if option.metavar and not value:
+        raise UsageError(f"{where}: {word} has no value", hint=f"write #OAR {word} VALUE")
+    return word, _unquoted(value) if option.verbatim and value else _word(value)
 
 
 def _unquoted(value: str) -> str:

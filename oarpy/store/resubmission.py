@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oarpy.model.submission import COPIED_COLUMNS
 from oarpy.store.database import Connection
+
+_COPIED = ", ".join(COPIED_COLUMNS)
 
 # The chain of copies is counted, so nothing goes round for ever: apart the ends that a job asked for or agreed to (exit
 # code 99, best effort) and those in which it was lost, which may be its own fault. A copy made by hand begins anew.
-_RESUBMIT = """
+_RESUBMIT = f"""
     WITH RECURSIVE chain AS (
         SELECT j.job_id AS last, j.job_id, j.state, j.resubmit_of FROM jobs j WHERE j.job_id = ANY(%(jobs)s)
         UNION ALL
@@ -37,12 +40,8 @@ _RESUBMIT = """
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id
                           AND k.requested_by NOT IN ('metascheduler', 'monitor'))
     ), copied AS (
-        INSERT INTO jobs (submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind, types,
-                          properties, command, launching_directory, stdout_path, stderr_path, checkpoint,
-                          checkpoint_signal, notify, resubmit_of, message)
-        SELECT submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind, types, properties,
-               command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify, job_id,
-               'resubmission of ' || job_id
+        INSERT INTO jobs (submission_id, array_id, array_index, resubmit_of, {_COPIED}, message)
+        SELECT submission_id, array_id, array_index, job_id, {_COPIED}, 'resubmission of ' || job_id
         FROM jobs WHERE job_id IN (SELECT job_id FROM eligible)
         RETURNING job_id, resubmit_of
     ), moved AS (
@@ -54,7 +53,7 @@ _RESUBMIT = """
         SELECT 'RESUBMIT_JOB_AUTOMATICALLY', resubmit_of, 'resubmitted as job ' || job_id FROM copied
     )
     SELECT resubmit_of, job_id FROM copied
-"""
+"""  # noqa: S608
 
 
 def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repetitions: int) -> list[tuple[int, int]]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from oarpy.model.dependency import Dependency
-from oarpy.model.job_types import PASSIVE
-from oarpy.model.request import Consumption
+from oarpy.model.request import ResourceRequest
+from oarpy.model.submission import COLUMNS, COPIED_COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
 
 _QUEUES = "SELECT queue_name, priority, active FROM queues"
@@ -89,26 +89,24 @@ _INSERT_AMOUNTS = """
 """
 
 # One row a member: ids are drawn first, because the array is named after the lowest of them.
-_INSERT_JOBS = """
+_INSERT_JOBS = f"""
     WITH drawn AS MATERIALIZED (
         SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id FROM generate_series(1, %(size)s)
     ), members AS (
         SELECT job_id, row_number() OVER (ORDER BY job_id) AS array_index, min(job_id) OVER () AS array_id FROM drawn
     )
-    INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind,
-        types, properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal,
-        notify, reservation_start, reservation_state, state, message)
-    SELECT job_id, %(submission)s, array_id, array_index, %(name)s, %(user)s, %(project)s, %(queue)s, %(kind)s,
-        %(types)s, %(properties)s,
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, command, reservation_state, state, message,
+        {", ".join(COLUMNS)})
+    SELECT job_id, %(submission)s, array_id, array_index,
         CASE WHEN coalesce(p.arguments, '') = '' THEN %(command)s ELSE %(command)s || ' ' || p.arguments END,
-        %(directory)s, %(stdout)s, %(stderr)s, %(checkpoint)s, %(checkpoint_signal)s, %(notify)s,
-        %(reservation)s, CASE WHEN %(reservation)s::timestamptz IS NOT NULL THEN 'toSchedule' END,
-        CASE WHEN %(hold)s THEN 'Hold' ELSE 'Waiting' END, %(message)s
+        CASE WHEN %(reservation_start)s::timestamptz IS NOT NULL THEN 'toSchedule' END,
+        CASE WHEN %(hold)s THEN 'Hold' ELSE 'Waiting' END, %(message)s,
+        {", ".join(f"%({column})s" for column in COLUMNS)}
     FROM members
         LEFT JOIN unnest(%(parameters)s::text[]) WITH ORDINALITY AS p (arguments, member) ON p.member = array_index
     ORDER BY job_id
     RETURNING job_id
-"""
+"""  # noqa: S608
 
 _INSERT_DEPENDENCIES = """
     INSERT INTO job_dependencies (job_id, required_job_id, outcome, earliest_edge, earliest_shift, latest_edge,
@@ -127,21 +125,19 @@ _FINISHED_JOB = """
 
 # The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
 # Of the old job's message only what was asked for is taken over, if that still stands there: not how that one ended.
-_COPY_JOB = """
+_COPIED = ", ".join(COPIED_COLUMNS)
+_COPY_JOB = f"""
     WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
-    INSERT INTO jobs (job_id, submission_id, array_id, array_index, job_name, user_name, project, queue_name, kind,
-        types, properties, command, launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal,
-        notify, resubmit_of, message)
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, resubmit_of, {_COPIED}, message)
     SELECT drawn.job_id, submission_id,
         CASE WHEN EXISTS (SELECT FROM jobs o WHERE o.array_id = jobs.array_id AND o.job_id <> jobs.job_id)
              THEN jobs.array_id ELSE drawn.job_id END,
-        array_index, job_name, user_name, project, queue_name, kind, types, properties, command,
-        launching_directory, stdout_path, stderr_path, checkpoint, checkpoint_signal, notify, jobs.job_id,
+        array_index, jobs.job_id, {_COPIED},
         CASE WHEN message ~ '^R=[0-9]+,W=' THEN split_part(message, '; ', 1)
              ELSE 'resubmission of ' || jobs.job_id END
     FROM jobs, drawn WHERE jobs.job_id = %s
     RETURNING job_id
-"""
+"""  # noqa: S608
 
 # Whoever still waits for the old job waits for its copy from now on.
 _REPOINT_DEPENDANTS = """
@@ -188,62 +184,6 @@ class BlockRow:
     path: tuple[object, ...]
     blocks: int
     resources: int
-
-
-@dataclass(frozen=True, slots=True)
-class LevelEntry:
-    """``/level=count`` (count below 0: ALL, BEST, BESTHALF as stored)."""
-
-    level: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEntry:
-    """A hierarchy of levels, outermost first, under an SQL condition."""
-
-    filter: str
-    levels: tuple[LevelEntry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlternativeEntry:
-    """One moldable alternative; walltime in seconds."""
-
-    walltime: int
-    groups: tuple[GroupEntry, ...]
-    consumes: tuple[Consumption, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NewSubmission:
-    """Everything one ``oarsub`` call stores; ``size`` jobs, the i-th with the i-th line of ``parameters`` appended."""
-
-    user: str
-    queue: str
-    command: str
-    directory: str
-    stdout: str
-    stderr: str
-    message: str
-    alternatives: tuple[AlternativeEntry, ...]
-    size: int = 1
-    parameters: tuple[str, ...] = ()
-    project: str = "default"
-    name: str = ""
-    types: tuple[str, ...] = ()
-    properties: str = ""
-    checkpoint: int = 0
-    checkpoint_signal: int = 12
-    notify: str = ""
-    hold: bool = False
-    reservation: datetime | None = None
-    dependencies: tuple[Dependency, ...] = ()
-    initial_request: str = ""
-    submitted_from: str = ""
-    environment: Mapping[str, str] | None = None
-    request: Mapping[str, object] | None = None
-    kind: str = PASSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,21 +294,33 @@ def resource_values(connection: Connection, columns: Sequence[str]) -> list[tupl
     return [(number, kind, state, tuple(values)) for number, kind, state, *values in connection.execute(query)]
 
 
-def store(connection: Connection, new: NewSubmission) -> list[int]:
-    """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id."""
+def insert(
+    connection: Connection, submission: Submission, *, message: str = "", asked: Submission | None = None
+) -> list[int]:
+    """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id.
+
+    Each alternative says its walltime. ``asked`` is what it was before the rules, for the record; None leaves none.
+    """
+    record = {} if asked is None else asked.to_record()
     row = connection.execute(
         _INSERT_SUBMISSION,
-        [new.initial_request, Jsonb(dict(new.environment or {})), Jsonb(dict(new.request or {})), new.submitted_from],
+        [
+            submission.initial_request,
+            Jsonb(dict(submission.environment)),
+            Jsonb({name: value for name, value in record.items() if FIELDS[name].recorded}),
+            submission.submitted_from,
+        ],
     ).fetchone()
     assert row is not None
-    submission = row[0]
-    connection.execute(_INSERT_REQUEST, _request_parameters(submission, new.alternatives))
-    if any(alternative.consumes for alternative in new.alternatives):
-        connection.execute(_INSERT_AMOUNTS, _amount_parameters(submission, new.alternatives))
-    inserted = connection.execute(_INSERT_JOBS, _job_parameters(submission, new)).fetchall()
+    number = row[0]
+    connection.execute(_INSERT_REQUEST, _request_parameters(number, submission.alternatives))
+    if any(request.consumes for request in submission.alternatives):
+        connection.execute(_INSERT_AMOUNTS, _amount_parameters(number, submission.alternatives))
+    inserted = connection.execute(_INSERT_JOBS, _job_parameters(number, submission, message)).fetchall()
     jobs = sorted(job_id for (job_id,) in inserted)
-    if new.dependencies:
-        connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(new.dependencies)})
+    if submission.dependencies:
+        dependencies = tuple(submission.required.values())
+        connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(dependencies)})
     return jobs
 
 
@@ -385,20 +337,20 @@ def _dependency_parameters(dependencies: Sequence[Dependency]) -> dict[str, obje
     }
 
 
-def _request_parameters(submission: int, alternatives: Sequence[AlternativeEntry]) -> dict[str, object]:
+def _request_parameters(submission: int, alternatives: Sequence[ResourceRequest]) -> dict[str, object]:
     groups = [
         (place, position, group)
-        for place, alternative in enumerate(alternatives)
-        for position, group in enumerate(alternative.groups)
+        for place, request in enumerate(alternatives)
+        for position, group in enumerate(request.groups)
     ]
     levels = [
-        (place, position, depth, level.level, level.count)
+        (place, position, depth, level.name, level.count)
         for place, position, group in groups
         for depth, level in enumerate(group.levels)
     ]
     return {
         "submission": submission,
-        "walltimes": [timedelta(seconds=alternative.walltime) for alternative in alternatives],
+        "walltimes": [timedelta(seconds=request.walltime or 0) for request in alternatives],
         "group_moldables": [place for place, _, _ in groups],
         "group_positions": [position for _, position, _ in groups],
         "filters": [group.filter for _, _, group in groups],
@@ -410,11 +362,11 @@ def _request_parameters(submission: int, alternatives: Sequence[AlternativeEntry
     }
 
 
-def _amount_parameters(submission: int, alternatives: Sequence[AlternativeEntry]) -> dict[str, object]:
+def _amount_parameters(submission: int, alternatives: Sequence[ResourceRequest]) -> dict[str, object]:
     amounts = [
         (place, position, one)
-        for place, alternative in enumerate(alternatives)
-        for position, one in enumerate(alternative.consumes)
+        for place, request in enumerate(alternatives)
+        for position, one in enumerate(request.consumes)
     ]
     return {
         "submission": submission,
@@ -425,28 +377,15 @@ def _amount_parameters(submission: int, alternatives: Sequence[AlternativeEntry]
     }
 
 
-def _job_parameters(submission: int, new: NewSubmission) -> dict[str, object]:
+def _job_parameters(number: int, submission: Submission, message: str) -> dict[str, object]:
     return {
-        "submission": submission,
-        "size": new.size,
-        "name": new.name,
-        "user": new.user,
-        "project": new.project,
-        "queue": new.queue,
-        "kind": new.kind,
-        "types": list(new.types),
-        "properties": new.properties,
-        "command": new.command,
-        "parameters": list(new.parameters),
-        "directory": new.directory,
-        "stdout": new.stdout,
-        "stderr": new.stderr,
-        "checkpoint": timedelta(seconds=new.checkpoint),
-        "checkpoint_signal": new.checkpoint_signal,
-        "notify": new.notify,
-        "reservation": new.reservation,
-        "hold": new.hold,
-        "message": new.message,
+        "submission": number,
+        "size": submission.array_size,
+        "parameters": list(submission.array_parameters),
+        "command": submission.command,
+        "hold": submission.hold,
+        "message": message,
+        **submission.columns(),
     }
 
 

@@ -12,9 +12,9 @@ import pytest
 from oarpy.admission.rule_cases import parse_cases, run_cases
 from oarpy.admission.rules import Rule, RuleSet
 from oarpy.admission.site import FixedSite
-from oarpy.admission.submission import Submission
 from oarpy.configuration import load
 from oarpy.model.request import parse_request
+from oarpy.model.submission import Submission
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -78,7 +78,7 @@ def test_the_rule_of_the_guide_does_what_its_comment_says() -> None:
     (text,) = (block for block in blocks("python") if "night" in block)
     rules = RuleSet([Rule("long_jobs", text)])
     for walltime, queue in (("13:0:0", "night"), ("1:0:0", "default")):
-        submission = Submission("ann", queue="default", alternatives=(parse_request(f"/nodes=1,walltime={walltime}"),))
-        trace = rules.run(submission, FixedSite(), time_limit=5)
+        asked = Submission("ann", queue="default", alternatives=(parse_request(f"/nodes=1,walltime={walltime}"),))
+        submission, trace = rules.run(asked, FixedSite(), time_limit=5)
         assert submission.queue == queue
         assert bool(trace.notes) == (queue == "night")

@@ -14,7 +14,8 @@ import psycopg
 
 from oarpy import configuration
 from oarpy.configuration import Configuration
-from oarpy.model.request import parse_request
+from oarpy.model.request import ResourceRequest, parse_request
+from oarpy.model.submission import Submission
 from oarpy.modules.canceller import Canceller
 from oarpy.modules.launcher import Launcher
 from oarpy.modules.metascheduler import Metascheduler
@@ -130,24 +131,30 @@ class SmallCluster:
         (job,) = self.submit_array(1, *requests, command=command, **values)
         return job
 
-    def submit_array(self, size: int, *requests: str, command: str = "sleep 1000", **values: Any) -> list[int]:
-        """Submit ``size`` jobs at once."""
-        new = submissions.NewSubmission(
+    def submit_array(
+        self,
+        size: int,
+        *requests: str,
+        command: str = "sleep 1000",
+        message: str = "",
+        asked: Submission | None = None,
+        **values: Any,
+    ) -> list[int]:
+        """Submit ``size`` jobs at once; ``asked`` is what is on record about it."""
+        submission = Submission(
             **{
                 "user": "ann",
                 "queue": "default",
                 "command": command,
                 "directory": "/tmp",
-                "stdout": "",
-                "stderr": "",
-                "message": "",
                 "alternatives": tuple(map(_alternative, requests or ("/core=1",))),
-                "size": size,
+                "array_size": size,
                 **values,
+                "dependencies": tuple(map(str, values.get("dependencies", ()))),
             }
         )
         with self.connection.transaction():
-            return submissions.store(self.connection, new)
+            return submissions.insert(self.connection, submission, message=message, asked=asked)
 
     def sql(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """What an admin types in psql; the rows, if there are any."""
@@ -318,12 +325,6 @@ def with_settings(**sections: Mapping[str, Any]) -> Configuration:
     return replace(SETTINGS, **changed)
 
 
-def _alternative(text: str) -> submissions.AlternativeEntry:
+def _alternative(text: str) -> ResourceRequest:
     request = parse_request(text)
-    groups = tuple(
-        submissions.GroupEntry(
-            group.filter, tuple(submissions.LevelEntry(level.name, level.count) for level in group.levels)
-        )
-        for group in request.groups
-    )
-    return submissions.AlternativeEntry(request.walltime or 3600, groups, request.consumes)
+    return replace(request, walltime=request.walltime or 3600)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from oarpy.admission.submission import Submission
 from oarpy.model.request import parse_request
+from oarpy.model.submission import Submission
 from tests.db.sample_cluster import Connection, Shell
 from tests.db.small_cluster import SmallCluster
 
@@ -44,10 +44,10 @@ def at(seconds: float) -> datetime:
 def add(cluster: SmallCluster, past: Past) -> int:
     """Store the submission as ``oarsub`` does, then what the modules would have written."""
     alternatives = tuple(map(parse_request, past.requests))
-    record = Submission(
-        past.user, ("staff",), "default", types=past.types, properties=past.properties, alternatives=alternatives
-    ).to_record()
-    job = cluster.submit(*past.requests, user=past.user, properties=past.properties, types=past.types, request=record)
+    asked = Submission(
+        past.user, ("staff",), queue="default", types=past.types, properties=past.properties, alternatives=alternatives
+    )
+    job = cluster.submit(*past.requests, user=past.user, properties=past.properties, types=past.types, asked=asked)
     start = past.submit if past.start is None else past.start
     cluster.sql("UPDATE jobs SET submitted_at = %s WHERE job_id = %s", at(past.submit), job)
     cluster.sql(

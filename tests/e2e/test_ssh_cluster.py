@@ -257,7 +257,11 @@ def home(cluster: SshCluster, other_user: pwd.struct_passwd) -> Path:
 def submit_as(cluster: SshCluster, user: pwd.struct_passwd, directory: Path, command: str, *types: str) -> int:
     """Submit for a user whom the embedded database does not let in: what a gateway would do for them."""
     session = Session(cluster.connection, load(cluster.sandbox.environment()), user.pw_name, user.pw_uid, False)
-    options = Options(words=(command,), resources=("/nodes=2,walltime=0:5:0",), directory=str(directory), types=types)
+    options = Options(
+        words=(command,),
+        texts={"directory": str(directory)},
+        lists={"alternatives": ("/nodes=2,walltime=0:5:0",), "types": types},
+    )
     (job,) = submit(session, options, ["oarsub", command], {"PATH": os.defpath}).job_ids
     return job
 

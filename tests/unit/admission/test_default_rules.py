@@ -6,7 +6,7 @@ from oarpy.admission.default_rules import default_cases, default_rules, read_rul
 from oarpy.admission.rule_cases import Case, parse_cases, run_cases
 from oarpy.admission.rules import RefusedByRule, Rule, RuleSet, check_syntax
 from oarpy.admission.site import FixedSite
-from oarpy.admission.submission import Submission
+from oarpy.model.submission import Submission
 
 CASES = [(rule, case) for rule in default_rules() for case in parse_cases(default_cases(rule))]
 
@@ -30,8 +30,8 @@ def test_the_set_is_that_of_oar_and_its_example_is_off() -> None:
 
 
 def test_a_plain_job_through_all_rules() -> None:
-    submission = Submission("ann", groups=("users",), command="sleep 1")
-    RuleSet(default_rules()).run(submission, FixedSite())
+    asked = Submission("ann", groups=("users",), command="sleep 1")
+    submission, _ = RuleSet(default_rules()).run(asked, FixedSite())
     assert submission.to_record() == {
         "user": "ann",
         "groups": ["users"],
@@ -45,10 +45,9 @@ def test_a_plain_job_through_all_rules() -> None:
 def test_a_second_pass_changes_nothing() -> None:
     submission = Submission("ann", types=("besteffort", "idempotent"), properties="cpu = 1 OR mem > 4")
     rules = RuleSet(default_rules())
-    rules.run(submission, FixedSite())
-    once = submission.to_record()
-    trace = rules.run(submission, FixedSite())
-    assert submission.to_record() == once
+    once, _ = rules.run(submission, FixedSite())
+    twice, trace = rules.run(once, FixedSite())
+    assert twice.to_record() == once.to_record()
     assert all(rule.changes == () for rule in trace.rules)
 
 

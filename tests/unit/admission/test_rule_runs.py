@@ -6,16 +6,16 @@ import pytest
 
 from oarpy.admission.rules import Change, RefusedByRule, Rule, RuleSet, Trace, check_syntax
 from oarpy.admission.site import FixedSite, JobInfo
-from oarpy.admission.submission import Submission
 from oarpy.model.errors import Unreachable, UsageError
 from oarpy.model.request import parse_request
+from oarpy.model.submission import Submission
 
 
 def ann() -> Submission:
     return Submission("ann", alternatives=(parse_request("/nodes=1/core=2"), parse_request("/core=4,walltime=1:0:0")))
 
 
-def run(text: str, submission: Submission | None = None, site: FixedSite | None = None) -> Trace:
+def run(text: str, submission: Submission | None = None, site: FixedSite | None = None) -> tuple[Submission, Trace]:
     return RuleSet([Rule("mine", text)]).run(submission or ann(), site or FixedSite(), time_limit=5)
 
 
@@ -39,17 +39,16 @@ def test_rules_run_by_priority_then_name_and_only_enabled_ones() -> None:
         Rule("off", "note('off')", 1, enabled=False),
         Rule("a", "note('a')", 1),
     ]
-    assert RuleSet(rules).run(ann(), FixedSite()).notes == ["a", "b", "late"]
+    assert RuleSet(rules).run(ann(), FixedSite())[1].notes == ["a", "b", "late"]
 
 
 def test_the_trace_tells_what_each_rule_changed() -> None:
-    submission = ann()
     rules = [
         Rule("first", "job.queue = 'night'; note('to the night')", 1),
         Rule("second", "pass", 2),
         Rule("third", "add_type('noop'); set_walltime('0:10:0', only_missing=True)", 3),
     ]
-    trace = RuleSet(rules).run(submission, FixedSite())
+    submission, trace = RuleSet(rules).run(ann(), FixedSite())
     assert [rule.changes for rule in trace.rules] == [
         (Change("queue", None, "night"),),
         (),
@@ -169,12 +168,12 @@ def test_names_do_not_leak_from_rule_to_rule_or_run_to_run() -> None:
     with pytest.raises(RefusedByRule, match="rule b failed at line 1: NameError: name 'secret'"):
         RuleSet(rules).run(ann(), FixedSite())
     text = "try:\n    seen\n    note('leaked')\nexcept Exception:\n    seen = 1"
-    assert run(text).notes == run(text).notes == []
+    assert run(text)[1].notes == run(text)[1].notes == []
 
 
 def test_a_rule_cannot_change_the_builtins_of_another() -> None:
     rules = [Rule("a", "len = lambda _: 7", 1), Rule("b", "note(len([]))", 2)]
-    assert RuleSet(rules).run(ann(), FixedSite()).notes == ["0"]
+    assert RuleSet(rules).run(ann(), FixedSite())[1].notes == ["0"]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +209,7 @@ def test_what_a_rule_may_ask_and_say(text: str, notes: list[str]) -> None:
             JobInfo(3, "bob", types=("noop",), reservation=True),
         ),
     )
-    assert run(text, site=site).notes == notes
+    assert run(text, site=site)[1].notes == notes
 
 
 @pytest.mark.parametrize(
@@ -228,8 +227,7 @@ def test_what_a_rule_may_ask_and_say(text: str, notes: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_what_a_rule_may_change(text: str, check: Callable[[Submission], bool]) -> None:
-    submission = ann()
-    run(text, submission)
+    submission, _ = run(text)
     assert check(submission)
 
 

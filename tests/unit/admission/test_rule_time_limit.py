@@ -9,8 +9,8 @@ import pytest
 
 from oarpy.admission.rules import RefusedByRule, Rule, RuleSet
 from oarpy.admission.site import FixedSite
-from oarpy.admission.submission import Submission
 from oarpy.admission.time_limit import TimeExceeded, limiter
+from oarpy.model.submission import Submission
 
 Somewhere = Callable[[Callable[[], None]], None]
 

@@ -8,8 +8,8 @@ from oarpy.admission.rule_cases import parse_cases, run_cases
 from oarpy.admission.rule_comparison import compare
 from oarpy.admission.rules import Rule
 from oarpy.admission.site import FixedSite
-from oarpy.admission.submission import Submission
 from oarpy.model.errors import UsageError
+from oarpy.model.submission import Submission
 
 CASE = '[[case]]\nname = "c"\nsubmission = {{ user = "ann" }}\n{}'
 

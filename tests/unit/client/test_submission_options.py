@@ -20,9 +20,9 @@ def script(folder: Path, *lines: str) -> str:
 @pytest.mark.parametrize(
     ("line", "field", "value"),
     [
-        ("#OAR -l /nodes=2/core=1,walltime=1:0:0", "resources", ("/nodes=2/core=1,walltime=1:0:0",)),
-        ("#OAR --resource=/nodes=2", "resources", ("/nodes=2",)),
-        ("#OAR -l \"{mem > 4 and model = 'x'}/nodes=1\"", "resources", ("{mem > 4 and model = 'x'}/nodes=1",)),
+        ("#OAR -l /nodes=2/core=1,walltime=1:0:0", "alternatives", ("/nodes=2/core=1,walltime=1:0:0",)),
+        ("#OAR --resource=/nodes=2", "alternatives", ("/nodes=2",)),
+        ("#OAR -l \"{mem > 4 and model = 'x'}/nodes=1\"", "alternatives", ("{mem > 4 and model = 'x'}/nodes=1",)),
         ("#OAR -p gpu='YES'", "properties", "gpu='YES'"),
         ("#OAR -p \"gpu='YES' and mem > 4\"", "properties", "gpu='YES' and mem > 4"),
         ("#OAR -p mem > 4", "properties", "mem > 4"),
@@ -35,10 +35,10 @@ def script(folder: Path, *lines: str) -> str:
         ("#OAR -O out.%jobid%", "stdout", "out.%jobid%"),
         ("#OAR -E err", "stderr", "err"),
         ("#OAR --project p1", "project", "p1"),
-        ("#OAR --array 12", "array", "12"),
-        ("#OAR --array-param-file params", "array_param_file", "params"),
+        ("#OAR --array 12", "array_size", "12"),
+        ("#OAR --array-param-file params", "array_parameters", "params"),
         ("#OAR --checkpoint 60", "checkpoint", "60"),
-        ("#OAR --signal=10", "signal", "10"),
+        ("#OAR --signal=10", "checkpoint_signal", "10"),
         ("#OAR --notify [END]mail:a@b", "notify", "[END]mail:a@b"),
         ("#OAR --hold", "hold", True),
         ("#OAR -a 7", "dependencies", ("7",)),
@@ -48,7 +48,7 @@ def script(folder: Path, *lines: str) -> str:
 )
 def test_line(tmp_path: Path, line: str, field: str, value: object) -> None:
     options, kept = read_script(f"{script(tmp_path, line)} some arguments")
-    assert getattr(options, field) == value
+    assert {**options.texts, **options.lists, **dict.fromkeys(options.flags, True)} == {field: value}
     assert kept == (line.rstrip(),)
 
 
@@ -98,17 +98,22 @@ def test_no_script(command: str) -> None:
 
 
 def test_merge_command_line_wins_and_lists_are_joined() -> None:
-    typed = Options(name="mine", types=("a",), resources=("nodes=1",), queue="same", words=("./s", "x"))
-    written = Options(name="its", project="p", types=("b",), resources=("nodes=2",), queue="same", hold=True)
+    typed = Options(
+        words=("./s", "x"),
+        texts={"name": "mine", "queue": "same"},
+        lists={"types": ("a",), "alternatives": ("nodes=1",)},
+    )
+    written = Options(
+        texts={"name": "its", "project": "p", "queue": "same"},
+        lists={"types": ("b",), "alternatives": ("nodes=2",)},
+        flags=frozenset({"hold"}),
+    )
     merged, warnings = merge(typed, written)
     assert merged == Options(
         words=("./s", "x"),
-        name="mine",
-        project="p",
-        types=("a", "b"),
-        resources=("nodes=1", "nodes=2"),
-        queue="same",
-        hold=True,
+        texts={"name": "mine", "project": "p", "queue": "same"},
+        lists={"types": ("a", "b"), "alternatives": ("nodes=1", "nodes=2")},
+        flags=frozenset({"hold"}),
     )
     assert len(warnings) == 1
     assert "mine" in warnings[0]

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from oarpy.admission.submission import Submission
-from oarpy.client.submission_values import (
-    LONGEST_COMMAND,
-    check_directory,
-    check_output,
-    check_values,
-    read_number,
-    read_reservation,
-)
+from oarpy.client.submission_values import check_directory, check_values, read_reservation
 from oarpy.model.dependency import Dependency, Shift, parse_dependency
 from oarpy.model.errors import UsageError
 from oarpy.model.notice import parse_notice
+from oarpy.model.submission import Submission
+from oarpy.model.submission_checks import LONGEST_COMMAND, check_output, read_number
 
 NOW = datetime(2026, 5, 1, 12, 0, 0).astimezone()
 
@@ -130,13 +126,13 @@ def test_notice_refused(text: str) -> None:
 
 @pytest.mark.parametrize("path", ["out", "/tmp/%jobid%.out", "a b/c-d_e.%jobname%"])
 def test_output(path: str) -> None:
-    check_output("-O", path)
+    check_output("-O")(path)
 
 
 @pytest.mark.parametrize("path", ["", "a;b", "a$b", "é", "a\nb", "a\0", "`x`", "x" * 5000])
 def test_output_refused(path: str) -> None:
     with pytest.raises(UsageError, match="-O"):
-        check_output("-O", path)
+        check_output("-O")(path)
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "0", "11", "1.5", "\u0663", "9" * 40, "1e3"])
@@ -181,8 +177,8 @@ GOOD = Submission("ann", command="date", directory="/", stdout="o", stderr="e")
 )
 def test_submission_with_one_bad_value(field: str, value: object) -> None:
     check_values(GOOD)
-    bad = GOOD.copy()
-    setattr(bad, field, value)
+    changed: dict[str, Any] = {field: value}
+    bad = replace(GOOD, **changed)
     with pytest.raises(UsageError) as refused:
         check_values(bad)
     assert "\n" not in str(refused.value)

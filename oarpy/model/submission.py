@@ -1,0 +1,329 @@
+"""The submission: what ``oarsub`` asks for, what admission rules see and may change, what is stored in the end.
+
+Each field of :class:`Submission` says in its metadata, a :class:`Field`, all that depends on it: the option of
+``oarsub`` and its help, how a text becomes its value, the form that rules and records may give it, what is refused, and
+the column of the job that holds it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from oarpy.model import submission_checks as checks
+from oarpy.model.dependency import Dependency, parse_dependency
+from oarpy.model.errors import UsageError
+from oarpy.model.job_types import INTERACTIVE, PASSIVE, with_offsets
+from oarpy.model.notice import parse_notice
+from oarpy.model.request import ResourceRequest
+
+_LONGEST_CHECKPOINT = 10 * 366 * 86400
+_HIGHEST_SIGNAL = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of ``oarsub``: the words for it, its help, and what follows it ("" = nothing: it is a flag).
+
+    ``script_words`` are more words for it on ``#OAR`` lines (None: it may not stand there). A ``verbatim`` value has a
+    grammar of its own: only quotes around the whole are taken off it there. ``read`` makes the value of the field from
+    the text, or from all texts of a ``repeated`` one; None where that takes more than the text.
+    """
+
+    words: tuple[str, ...]
+    help: str
+    metavar: str = ""
+    repeated: bool = False
+    verbatim: bool = False
+    script_words: tuple[str, ...] | None = ()
+    read: Callable[[Any], object] | None = None
+
+    @property
+    def name(self) -> str:
+        """The option as people call it: its last long word without the dashes."""
+        return (*self.words, *(self.script_words or ()))[-1].lstrip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What there is to know of a field of the submission.
+
+    ``form`` takes what a rule or a record gives and returns what is kept, or raises TypeError or ValueError. ``check``
+    raises :class:`UsageError` for a value that cannot be stored or carried out. ``column`` is where the job keeps
+    ``stored(value)``; a job submitted ``again`` gets the same. A rule cannot change what is ``read_only``. What is not
+    ``recorded`` is left out of the record kept with the submission.
+    """
+
+    form: Callable[[object], object]
+    option: Option | None = None
+    check: Callable[[Any], object] | None = None
+    column: str = ""
+    stored: Callable[[Any], object] = lambda value: value
+    again: bool = True
+    read_only: bool = False
+    recorded: bool = True
+
+
+def _field(form: Callable[[object], object], default: object, option: Option | None = None, **more: Any) -> Any:
+    metadata = {"submission": Field(form, option, **more)}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=dict, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One call of ``oarsub``, whatever number of jobs it makes.
+
+    ``alternatives`` are the moldable choices, a walltime (seconds) of None and empty groups mean "not said";
+    ``checkpoint`` is in seconds before the end of the walltime (0 = none); ``reservation`` is the asked start, with its
+    time zone; ``dependencies`` are as written (``7``, ``ok:7``); ``array_parameters`` hold one argument line a member.
+    """
+
+    user: str = dataclasses.field(metadata={"submission": Field(checks.word, column="user_name", read_only=True)})
+    groups: tuple[str, ...] = _field(checks.words, (), read_only=True)
+    queue: str | None = _field(
+        checks.optional_word, None, Option(("-q", "--queue"), "queue", "QUEUE", read=str), column="queue_name"
+    )
+    project: str = _field(
+        checks.word,
+        "default",
+        Option(("--project",), "project that pays", "PROJECT", read=str),
+        check=checks.check_project,
+        column="project",
+    )
+    name: str = _field(
+        checks.text,
+        "",
+        Option(("-n", "--name"), "name of the job", "NAME", read=str),
+        check=checks.check_name,
+        column="job_name",
+    )
+    types: tuple[str, ...] = _field(
+        checks.words,
+        (),
+        Option(
+            ("-t", "--type"),
+            "job type, repeatable",
+            "TYPE",
+            repeated=True,
+            read=lambda words: with_offsets(checks.different(words)),
+        ),
+        check=checks.check_types,
+        column="types",
+        stored=list,
+    )
+    properties: str = _field(
+        checks.text,
+        "",
+        Option(
+            ("-p", "--property"),
+            "SQL condition on resources",
+            "SQL",
+            verbatim=True,
+            script_words=("--properties",),
+            read=checks.condition,
+        ),
+        column="properties",
+    )
+    alternatives: tuple[ResourceRequest, ...] = _field(
+        checks.alternatives,
+        (),
+        Option(
+            ("-l", "--resource"),
+            "resources; several -l are alternatives",
+            "REQUEST",
+            repeated=True,
+            verbatim=True,
+            read=checks.requests,
+        ),
+    )
+    reservation: datetime | None = _field(  # noqa: RUF009
+        checks.date,
+        None,
+        Option(("-r", "--reservation"), '"YYYY-MM-DD hh:mm:ss" or now, optionally ", END"', "START", verbatim=True),
+        column="reservation_start",
+        again=False,
+    )
+    interactive: bool = _field(
+        checks.boolean,
+        False,
+        Option(("-I", "--interactive"), "a shell on the first node instead of a command", script_words=None),
+        column="kind",
+        stored=lambda value: INTERACTIVE if value else PASSIVE,
+        read_only=True,
+    )
+    command: str = _field(checks.text, "", check=checks.check_command)
+    directory: str = _field(
+        checks.word,
+        "/",
+        Option(("-d", "--directory"), "working directory", "DIRECTORY", read=str),
+        column="launching_directory",
+    )
+    stdout: str = _field(
+        checks.text,
+        "",
+        Option(("-O", "--stdout"), "file for output (%jobid%, %jobname%)", "FILE", read=str),
+        check=checks.check_output("-O"),
+        column="stdout_path",
+    )
+    stderr: str = _field(
+        checks.text,
+        "",
+        Option(("-E", "--stderr"), "file for errors (%jobid%, %jobname%)", "FILE", read=str),
+        check=checks.check_output("-E"),
+        column="stderr_path",
+    )
+    array_size: int = _field(
+        checks.integer(1, 2**31 - 1), 1, Option(("--array",), "submit N jobs", "N"), read_only=True
+    )
+    array_parameters: tuple[str, ...] = _field(
+        checks.texts,
+        (),
+        Option(("--array-param-file",), "one job for each line of arguments in this file", "FILE"),
+        read_only=True,
+    )
+    dependencies: tuple[str, ...] = _field(
+        checks.words,
+        (),
+        Option(
+            ("-a", "--anterior", "--after"),
+            "wait for the end of ID, ok:ID or notok:ID; ID,[+T: for its start and T more, ID,]+T: for its end",
+            "ID",
+            repeated=True,
+            read=checks.different,
+        ),
+        check=checks.check_dependencies,
+    )
+    hold: bool = _field(checks.boolean, False, Option(("--hold",), "submit in state Hold"))
+    notify: str = _field(
+        checks.text,
+        "",
+        Option(
+            ("--notify",),
+            "[TAGS]mail:ADDRESS or [TAGS]exec:COMMAND",
+            "NOTICE",
+            verbatim=True,
+            read=str.strip,
+        ),
+        check=lambda value: parse_notice(value) if value else None,
+        column="notify",
+    )
+    checkpoint: int = _field(
+        checks.integer(0, 2**31 - 1),
+        0,
+        Option(
+            ("--checkpoint",),
+            "signal the job so long before its end",
+            "SECONDS",
+            read=checks.number("--checkpoint", 0, _LONGEST_CHECKPOINT),
+        ),
+        column="checkpoint",
+        stored=lambda value: timedelta(seconds=value),
+    )
+    checkpoint_signal: int = _field(
+        checks.integer(1, _HIGHEST_SIGNAL),
+        12,
+        Option(
+            ("--signal",), "checkpoint signal (default 12)", "N", read=checks.number("--signal", 1, _HIGHEST_SIGNAL)
+        ),
+        column="checkpoint_signal",
+    )
+    resubmit_of: int | None = _field(checks.optional_integer, None, read_only=True)
+    initial_request: str = _field(checks.text, "", read_only=True, recorded=False)
+    submitted_from: str = _field(checks.text, "", read_only=True, recorded=False)
+    environment: Mapping[str, str] = _field(checks.environment, {}, recorded=False)
+
+    def with_value(self, name: str, value: object) -> Submission:
+        """Return the submission with another value in a field, given in any form that the field takes.
+
+        Raises TypeError or ValueError saying what the field takes.
+        """
+        return dataclasses.replace(self, **{name: _taken(name, value)})
+
+    def check(self) -> None:
+        """Raise :class:`UsageError` for the first value that cannot be stored or carried out."""
+        for name, field in FIELDS.items():
+            if field.check is not None:
+                field.check(getattr(self, name))
+        for dependency in self.dependencies if self.reservation is not None else ():
+            required = parse_dependency(dependency)
+            if required.earliest or required.latest:
+                raise UsageError(
+                    f"dependency '{checks.short(dependency)}' with a reservation", hint="-r gives the start"
+                )
+        longest = checks.size(self.command) + max(map(checks.size, self.array_parameters), default=0)
+        if longest + 1 > checks.LONGEST_COMMAND:
+            raise UsageError(
+                f"command of {longest} bytes", hint=f"at most {checks.LONGEST_COMMAND}, arguments included"
+            )
+
+    @property
+    def required(self) -> dict[int, Dependency]:
+        """What the jobs depend on, by the id of the other job; of two dependencies on one job the last counts."""
+        return {one.job: one for one in map(parse_dependency, self.dependencies)}
+
+    def columns(self) -> dict[str, object]:
+        """Return the values that the jobs keep, by column."""
+        return {field.column: field.stored(getattr(self, name)) for name, field in FIELDS.items() if field.column}
+
+    def to_record(self) -> dict[str, object]:
+        """Return the JSON form, without what has its default value."""
+        fresh = Submission(self.user)
+        values = {name: getattr(self, name) for name in FIELDS}
+        return {name: plain(value) for name, value in values.items() if name == "user" or value != getattr(fresh, name)}
+
+    @staticmethod
+    def from_record(record: Mapping[str, object]) -> Submission:
+        """Read :meth:`to_record`'s form; an alternative may also be a text as after ``-l``.
+
+        Raises :class:`UsageError` naming the key that is unknown or wrong.
+        """
+        if unknown := sorted(set(record) - set(FIELDS)):
+            raise UsageError(f"unknown key '{unknown[0]}' in a submission", hint=f"keys: {', '.join(FIELDS)}")
+        if "user" not in record:
+            raise UsageError("a submission without user", hint='give it one: user = "ann"')
+        try:
+            return Submission(**{name: _taken(name, value) for name, value in record.items()})
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"submission: {error}") from None
+
+
+FIELDS: Final[Mapping[str, Field]] = MappingProxyType(
+    {item.name: item.metadata["submission"] for item in dataclasses.fields(Submission)}
+)
+"""All fields of a submission by name."""
+
+OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
+    {name: field.option for name, field in FIELDS.items() if field.option is not None}
+)
+"""The options of ``oarsub`` that say what is asked for, by the field that each fills."""
+
+COLUMNS: Final = tuple(field.column for field in FIELDS.values() if field.column)
+"""The columns of jobs that hold a field as it is."""
+
+COPIED_COLUMNS: Final = (*(field.column for field in FIELDS.values() if field.column and field.again), "command")
+"""What a job that repeats another has of that one."""
+
+
+def plain(value: object) -> object:
+    """Return the JSON form of a field's value."""
+    if isinstance(value, ResourceRequest):
+        said = {} if value.walltime is None else {"walltime": value.walltime}
+        return {"resources": str(value)} | said
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _taken(name: str, value: object) -> Any:
+    try:
+        return FIELDS[name].form(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} {error}") from None

@@ -1,0 +1,248 @@
+"""What single values of a submission may be: the form that rules and records give them, and what can be stored.
+
+A *form* turns what it is given into what the field keeps, and raises TypeError or ValueError that goes on after the
+field's name. A *check* raises :class:`UsageError` with one line that names the option, the value and what would be
+right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from oarpy.model.dependency import parse_dependency
+from oarpy.model.errors import UsageError
+from oarpy.model.request import ResourceRequest, parse_request
+
+LONGEST_COMMAND = 131_071
+"""Bytes of one command with its arguments: what Linux passes to a program as one argument."""
+
+LONGEST_PATH = 4096
+_LONGEST_NAME = 200
+_MOST_TYPES = 50
+_MOST_DEPENDENCIES = 1000
+_MOST_ALTERNATIVES = 100
+
+_PRINTABLE = re.compile(r"[ -~]*", re.ASCII)
+_OUTPUT = re.compile(r"[a-zA-Z0-9_./\-%\ ]+", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+# Forms ----------------------------------------------------------------------------------------------------------------
+
+
+def text(value: object) -> str:
+    """Take any text without NUL."""
+    if not isinstance(value, str):
+        raise _wrong("text", value)
+    if "\0" in value:
+        raise ValueError("must not hold a NUL character")
+    return value
+
+
+def word(value: object) -> str:
+    """Take a text that is not empty."""
+    content = text(value)
+    if not content.strip():
+        raise ValueError("must not be empty")
+    return content
+
+
+def optional_word(value: object) -> str | None:
+    """Take a word, or None."""
+    return None if value is None else word(value)
+
+
+def boolean(value: object) -> bool:
+    """Take true or false."""
+    if not isinstance(value, bool):
+        raise _wrong("true or false", value)
+    return value
+
+
+def integer(lowest: int, highest: int) -> Callable[[object], int]:
+    """Return the form of whole numbers between two bounds."""
+
+    def form(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _wrong("a whole number", value)
+        if not lowest <= value <= highest:
+            raise ValueError(f"must be between {lowest} and {highest}, not {value}")
+        return value
+
+    return form
+
+
+def optional_integer(value: object) -> int | None:
+    """Take a whole number above 0, or None."""
+    return None if value is None else integer(1, 2**63 - 1)(value)
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Take a list of texts."""
+    if not isinstance(value, list | tuple):
+        raise _wrong("a list of texts", value)
+    return tuple(text(item) for item in value)
+
+
+def words(value: object) -> tuple[str, ...]:
+    """Take a list of words."""
+    return tuple(word(item) for item in texts(value))
+
+
+def date(value: object) -> datetime | None:
+    """Take an instant, as such or in ISO form; without an offset it is of the local time zone."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise _wrong("a date or None", value)
+    return value if value.tzinfo else value.astimezone()
+
+
+def environment(value: object) -> dict[str, str]:
+    """Take variables and their values."""
+    if not isinstance(value, Mapping):
+        raise _wrong("a table of texts", value)
+    return {word(name): text(content) for name, content in value.items()}
+
+
+def alternatives(value: object) -> tuple[ResourceRequest, ...]:
+    """Take requests, each as such, as the text after ``-l``, or as a table of ``resources`` and ``walltime``."""
+    if not isinstance(value, list | tuple):
+        raise _wrong("a list of resource requests", value)
+    return tuple(_alternative(item) for item in value)
+
+
+def _alternative(value: object) -> ResourceRequest:
+    if isinstance(value, ResourceRequest):
+        return value
+    try:
+        if isinstance(value, str):
+            return parse_request(value)
+        if not isinstance(value, Mapping):
+            raise _wrong("a list of resource requests", value)
+        request, walltime = text(value.get("resources", "")), optional_integer(value.get("walltime"))
+        return dataclasses.replace(parse_request(request) if request else ResourceRequest(()), walltime=walltime)
+    except UsageError as error:
+        raise ValueError(f"wrong: {error}") from None
+
+
+def _wrong(expected: str, value: object) -> TypeError:
+    return TypeError(f"must be {expected}, not {type(value).__name__}")
+
+
+# Checks ---------------------------------------------------------------------------------------------------------------
+
+
+def check_text(what: str, value: str, longest: int) -> None:
+    """Raise :class:`UsageError` unless ``value`` is UTF-8 without NUL and of at most ``longest`` bytes."""
+    if "\0" in value:
+        raise UsageError(f"{what} holds a NUL character", hint="remove it")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise UsageError(f"{what} holds bytes that are not UTF-8", hint="use UTF-8")
+    if size(value) > longest:
+        raise UsageError(f"{what} of {size(value)} bytes", hint=f"at most {longest}")
+
+
+def check_command(value: str) -> None:
+    """Refuse a command that no program can be given."""
+    check_text("command", value, LONGEST_COMMAND)
+
+
+def check_name(value: str) -> None:
+    """Refuse the name of a job that is not plain text."""
+    _check_printable("--name", value)
+
+
+def check_project(value: str) -> None:
+    """Refuse an empty project, and one that is not plain text."""
+    _check_printable("--project", value)
+    if not value:
+        raise UsageError("empty project", hint="leave --project out for 'default'")
+
+
+def check_types(value: tuple[str, ...]) -> None:
+    """Refuse types that are too many, empty, or not plain text."""
+    if len(value) > _MOST_TYPES:
+        raise UsageError(f"{len(value)} job types", hint=f"at most {_MOST_TYPES}")
+    for kind in value:
+        _check_printable("-t", kind)
+        if not kind.strip():
+            raise UsageError("empty job type", hint="for example -t besteffort")
+
+
+def check_output(option: str) -> Callable[[str], None]:
+    """Return the check that a path may name an output file."""
+
+    def check(path: str) -> None:
+        if not _OUTPUT.fullmatch(path) or len(path) > LONGEST_PATH:
+            raise UsageError(
+                f"output file '{short(path)}' of {option} is not allowed",
+                hint="use letters, digits and _ . / - % space",
+            )
+
+    return check
+
+
+def check_dependencies(value: tuple[str, ...]) -> None:
+    """Refuse dependencies that are too many or badly written."""
+    if len(value) > _MOST_DEPENDENCIES:
+        raise UsageError(f"{len(value)} dependencies", hint=f"at most {_MOST_DEPENDENCIES}")
+    for dependency in value:
+        parse_dependency(dependency)
+
+
+def _check_printable(option: str, value: str) -> None:
+    if not _PRINTABLE.fullmatch(value):
+        raise UsageError(f"{option} '{short(value)}' is not plain text", hint="use printable ASCII characters")
+    if len(value) > _LONGEST_NAME:
+        raise UsageError(f"{option} of {len(value)} characters", hint=f"at most {_LONGEST_NAME}")
+
+
+# What is typed --------------------------------------------------------------------------------------------------------
+
+
+def read_number(option: str, value: str, lowest: int, highest: int) -> int:
+    """Return the whole number of ``option``; raise :class:`UsageError` unless it lies between the two bounds."""
+    if not _NUMBER.fullmatch(value.strip()) or not lowest <= int(value) <= highest:
+        raise UsageError(
+            f"{option} '{short(value)}' is out of range", hint=f"a whole number from {lowest} to {highest}"
+        )
+    return int(value)
+
+
+def number(option: str, lowest: int, highest: int) -> Callable[[str], int]:
+    """Return what reads the whole number of ``option``."""
+    return lambda value: read_number(option, value, lowest, highest)
+
+
+def condition(value: str) -> str:
+    """Read the filter of ``-p``."""
+    if not value.strip():
+        raise UsageError("-p with an empty filter", hint="leave it out for no filter")
+    return value.strip()
+
+
+def requests(values: tuple[str, ...]) -> tuple[ResourceRequest, ...]:
+    """Read the alternatives of ``-l``."""
+    if len(values) > _MOST_ALTERNATIVES:
+        raise UsageError(f"{len(values)} alternatives", hint=f"at most {_MOST_ALTERNATIVES} times -l")
+    return tuple(map(parse_request, values))
+
+
+def different(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words without those said before and the space around them."""
+    return tuple(dict.fromkeys(value.strip() for value in values))
+
+
+def short(value: str) -> str:
+    """Return as much of a value as a line of error shows."""
+    return value if len(value) <= 80 else value[:80] + "..."
+
+
+def size(value: str) -> int:
+    """Return the bytes of a text."""
+    return len(value.encode(errors="surrogatepass"))
