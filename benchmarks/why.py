@@ -31,8 +31,9 @@ from oarpy.client.sandbox import command
 from oarpy.configuration import load
 from oarpy.frontend.conversation import connect
 from oarpy.modules.metascheduler import Metascheduler
-from oarpy.store import embedded, migrations
+from oarpy.store import embedded
 from oarpy.store.database import Connection
+from oarpy.store.schema import migrations
 
 from .processor_time import of_questions
 from .results import save

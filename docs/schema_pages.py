@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIONS, JobState, ResourceState
-from oarpy.store import embedded, migrations
-from oarpy.store.catalog import ColumnDescription, Relation, describe
+from oarpy.store import embedded
 from oarpy.store.database import connect
+from oarpy.store.schema import migrations
+from oarpy.store.schema.catalog import ColumnDescription, Relation, describe
 
 DOCS = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by `python docs/schema_pages.py`: change {source} instead. -->\n"
@@ -119,7 +120,7 @@ def states_page() -> str:
 def database_page(tables: Iterable[Relation], views: Iterable[Relation]) -> str:
     """Every table and view with its purpose, columns and constraints, as the server describes them."""
     return (
-        NOTICE.format(source="migrations/versions/*.sql or docs/schema_pages.py")
+        NOTICE.format(source="oarpy/store/schema/, migrations/schema/ or docs/schema_pages.py")
         + _DATABASE
         + "".join(_relation(table, "") for table in tables)
         + _REPORTS

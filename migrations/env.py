@@ -1,4 +1,4 @@
-"""Alembic's entry point: runs on the connection that ``oarpy.store.migrations`` hands over, in its transaction."""
+"""Alembic's entry point: runs on the connection of ``oarpy.store.schema.migrations``, in its transaction."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def server(postgres_version: str, fast_directory: Path) -> Iterator[str]:
 def template(server: str) -> str:
     """Name of a database with the current schema, made once for each state of the migrations."""
     # imported here: unit tests need neither SQLAlchemy nor Alembic
-    from oarpy.store import migrations
+    from oarpy.store.schema import migrations
 
     name = f"template_{_schema_digest()}"
     with psycopg.connect(server, dbname="postgres", autocommit=True) as connection:
@@ -142,7 +142,7 @@ def _database(server: str, source: str) -> Iterator[str]:
 
 def _schema_digest() -> str:
     sources = sorted((ROOT / "migrations").rglob("*.py")) + sorted((ROOT / "migrations").rglob("*.sql"))
-    sources.append(ROOT / "oarpy" / "model" / "states.py")
+    sources += [*sorted((ROOT / "oarpy" / "store" / "schema").glob("*.py")), ROOT / "oarpy" / "model" / "states.py"]
     digest = hashlib.sha256()
     for path in sources:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -67,7 +67,7 @@ def _is_served(directory: str) -> bool:
 def upgrade(dsn: str) -> Upgrade:
     """Bring the schema and the default rules up to date. Safe to repeat, and at the same time as another."""
     # here, for the start-up time of everything else
-    from oarpy.store import migrations
+    from oarpy.store.schema import migrations
 
     with reachable(), connect(dsn, "db upgrade") as connection:
         revisions = migrations.upgrade(dsn)
@@ -101,7 +101,7 @@ def load_default_rules(connection: Connection) -> LoadedRules:
 
 def check(dsn: str) -> tuple[str, ...]:
     """What is wrong with the installation's database, one line each; empty when all is well."""
-    from oarpy.store import schema_check
+    from oarpy.store.schema import check as schema_check
 
     with reachable(), connect(dsn, "db check") as connection:
         # the schema first: without it there is no table of rules to look at

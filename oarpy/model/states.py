@@ -1,7 +1,7 @@
 """Job and resource states, and the one table of allowed moves.
 
-The migration writes the same rows into ``job_transitions``; the database enforces them for every SQL client, and the
-diagram in ``docs/states.md`` is generated from them.
+A new database gets the same rows in ``job_transitions``; it enforces them for every SQL client, and the diagram in
+``docs/states.md`` is generated from them.
 """
 
 from __future__ import annotations

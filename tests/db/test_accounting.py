@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
-from oarpy.store import migrations
 from tests.db.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -97,22 +96,6 @@ def test_short_jobs_count_for_what_they_used(connection: Connection, shell: Shel
     assert sorted(sums(connection).values()) == [Fraction(5, 2), 10 * 3600]
     (row,) = json.loads(shell.done("oarstat", "--accounting", "2026-05-01, 2026-05-02", "-J"))
     assert (row["used"], row["asked"]) == (3, 36000)
-
-
-def test_sums_and_grants_survive_the_change_of_the_column(connection: Connection, dsn: str) -> None:
-    cores = add_nodes(connection, "node1")
-    add_job(connection, "Terminated", user="alice", resources=cores[:1], seconds=2.75)
-    account(connection, DAY)
-    migrations.downgrade(dsn, "0005")
-    assert sorted(sums(connection).values()) == [3, 3600]
-    connection.execute("GRANT SELECT ON oar_report.karma TO PUBLIC")
-    migrations.upgrade(dsn, "0006")
-    assert sorted(sums(connection).values()) == [3, 3600]
-    readers = connection.execute(
-        "SELECT relname FROM pg_class, aclexplode(relacl)"
-        " WHERE grantee = 0 AND relnamespace = 'oar_report'::regnamespace"
-    ).fetchall()
-    assert readers == [("karma",)]
 
 
 def test_killed_in_the_middle_it_has_counted_nothing(connection: Connection, dsn: str) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.errors import CheckViolation, RaiseException
 
-from oarpy.store.schema_check import check
+from oarpy.store.schema.check import check
 from oarpy.transport.messages import Start
 from tests.db.small_cluster import Connection, SmallCluster
 

@@ -11,8 +11,8 @@ import pytest
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from oarpy.store.catalog import describe
-from oarpy.store.schema_check import VIEWS
+from oarpy.store.schema import statements
+from oarpy.store.schema.catalog import describe
 from tests.db.hand_written import Connection, add_job, insert, move, one
 
 pytestmark = pytest.mark.db
@@ -47,7 +47,7 @@ def finished(connection: Connection) -> int:
 
 def test_every_view_and_column_is_commented(connection: Connection) -> None:
     views = describe(connection, "oar_report")
-    assert {view.name for view in views} == VIEWS
+    assert {view.name for view in views} == set(statements.names("views"))
     assert [view.name for view in views if not view.comment] == []
     assert [(view.name, column.name) for view in views for column in view.columns if not column.comment] == []
 

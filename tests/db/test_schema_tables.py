@@ -1,111 +1,36 @@
-"""The migrated database is what the tables in the code say, forwards and backwards."""
+"""A new database is what the code says, and ``check`` names what is not."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import psycopg
 import pytest
 
-from oarpy.store import migrations
-from oarpy.store.catalog import Relation, describe
-from oarpy.store.schema_check import TRIGGERS, check, expected_constraints
-from oarpy.store.tables import METADATA
+from oarpy.store.schema import statements
+from oarpy.store.schema.check import check, expected_constraints
 
 pytestmark = pytest.mark.db
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
-
-FUNCTIONS = (
-    "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prolang <> 13 AND probin IS NULL"
-)
-
-
-def by_name(relations: tuple[Relation, ...]) -> dict[str, tuple[object, ...]]:
-    """Everything but the comments, which only the migration has."""
-    return {
-        relation.name: (
-            [(c.name, c.type, c.nullable, c.default) for c in relation.columns],
-            relation.constraints,
-            relation.indexes,
-        )
-        for relation in relations
-    }
 
 
 def test_fresh_database_has_no_problem(dsn: str) -> None:
     assert check(dsn) == ()
 
 
-def test_tables_in_the_code_build_the_migrated_schema(dsn: str, empty_dsn: str) -> None:
-    with migrations.connected(empty_dsn) as built:
-        built.exec_driver_sql("CREATE EXTENSION btree_gist")
-        METADATA.create_all(built)
-    with psycopg.connect(dsn) as migrated, psycopg.connect(empty_dsn) as created:
-        expected, found = by_name(describe(migrated)), by_name(describe(created))
-        assert sorted(found) == sorted(expected)
-        for name, description in expected.items():
-            assert found[name] == description
-
-
 def test_list_of_triggers_is_complete(connection: Connection) -> None:
     query = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal"
-    assert set(connection.execute(query).fetchall()) == TRIGGERS
+    assert set(connection.execute(query).fetchall()) == statements.triggers()
 
 
-def test_up_down_up(empty_dsn: str) -> None:
-    first = migrations.upgrade(empty_dsn)
-    assert first[0] == "0001"
-    assert first[-1] == migrations.head()
-    with psycopg.connect(empty_dsn) as connection:
-        before = describe(connection), describe(connection, "oar_report")
-    assert migrations.downgrade(empty_dsn) == tuple(reversed(first))
-    with psycopg.connect(empty_dsn) as connection:
-        assert describe(connection) == ()
-        assert not connection.execute(FUNCTIONS).fetchall()
-        assert not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_report'").fetchall()
-    assert migrations.upgrade(empty_dsn) == first
-    with psycopg.connect(empty_dsn) as connection:
-        assert (describe(connection), describe(connection, "oar_report")) == before
-    assert check(empty_dsn) == ()
-
-
-def test_one_revision_at_a_time(empty_dsn: str) -> None:
-    migrations.upgrade(empty_dsn, "0001")
-    assert migrations.current(empty_dsn) == "0001"
-    assert check(empty_dsn)[0].startswith("the schema is at revision 0001, this oarpy needs")
-    assert "0001" not in migrations.upgrade(empty_dsn)
-    assert check(empty_dsn) == ()
-
-
-def test_upgrade_twice_does_nothing_the_second_time(empty_dsn: str) -> None:
-    migrations.upgrade(empty_dsn)
-    assert migrations.upgrade(empty_dsn) == ()
-
-
-def test_concurrent_upgrades_take_turns(empty_dsn: str) -> None:
-    code = "import sys; from oarpy.store import migrations; print(*migrations.upgrade(sys.argv[1]))"
-    command = [sys.executable, "-c", code, empty_dsn]
-
-    def run(_: int) -> str:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    with ThreadPoolExecutor(3) as pool:
-        applied = [output for output in pool.map(run, range(3)) if output]
-    assert len(applied) == 1
-    assert check(empty_dsn) == ()
-
-
-def test_failed_upgrade_leaves_nothing(empty_dsn: str) -> None:
-    with psycopg.connect(empty_dsn) as connection:
-        connection.execute("CREATE TABLE module_runs (module text)")
-    with pytest.raises(Exception, match="already exists"):
-        migrations.upgrade(empty_dsn)
-    assert migrations.current(empty_dsn) is None
-    with psycopg.connect(empty_dsn) as connection:
-        assert [relation.name for relation in describe(connection)] == ["module_runs"]
+@pytest.mark.parametrize("kind", ["functions", "views"])
+def test_every_function_and_view_has_its_file(connection: Connection, kind: Literal["functions", "views"]) -> None:
+    queries = {
+        "functions": "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND probin IS NULL",
+        "views": "SELECT viewname FROM pg_views WHERE schemaname = 'oar_report'",
+    }
+    found = sorted(row[0] for row in connection.execute(queries[kind]).fetchall())
+    assert found == sorted(statements.names(kind))
 
 
 def test_no_schema_is_one_problem(empty_dsn: str) -> None:

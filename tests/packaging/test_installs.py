@@ -58,16 +58,17 @@ def test_every_console_script_answers(installed: Installation) -> None:
 def test_installed_rules_and_migrations_are_found(installed: Installation) -> None:
     """What the code reads beside itself is there after an installation, from the installed place."""
     program = (
-        "import oarpy.migrations.versions, pathlib\n"
         "from oarpy.admission.default_rules import default_rules\n"
-        "folder = pathlib.Path(next(iter(oarpy.migrations.versions.__path__)))\n"
-        "print(len(default_rules()), len(list(folder.glob('*.sql'))), folder)"
+        "from oarpy.store.schema import migrations, statements\n"
+        "made = len(statements.names('functions')) + len(statements.names('views'))\n"
+        "print(len(default_rules()), made, migrations.head(), migrations.FOLDER)"
     )
     done = installed.run("python", "-c", program)
     assert done.returncode == 0, done.stderr
-    rules, statements, folder = done.stdout.split()
+    rules, made, head, folder = done.stdout.split()
     assert int(rules) == len(list((ROOT / "admission_rules").glob("[0-9]*.py")))
-    assert int(statements) == len(list((ROOT / "migrations" / "versions").glob("*.sql")))
+    assert int(made) == len(list((ROOT / "migrations" / "schema").glob("*/*.sql")))
+    assert head == sorted((ROOT / "migrations" / "versions").glob("[0-9]*.py"))[-1].name.partition("_")[0]
     assert Path(folder).is_relative_to(installed.site.resolve())
 
 

@@ -1,0 +1,20 @@
+CREATE OR REPLACE FUNCTION forbidden_move() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM job_transitions WHERE from_state = OLD.state AND to_state = NEW.state)
+       AND NOT EXISTS (SELECT FROM job_passages WHERE from_state = OLD.state AND to_state = NEW.state) THEN
+        RAISE EXCEPTION 'job % cannot go from % to %', OLD.job_id, OLD.state, NEW.state
+            USING ERRCODE = 'check_violation', HINT = 'job_transitions lists the allowed moves';
+    END IF;
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION forbidden_move IS 'name the move when a change of state by hand is not allowed';
+
+-- The condition is what the checks of the table refuse anyhow, so that no other change costs anything.
+CREATE OR REPLACE TRIGGER forbidden_move BEFORE UPDATE OF state ON jobs FOR EACH ROW
+    WHEN (NEW.state <> OLD.state AND (
+        (NEW.state IN ('Terminated', 'Error')) <> (NEW.ended_at IS NOT NULL)
+        OR (NEW.state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'Terminated')
+            AND (NEW.moldable_id IS NULL OR NEW.walltime IS NULL))
+        OR (NEW.state IN ('Running', 'Suspended', 'Resuming', 'Terminated') AND NEW.started_at IS NULL)
+        OR (NEW.state = 'Finishing' AND NEW.final_state IS NULL)))
+    EXECUTE FUNCTION forbidden_move();

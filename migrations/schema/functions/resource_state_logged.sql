@@ -1,0 +1,12 @@
+CREATE OR REPLACE FUNCTION resource_state_logged() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE moment timestamptz := clock_timestamp();
+BEGIN
+    UPDATE resource_state_logs SET during = tstzrange(lower(during), moment)
+        WHERE resource_id = NEW.resource_id AND upper_inf(during) AND lower(during) < moment;
+    INSERT INTO resource_state_logs VALUES (NEW.resource_id, NEW.state, NEW.state_by, tstzrange(moment, NULL));
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER resource_born AFTER INSERT ON resources FOR EACH ROW EXECUTE FUNCTION resource_state_logged();
+CREATE OR REPLACE TRIGGER resource_moved AFTER UPDATE ON resources FOR EACH ROW
+    WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION resource_state_logged();

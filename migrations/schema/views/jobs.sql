@@ -1,0 +1,45 @@
+CREATE OR REPLACE VIEW oar_report.jobs AS
+SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.kind, j.types, j.state,
+       j.message, j.exit_status, j.attempt, j.resubmit_of, j.reservation_start,
+       j.submitted_at, j.started_at, j.ended_at,
+       extract(epoch FROM coalesce(j.started_at, j.ended_at, now()) - j.submitted_at)::double precision AS wait_seconds,
+       extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at)::double precision AS run_seconds,
+       extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
+       held.nodes, held.resources, held.cores,
+       (held.cores * extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at) / 3600)::double precision
+           AS core_hours,
+       (held.cores * extract(epoch FROM j.walltime) / 3600)::double precision AS asked_core_hours
+FROM public.jobs j
+CROSS JOIN LATERAL (
+    SELECT count(DISTINCT r.network_address)::integer AS nodes, count(*)::integer AS resources,
+           (count(DISTINCT r.core) + count(*) FILTER (WHERE r.core IS NULL))::integer AS cores
+    FROM public.assigned_resources a JOIN public.resources r USING (resource_id)
+    WHERE a.job_id = j.job_id AND r.type = 'default'
+) held;
+COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';
+COMMENT ON COLUMN oar_report.jobs.job_id IS 'the job''s number';
+COMMENT ON COLUMN oar_report.jobs.array_id IS 'number of the first job of its array; its own number for a single job';
+COMMENT ON COLUMN oar_report.jobs.array_index IS 'place in the array, from 1';
+COMMENT ON COLUMN oar_report.jobs.job_name IS 'name given by the user, empty if none';
+COMMENT ON COLUMN oar_report.jobs.user_name IS 'who submitted it';
+COMMENT ON COLUMN oar_report.jobs.project IS 'project that it counts for';
+COMMENT ON COLUMN oar_report.jobs.queue_name IS 'queue that it is in';
+COMMENT ON COLUMN oar_report.jobs.kind IS 'PASSIVE (a script) or INTERACTIVE';
+COMMENT ON COLUMN oar_report.jobs.types IS 'the words of oarsub -t';
+COMMENT ON COLUMN oar_report.jobs.state IS 'present state';
+COMMENT ON COLUMN oar_report.jobs.message IS 'last remark of the system on it';
+COMMENT ON COLUMN oar_report.jobs.exit_status IS 'wait status of its command';
+COMMENT ON COLUMN oar_report.jobs.attempt IS 'how often it was launched';
+COMMENT ON COLUMN oar_report.jobs.resubmit_of IS 'the job that it repeats';
+COMMENT ON COLUMN oar_report.jobs.reservation_start IS 'start asked for by an advance reservation';
+COMMENT ON COLUMN oar_report.jobs.submitted_at IS 'when it was submitted';
+COMMENT ON COLUMN oar_report.jobs.started_at IS 'when its command started';
+COMMENT ON COLUMN oar_report.jobs.ended_at IS 'when it reached Terminated or Error';
+COMMENT ON COLUMN oar_report.jobs.wait_seconds IS 'from submission to start; to its end if it never started; to now if it waits';
+COMMENT ON COLUMN oar_report.jobs.run_seconds IS 'from start to end, or to now; NULL if it never started';
+COMMENT ON COLUMN oar_report.jobs.walltime_seconds IS 'walltime of the alternative that was chosen, NULL before';
+COMMENT ON COLUMN oar_report.jobs.nodes IS 'nodes that it holds or held';
+COMMENT ON COLUMN oar_report.jobs.resources IS 'resources of type default that it holds or held';
+COMMENT ON COLUMN oar_report.jobs.cores IS 'distinct cores among them; a resource without a core counts as one';
+COMMENT ON COLUMN oar_report.jobs.core_hours IS 'cores times hours of run';
+COMMENT ON COLUMN oar_report.jobs.asked_core_hours IS 'cores times hours of walltime';

@@ -1,0 +1,94 @@
+"""What jobs hold, will hold and are predicted to hold."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
+from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, TSTZRANGE, ExcludeConstraint
+
+from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
+from oarpy.store.schema.jobs import of_job
+from oarpy.store.schema.platform import resources
+from oarpy.store.schema.submissions import moldable_descriptions
+
+# A holder's range is open until its job is over; an exclusive resource has one holder at a time.
+assigned_resources = table(
+    "assigned_resources",
+    "who holds what, and who held it",
+    of_job("the job", key=True),
+    column("resource_id", Integer, "the resource", ForeignKey(resources.c.resource_id), key=True),
+    column(
+        "during",
+        TSTZRANGE,
+        "when it held it, without an upper end while it does; from its last resumption on if it was suspended",
+    ),
+    column("exclusive", Boolean, "whether nobody else may hold it meanwhile", default=True),
+    column("suspended", Boolean, "given back while the job is suspended: others may hold it", default=False),
+    ExcludeConstraint(
+        ("resource_id", "="),
+        ("during", "&&"),
+        name="one_exclusive_holder",
+        using="gist",
+        where=text("exclusive AND (NOT suspended)"),
+    ),
+    Index("assigned_resources_held", "resource_id", postgresql_where=text("upper_inf(during)")),
+    Index("assigned_resources_suspended", "resource_id", postgresql_where=text("suspended")),
+)
+
+assigned_amounts = table(
+    "assigned_amounts",
+    "amounts of consumables that jobs hold or held; triggers write them when resources are assigned",
+    of_job("the job", key=True),
+    column("consumable", Text, "the consumable, which may be gone once the job is over", key=True),
+    column("block", Text, "value of its level where the amount is", key=True),
+    column("amount", BigInteger, "how much", check="amount > 0"),
+    column("during", TSTZRANGE, "since when, and until when; open while the job is not over"),
+    Index("assigned_amounts_held", "consumable", "block", postgresql_where=text("upper_inf(during)")),
+)
+
+reserved_resources = table(
+    "reserved_resources",
+    "what accepted advance reservations will hold",
+    of_job("the reservation", key=True),
+    column("resource_id", Integer, "the resource", ForeignKey(resources.c.resource_id), key=True),
+    column("during", TSTZRANGE, "when"),
+    column("exclusive", Boolean, "whether nobody else may hold it meanwhile", default=True),
+    ExcludeConstraint(
+        ("resource_id", "="), ("during", "&&"), name="one_exclusive_reservation", using="gist", where=text("exclusive")
+    ),
+)
+
+gantt_predictions = table(
+    "gantt_predictions",
+    "what the last scheduling pass found for each job that has not started",
+    of_job("the job", key=True),
+    column(
+        "verdict",
+        Text,
+        "why it does not start now, or that it does",
+        check="verdict IN ('starts', 'reserved', 'held', 'dependency', 'date', 'reservation', 'quota', "
+        "'resources_busy', 'behind_higher_priority', 'resources_down', 'never')",
+    ),
+    column("reason", Text, "the same in words", default=""),
+    column(
+        "moldable_id",
+        BigInteger,
+        "the alternative that is predicted",
+        ForeignKey(moldable_descriptions.c.moldable_id, ondelete="CASCADE"),
+        optional=True,
+    ),
+    column("start_time", INSTANT, "predicted start, NULL without a prediction", optional=True),
+    column("end_time", INSTANT, "predicted start plus walltime", optional=True),
+    column("resources", INT4MULTIRANGE, "numbers of the predicted resources", default="{}"),
+    rule("gantt_predictions_check", "(start_time IS NULL) = (end_time IS NULL)"),
+    rule("gantt_predictions_check1", "(start_time IS NULL) = (moldable_id IS NULL)"),
+)
+
+scheduling_passes = table(
+    "scheduling_passes",
+    "the last scheduling pass; one row",
+    column("only_row", Boolean, "always true: keeps the table at one row", default=True, key=True, check="only_row"),
+    column("pass", BigInteger, "number of the pass", default=0),
+    column("at", INSTANT, "when it was", default=NOW),
+    column("seconds", Double, "how long it took", default=0),
+    column("waiting", Integer, "how many jobs it looked at", default=0),
+)

@@ -1,0 +1,77 @@
+"""What happened: events, news to tell, consumption, runs of scripts and modules."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Identity, Index, Integer, Numeric, SmallInteger, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, rule, table
+from oarpy.store.schema.jobs import of_job
+
+event_logs = table(
+    "event_logs",
+    "what happened to jobs and nodes",
+    column("event_id", BigInteger, "number of the event", Identity(always=True), key=True),
+    column("at", INSTANT, "when", default=CLOCK),
+    column("type", Text, "kind of event, in capitals", check="type ~ '^[A-Z][A-Z0-9_]*$'"),
+    of_job("the job concerned, if any", optional=True),
+    column("hosts", ARRAY(Text), "the nodes concerned", default="{}"),
+    column("description", Text, "in words", default=""),
+    Index("event_logs_at", "at"),
+    Index("event_logs_job", "job_id", postgresql_where=text("job_id IS NOT NULL")),
+)
+
+notices = table(
+    "notices",
+    "what users (--notify) and the admin are still to be told",
+    column("notice_id", BigInteger, "number of the notice", Identity(always=True), key=True),
+    of_job("the job whose user is told; none: the admin is told", optional=True),
+    column(
+        "tag", Text, "what kind of news", check="tag IN ('RUNNING', 'END', 'ERROR', 'INFO', 'SUSPENDED', 'RESUMING')"
+    ),
+    column("comment", Text, "the news in words"),
+    column("at", INSTANT, "when it happened", default=CLOCK),
+    column("attempts", SmallInteger, "how often telling it has failed", default=0, check="attempts >= 0"),
+    column("due", INSTANT, "not to be tried before", default="-infinity"),
+    Index("notices_job", "job_id"),
+)
+
+accounting = table(
+    "accounting",
+    "consumption by window, user, project and queue",
+    column("window_start", INSTANT, "begin of the window", key=True),
+    column("window_stop", INSTANT, "its end", key=True),
+    column("user_name", Text, "the user", key=True),
+    column("project", Text, "the project", key=True),
+    column("queue_name", Text, "the queue", key=True),
+    column("consumption_type", Text, "ASKED or USED", key=True, check="consumption_type IN ('ASKED', 'USED')"),
+    column("consumption", Numeric, "resource-seconds", check="consumption >= 0"),
+    rule("accounting_check", "window_stop > window_start"),
+)
+
+server_scripts = table(
+    "server_scripts",
+    "scripts that the server runs around jobs, while the jobs live",
+    of_job("the job", key=True),
+    column("attempt", Integer, "which attempt at it", key=True),
+    column("kind", Text, "prologue or epilogue", key=True, check="kind IN ('prologue', 'epilogue')"),
+    column("began_at", INSTANT, "when it was about to be run", default=CLOCK),
+    column(
+        "outcome",
+        Text,
+        "ok, failed, timeout, or lost (nobody saw it end); NULL: it runs, or the launcher that ran it is gone",
+        optional=True,
+        check="outcome IN ('ok', 'failed', 'timeout', 'lost')",
+    ),
+    column("detail", Text, "why it failed", default=""),
+)
+
+module_runs = table(
+    "module_runs",
+    "when each module last ran, for people",
+    column("module", Text, "name of the module", key=True),
+    column("at", INSTANT, "when", default=NOW),
+    column("outcome", Text, "what it said", default=""),
+    column("pid", Integer, "its process"),
+    column("host", Text, "its machine"),
+)

@@ -1,0 +1,121 @@
+"""Bring a database to the schema of this version, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, NullPool, create_engine, text
+
+from oarpy.model.errors import OarpyError
+from oarpy.store.database import connect
+
+FOLDER = Path(str(resources.files("oarpy.migrations")))
+VERSIONS = (FOLDER / "versions",)
+"""Where revisions are looked for."""
+
+_LOCK = 0x6F61727079
+"""Advisory lock of a migration: the letters of oarpy."""
+
+
+def upgrade(dsn: str) -> tuple[str, ...]:
+    """Migrate to the schema of this version, and return the revisions that the database went through, the first first.
+
+    All of it is one transaction, and two callers at once take turns: the second finds nothing left to do.
+    """
+    with _migrating(dsn) as (connection, config):
+        before = revision_of(connection)
+        if before is None:
+            # the baseline has what later revisions change already
+            command.upgrade(config, _script().get_base() or "")
+            command.stamp(config, "head")
+        else:
+            _must_know(before)
+            command.upgrade(config, "head")
+        return _between(before, head())
+
+
+def downgrade(dsn: str, revision: str = "base") -> tuple[str, ...]:
+    """Migrate back, destroying what the later revisions added; return the revisions that were undone."""
+    with _migrating(dsn) as (connection, config):
+        before = revision_of(connection)
+        command.downgrade(config, revision)
+        after = revision_of(connection)
+        return tuple(reversed(_between(after, before)))
+
+
+def current(dsn: str) -> str | None:
+    """The revision of the database, ``None`` when it holds no schema of ours."""
+    with connected(dsn) as connection:
+        return revision_of(connection)
+
+
+def head() -> str:
+    """The revision that this version of oarpy needs."""
+    return _script().get_current_head() or ""
+
+
+@contextmanager
+def connected(dsn: str) -> Iterator[Connection]:
+    """An SQLAlchemy connection with a transaction that ends with the block."""
+
+    def creator() -> psycopg.Connection:
+        opened = connect(dsn, "migrations")
+        opened.autocommit = False
+        return opened
+
+    engine = create_engine("postgresql+psycopg://", creator=creator, poolclass=NullPool)
+    with engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
+    with connected(dsn) as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        config = _config()
+        config.attributes["connection"] = connection
+        yield connection, config
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", _escaped(FOLDER))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", "\n".join(_escaped(folder) for folder in VERSIONS))
+    return config
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace("%", "%%")
+
+
+def _script() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the connected database, ``None`` when it holds no schema of ours."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _must_know(revision: str) -> None:
+    if revision not in {step.revision for step in _script().walk_revisions()}:
+        raise OarpyError(
+            f"the schema is at revision {revision}, which this oarpy does not know",
+            hint="it belongs to another version: upgrade with that one first",
+        )
+
+
+def _between(lower: str | None, upper: str | None) -> tuple[str, ...]:
+    if upper is None or lower == upper:
+        return ()
+    found = [step.revision for step in _script().iterate_revisions(upper, lower or "base")]
+    return tuple(reversed(found))

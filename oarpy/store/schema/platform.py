@@ -1,0 +1,158 @@
+"""The installation, its nodes, its resources and what they divide among jobs."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, ForeignKey, Identity, Index, Integer, Text, text
+from sqlalchemy.dialects.postgresql import TSTZRANGE, UUID, ExcludeConstraint
+
+from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
+
+site = table(
+    "site",
+    "what this installation is; one row",
+    column("only_row", Boolean, "always true: keeps the table at one row", default=True, key=True, check="only_row"),
+    column("instance", UUID, "number of this installation, never used again", default=text("gen_random_uuid()")),
+    column("platform_version", BigInteger, "grows whenever resources, nodes or properties change", default=0),
+    column("created_at", INSTANT, "when the schema was created", default=NOW),
+)
+
+nodes = table(
+    "nodes",
+    "how each node is reached, and what is known of the channel to it",
+    column(
+        "network_address",
+        Text,
+        "name of the node, as resources spell it",
+        key=True,
+        check="network_address ~ '^[A-Za-z0-9_.:-]{1,253}$'",
+    ),
+    column("transport", Text, "local, or ssh", default="ssh", check="transport IN ('local', 'ssh')"),
+    column("host", Text, "address to connect to, NULL for the name itself", optional=True),
+    column(
+        "port",
+        Integer,
+        "port to connect to, NULL for the configured one",
+        optional=True,
+        check="port BETWEEN 1 AND 65535",
+    ),
+    column(
+        "channel",
+        Text,
+        "unknown, connected or lost",
+        default="unknown",
+        check="channel IN ('unknown', 'connected', 'lost')",
+    ),
+    column("channel_since", INSTANT, "since when", default=NOW),
+    column("channel_message", Text, "why it is lost", default=""),
+    column("boot_id", Text, "changes when the node restarts", default=""),
+)
+
+node_power = table(
+    "node_power",
+    "nodes that sleep to save energy, or are being woken",
+    column("network_address", Text, "the node", ForeignKey(nodes.c.network_address, ondelete="CASCADE"), key=True),
+    column("asked", Text, "what it is to do: sleep or wake", check="asked IN ('sleep', 'wake')"),
+    column("asked_at", INSTANT, "when that was decided", default=NOW),
+    column("sent_at", INSTANT, "when the command for it was run; NULL: not yet", optional=True),
+)
+
+resource_states = table(
+    "resource_states",
+    "the states of a resource",
+    column("state", Text, "Alive, Absent, Suspected or Dead", key=True),
+)
+
+resource_properties = table(
+    "resource_properties",
+    "the columns of resources that requests and filters may name",
+    column("name", Text, "name of the column", key=True, check="name ~ '^[a-z_][a-z0-9_]{0,62}$'"),
+    column("kind", Text, "its type", check="kind IN ('integer', 'text', 'boolean', 'timestamptz')"),
+    column("protected", Boolean, "whether it is part of oarpy and stays", default=False),
+)
+
+resources = table(
+    "resources",
+    "the smallest things that are allocated, one row each; oarproperty adds columns",
+    column("resource_id", Integer, "number of the resource", Identity(), key=True),
+    column(
+        "type",
+        Text,
+        "default for what computes; others are given only when a request names their type",
+        default="default",
+        check="type ~ '^[A-Za-z0-9_.-]{1,63}$'",
+    ),
+    column("network_address", Text, "its node", ForeignKey(nodes.c.network_address), optional=True),
+    column("state", Text, "Alive, Absent, Suspected or Dead", ForeignKey(resource_states.c.state), default="Alive"),
+    column(
+        "state_by",
+        Text,
+        "who put it there: admin; monitor, which undoes its own decisions only; launcher, for a fault that an admin has"
+        " to see to; node, for a fault that is over when the node says so",
+        default="admin",
+        check="state_by IN ('admin', 'monitor', 'launcher', 'node')",
+    ),
+    column("state_since", INSTANT, "since when", default=NOW),
+    column("drain", Boolean, "whether running jobs may end but none start", default=False),
+    column("besteffort", Boolean, "whether best-effort jobs may use it", default=True),
+    column("deploy", Boolean, "whether deploy jobs may use it", default=False),
+    column("available_upto", INSTANT, "until when it can be woken up", optional=True, check="isfinite(available_upto)"),
+    column("cpuset", Integer, "its number inside the node", optional=True),
+    column("host", Text, "its host", optional=True),
+    column("cpu", Integer, "its processor", optional=True),
+    column("core", Integer, "its core", optional=True),
+    rule("resources_check", "(type <> 'default') OR (network_address IS NOT NULL)"),
+    Index("resources_network_address", "network_address"),
+)
+
+NO_PROPERTIES = frozenset({"state_by", "state_since"})
+"""Columns of ``resources`` that requests and filters may not name."""
+REMOVABLE_PROPERTIES = frozenset({"host", "cpu"})
+"""Columns of ``resources`` that an admin may take away."""
+
+resource_state_logs = table(
+    "resource_state_logs",
+    "every state of every resource; written by triggers",
+    column("resource_id", Integer, "the resource", ForeignKey(resources.c.resource_id, ondelete="CASCADE")),
+    column("state", Text, "the state", ForeignKey(resource_states.c.state)),
+    column("state_by", Text, "who put it there"),
+    column("during", TSTZRANGE, "when it was in it, open while it is", check="NOT isempty(during)"),
+    ExcludeConstraint(
+        ("resource_id", "="), ("during", "&&"), name="resource_state_logs_resource_id_during_excl", using="gist"
+    ),
+)
+
+consumables = table(
+    "consumables",
+    "what is divided among jobs instead of counted: memory of hosts and the like",
+    column(
+        "name",
+        Text,
+        "its name in requests",
+        key=True,
+        check="(name ~ '^[a-z_][a-z0-9_]{0,62}$') AND (name NOT IN ('nodes', 'walltime'))",
+    ),
+    column(
+        "level",
+        Text,
+        "the property whose values have amounts of it; what shares a value is a block",
+        ForeignKey(resource_properties.c.name, onupdate="CASCADE"),
+    ),
+    column("unit", Text, "bytes or count: what amounts are", default="count", check="unit IN ('bytes', 'count')"),
+)
+
+# The sum of what is held is kept here: a check on one row holds whoever writes at the same time, at every isolation
+# level, because two sessions that take from one block wait for its row.
+consumable_capacities = table(
+    "consumable_capacities",
+    "how much of a consumable each block has, and how much of that is held",
+    column("consumable", Text, "the consumable", ForeignKey(consumables.c.name, ondelete="CASCADE"), key=True),
+    column("block", Text, "value of the consumable's level, as text", key=True, check="block <> ''"),
+    column(
+        "capacity",
+        BigInteger,
+        "how much there is; a block without a row has none",
+        check="capacity BETWEEN 1 AND 9007199254740992",
+    ),
+    column("held", BigInteger, "how much of it jobs hold now; kept by triggers", default=0, check="held >= 0"),
+    rule("enough_left", "held <= capacity"),
+)

@@ -1,0 +1,144 @@
+"""Queues, admission rules and quotas: what an admin rules."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    Numeric,
+    SmallInteger,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TIME, ExcludeConstraint
+
+from oarpy.store.schema.columns import INSTANT, ME, NOW, column, rule, table
+
+queues = table(
+    "queues",
+    "the queues that jobs wait in",
+    column("queue_name", Text, "name of the queue", key=True, check="queue_name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'"),
+    column("priority", Integer, "queues with a higher one are planned first", check="priority BETWEEN 0 AND 1000000"),
+    column("policy", Text, "order of the jobs inside the queue", default="fifo", check="policy <> ''"),
+    column("active", Boolean, "whether jobs of the queue are started", default=True),
+    column("message", Text, "what users are told about the queue", default=""),
+)
+
+admission_rules = table(
+    "admission_rules",
+    "the rules that every submission goes through",
+    column("rule_id", Integer, "number of the rule", Identity(always=True), key=True),
+    column("name", Text, "its name, which stays", check="name ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$'"),
+    column("priority", Integer, "rules with a lower one run first", check="priority BETWEEN 0 AND 1000000"),
+    column("enabled", Boolean, "whether it runs", default=True),
+    column("rule_text", Text, "its Python text"),
+    column("version", Integer, "number of the present version", default=1, check="version > 0"),
+    UniqueConstraint("name"),
+)
+
+admission_rule_versions = table(
+    "admission_rule_versions",
+    "every version of every rule; written by triggers",
+    column("name", Text, "the rule", key=True),
+    column("version", Integer, "number of the version, from 1", key=True),
+    column("priority", Integer, "its priority then"),
+    column("enabled", Boolean, "whether it ran then"),
+    column("rule_text", Text, "its text then"),
+    column("deleted", Boolean, "whether this is the end of the rule", default=False),
+    column("changed_at", INSTANT, "since when", default=NOW),
+    column("changed_by", Text, "who changed it", default=ME),
+)
+
+quota_sets = table(
+    "quota_sets",
+    "sets of quota rules that are valid together, at the times of quota_periods and quota_exceptions",
+    column("set_name", Text, "name of the set", key=True, check="set_name ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$'"),
+    column(
+        "otherwise",
+        Boolean,
+        "whether it is valid whenever no period and no exception is; at most one is",
+        default=False,
+    ),
+    Index("quota_sets_otherwise", "otherwise", unique=True, postgresql_where=text("otherwise")),
+)
+
+quotas = table(
+    "quotas",
+    "limits on what runs at one time, by queue, project, job type and user",
+    column("quota_id", Integer, "number of the quota", Identity(always=True), key=True),
+    column("queue_name", Text, "a queue, * for all together, / for each one", default="*"),
+    column("project", Text, "a project, * or /", default="*"),
+    column("job_type", Text, "a job type, * or /", default="*"),
+    column("user_name", Text, "a user, * or /", default="*"),
+    column(
+        "max_resources", Integer, "resources held at one time, -1 for no limit", default=-1, check="max_resources >= -1"
+    ),
+    column("max_jobs", Integer, "jobs at one time, -1 for no limit", default=-1, check="max_jobs >= -1"),
+    column(
+        "max_resource_hours",
+        Numeric,
+        "resource-hours at one time, -1 for no limit",
+        default=-1,
+        check="(max_resource_hours >= 0) OR (max_resource_hours = -1)",
+    ),
+    column(
+        "set_name",
+        Text,
+        "the rule holds when this set is valid; NULL: always",
+        ForeignKey(quota_sets.c.set_name, onupdate="CASCADE", ondelete="CASCADE"),
+        optional=True,
+    ),
+    UniqueConstraint(
+        "queue_name",
+        "project",
+        "job_type",
+        "user_name",
+        "set_name",
+        name="one_rule_a_key",
+        postgresql_nulls_not_distinct=True,
+    ),
+)
+
+quota_periods = table(
+    "quota_periods",
+    "when in the week a set of quota rules is valid, in the time zone scheduler.time_zone",
+    column("period_id", Integer, "number of the period", Identity(always=True), key=True),
+    column(
+        "set_name",
+        Text,
+        "the set that is valid",
+        ForeignKey(quota_sets.c.set_name, onupdate="CASCADE", ondelete="CASCADE"),
+    ),
+    column("weekday", SmallInteger, "1 (Monday) to 7 (Sunday)", check="weekday BETWEEN 1 AND 7"),
+    column("begins", TIME, "time of that day from which it is", default="00:00"),
+    column("ends", TIME, "time of that day until which it is, 24:00 for all of the day", default="24:00"),
+    column("label", Text, "what people call the period", default=""),
+    rule("begins_before_end", "begins < ends"),
+    ExcludeConstraint(
+        ("weekday", "="),
+        (text("numrange(EXTRACT(epoch FROM begins), EXTRACT(epoch FROM ends))"), "&&"),
+        name="one_set_at_a_time",
+        using="gist",
+    ),
+)
+
+quota_exceptions = table(
+    "quota_exceptions",
+    "dates on which a set of quota rules is valid, whatever quota_periods says",
+    column("exception_id", Integer, "number of the exception", Identity(always=True), key=True),
+    column(
+        "set_name",
+        Text,
+        "the set that is valid",
+        ForeignKey(quota_sets.c.set_name, onupdate="CASCADE", ondelete="CASCADE"),
+    ),
+    column("begins_at", INSTANT, "when it begins to be valid"),
+    column("ends_at", INSTANT, "when it ceases to be valid"),
+    column("label", Text, "what people call these dates", default=""),
+    rule("begins_before_end", "begins_at < ends_at"),
+    ExcludeConstraint((text("tstzrange(begins_at, ends_at)"), "&&"), name="one_exception_at_a_time", using="gist"),
+)

@@ -1,0 +1,40 @@
+"""Functions with their triggers, and views: one SQL file each below ``migrations/schema``, named after what it makes.
+
+A file says CREATE OR REPLACE throughout: running it again brings what is there to its text.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sqlalchemy import Connection
+
+Kind: TypeAlias = Literal["functions", "views"]
+
+_FOLDER = Path(str(resources.files("oarpy.migrations"))) / "schema"
+_TRIGGER = re.compile(r"^CREATE OR REPLACE TRIGGER (\w+)\s.*?\sON (\w+)\s", re.MULTILINE | re.DOTALL)
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """What has a file, in alphabetical order."""
+    return tuple(sorted(path.stem for path in (_FOLDER / kind).glob("*.sql")))
+
+
+def triggers() -> frozenset[tuple[str, str]]:
+    """Table and name of every trigger: the rules of the schema that constraints cannot say."""
+    texts = (_text("functions", name) for name in names("functions"))
+    return frozenset((found[2], found[1]) for text in texts for found in _TRIGGER.finditer(text))
+
+
+def make(connection: Connection, kind: Kind, *wanted: str) -> None:
+    """Create these functions or views, or replace those that are there."""
+    for name in wanted:
+        # without parameters: % signs are those of PL/pgSQL
+        connection.exec_driver_sql(_text(kind, name), execution_options={"no_parameters": True})
+
+
+def _text(kind: Kind, name: str) -> str:
+    return (_FOLDER / kind / f"{name}.sql").read_text(encoding="utf-8")

@@ -1,0 +1,62 @@
+"""Every table, and the rows that it has from the start."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from sqlalchemy import Boolean, Integer, Table, Text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+
+from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIONS, JobState, ResourceState
+from oarpy.store.schema import assignments, jobs, journal, platform, requests, rules, submissions
+
+# what a table refers to is in the same module, or in one before it
+_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal)
+TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
+"""In an order in which they can be created."""
+
+Rows: TypeAlias = dict[Table, list[dict[str, Any]]]
+
+LOOKUP_ROWS: Rows = {
+    jobs.job_states: [
+        {
+            "state": state.value,
+            "letter": state.letter,
+            "final": state in FINAL_STATES,
+            "holding": state in HOLDING_STATES,
+        }
+        for state in JobState
+    ],
+    jobs.job_transitions: [
+        {"from_state": move.source.value, "to_state": move.target.value, "event": move.event, "who": move.who}
+        for move in TRANSITIONS
+    ],
+    jobs.job_passages: [
+        {"from_state": source.value, "to_state": target.value, "through": [state.value for state in through]}
+        for (source, target), through in PASSAGES.items()
+    ],
+    platform.resource_states: [{"state": state.value} for state in ResourceState],
+}
+"""Rows that are part of this version: no more and no fewer may be there."""
+
+_KINDS = {Integer: "integer", Text: "text", Boolean: "boolean", TIMESTAMP: "timestamptz"}
+
+FIRST_ROWS: Rows = {
+    platform.site: [{}],
+    rules.queues: [
+        {"queue_name": "admin", "priority": 10},
+        {"queue_name": "default", "priority": 3},
+        {"queue_name": "besteffort", "priority": 0},
+    ],
+    platform.resource_properties: [
+        {
+            "name": column.name,
+            "kind": _KINDS[type(column.type)],
+            "protected": column.name not in platform.REMOVABLE_PROPERTIES,
+        }
+        for column in platform.resources.columns
+        if column.name not in platform.NO_PROPERTIES
+    ],
+    assignments.scheduling_passes: [{}],
+}
+"""Rows that a new database has; what an admin makes of them counts."""

@@ -1,0 +1,190 @@
+"""A database comes to the schema of this version, from nothing or from an older one, and goes back."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.model.errors import OarpyError
+from oarpy.store.schema import migrations
+from oarpy.store.schema.catalog import describe
+from oarpy.store.schema.check import check
+from oarpy.store.schema.platform import resources
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+BASELINE = "0020"
+NEXT = """
+from alembic import op
+
+revision = "next"
+down_revision = "{head}"
+
+
+def upgrade():
+    op.execute("CREATE INDEX jobs_message ON jobs (message)")
+    op.execute("UPDATE jobs SET priority_of_mine = 1" if {broken} else "SELECT")
+
+
+def downgrade():
+    op.execute("DROP INDEX jobs_message")
+"""
+"""A revision that comes after all others; an index is nothing that ``check`` minds."""
+
+FUNCTIONS = """
+SELECT p.proname, pg_get_functiondef(p.oid), coalesce(obj_description(p.oid, 'pg_proc'), '') FROM pg_proc p
+WHERE p.pronamespace = 'public'::regnamespace AND p.prolang <> 13 AND p.probin IS NULL ORDER BY 1
+"""
+TRIGGERS = """
+SELECT t.tgrelid::regclass::text, pg_get_triggerdef(t.oid), t.tgenabled FROM pg_trigger t
+WHERE NOT t.tgisinternal ORDER BY 1, 2
+"""
+VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'oar_report' ORDER BY 1"
+
+
+def schema(dsn: str) -> tuple[object, ...]:
+    """All that the server knows of the schema, without the order of tables and the properties of the site."""
+    with psycopg.connect(dsn) as connection:
+        tables = {relation.name: relation for relation in describe(connection)}
+        ours = tuple(column for column in tables["resources"].columns if column.name in resources.columns)
+        tables["resources"] = replace(tables["resources"], columns=ours)
+        views = {relation.name: relation for relation in describe(connection, "oar_report")}
+        return tables, views, *(connection.execute(query).fetchall() for query in (FUNCTIONS, TRIGGERS, VIEWS))
+
+
+def indexes(dsn: str) -> set[str]:
+    with psycopg.connect(dsn) as connection:
+        return {name for relation in describe(connection) for name, _ in relation.indexes}
+
+
+@pytest.fixture
+def older_dsn(empty_dsn: str) -> str:
+    """A database of a cluster at revision 0020: jobs over, running, suspended, waiting, held and reserved.
+
+    ``pg_dump --inserts --no-owner --no-privileges`` wrote it. It must stay as it is: such clusters exist.
+    """
+    path = Path(__file__).with_name("cluster_at_0020.sql.gz")
+    statements = gzip.decompress(path.read_bytes())
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute(statements)
+    return empty_dsn
+
+
+@pytest.fixture
+def next_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a later revision, which is found."""
+    path = tmp_path / "next.py"
+    path.write_text(NEXT.format(head=migrations.head(), broken=False), encoding="utf-8")
+    monkeypatch.setattr(migrations, "VERSIONS", (*migrations.VERSIONS, tmp_path))
+    return path
+
+
+def test_a_cluster_of_an_older_version_comes_to_the_schema_of_a_new_one(older_dsn: str, dsn: str) -> None:
+    """Whatever changes the description of the schema needs a revision that changes older databases."""
+    applied = migrations.upgrade(older_dsn)
+    assert BASELINE not in applied
+    assert migrations.current(older_dsn) == migrations.head()
+    assert check(older_dsn) == ()
+    assert schema(older_dsn) == schema(dsn)
+
+
+def test_jobs_of_an_older_version_go_on(older_dsn: str) -> None:
+    migrations.upgrade(older_dsn)
+    with psycopg.connect(older_dsn) as connection:
+        connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Error' WHERE job_id = 14")
+        connection.execute("UPDATE jobs SET state = 'Terminated', ended_at = now() WHERE job_id = 13")
+        states = connection.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall()
+        held = connection.execute("SELECT sum(held) FROM consumable_capacities").fetchone()
+    expected = {"Terminated": 9, "Running": 1, "Waiting": 2, "Hold": 1, "Finishing": 1, "Error": 1}
+    assert (dict(states), held) == (expected, (0,))
+    assert check(older_dsn) == ()
+
+
+def test_up_down_up(empty_dsn: str) -> None:
+    first = migrations.upgrade(empty_dsn)
+    assert (first[0], first[-1]) == (BASELINE, migrations.head())
+    before = schema(empty_dsn)
+    assert migrations.downgrade(empty_dsn) == tuple(reversed(first))
+    with psycopg.connect(empty_dsn) as connection:
+        assert describe(connection) == ()
+        assert not connection.execute(FUNCTIONS).fetchall()
+        assert not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_report'").fetchall()
+    assert migrations.upgrade(empty_dsn) == first
+    assert schema(empty_dsn) == before
+    assert check(empty_dsn) == ()
+
+
+def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:
+    head = migrations.current(dsn)
+    assert check(dsn) == (f"the schema is at revision {head}, this oarpy needs next: run 'oarpy db upgrade'",)
+    before = schema(dsn)
+    assert migrations.upgrade(dsn) == ("next",)
+    assert (migrations.current(dsn), check(dsn)) == ("next", ())
+    assert "jobs_message" in indexes(dsn)
+    assert migrations.upgrade(dsn) == ()
+    assert migrations.downgrade(dsn, str(head)) == ("next",)
+    assert (migrations.current(dsn), schema(dsn)) == (head, before)
+    assert migrations.upgrade(dsn) == ("next",)
+    assert "jobs_message" in indexes(dsn)
+
+
+def test_a_new_database_is_made_as_it_is_now(empty_dsn: str, next_revision: Path) -> None:
+    """Later revisions are for older databases: what they add is in the description that a new one is made from."""
+    applied = migrations.upgrade(empty_dsn)
+    assert (applied[0], applied[-1]) == (BASELINE, "next")
+    assert (migrations.current(empty_dsn), check(empty_dsn)) == ("next", ())
+    assert "jobs_message" not in indexes(empty_dsn)
+
+
+def test_failed_revision_changes_nothing(dsn: str, next_revision: Path) -> None:
+    next_revision.write_text(next_revision.read_text().replace("if False", "if True"), encoding="utf-8")
+    before = migrations.current(dsn)
+    with pytest.raises(Exception, match="priority_of_mine"):
+        migrations.upgrade(dsn)
+    assert migrations.current(dsn) == before
+    assert "jobs_message" not in indexes(dsn)
+
+
+def test_upgrade_twice_does_nothing_the_second_time(empty_dsn: str) -> None:
+    migrations.upgrade(empty_dsn)
+    assert migrations.upgrade(empty_dsn) == ()
+
+
+def test_concurrent_upgrades_take_turns(empty_dsn: str) -> None:
+    code = "import sys; from oarpy.store.schema import migrations; print(*migrations.upgrade(sys.argv[1]))"
+    command = [sys.executable, "-c", code, empty_dsn]
+
+    def run(_: int) -> str:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    with ThreadPoolExecutor(3) as pool:
+        applied = [output for output in pool.map(run, range(3)) if output]
+    assert len(applied) == 1
+    assert check(empty_dsn) == ()
+
+
+def test_failed_upgrade_leaves_nothing(empty_dsn: str) -> None:
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute("CREATE TABLE module_runs (module text)")
+    with pytest.raises(Exception, match="already exists"):
+        migrations.upgrade(empty_dsn)
+    assert migrations.current(empty_dsn) is None
+    with psycopg.connect(empty_dsn) as connection:
+        assert [relation.name for relation in describe(connection)] == ["module_runs"]
+
+
+def test_revision_of_another_version_is_left_alone(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0007'")
+    with pytest.raises(OarpyError, match="revision 0007, which this oarpy does not know"):
+        migrations.upgrade(dsn)
+    assert migrations.current(dsn) == "0007"
