@@ -13,10 +13,10 @@ from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_dates import NO_DATES
 from oarpy.model.job_types import read_types
 from oarpy.modules.policies import Policies
-from oarpy.modules.sleeping import once_awake
 from oarpy.modules.what_if import read_only, with_jobs
-from oarpy.scheduler.energy import Waking
-from oarpy.scheduler.plan import Placement, plan
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.energy import Waking, waking_of
+from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.probe import Probe
 from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob
@@ -111,20 +111,17 @@ def dry_run(session: Session, options: Options, arguments: Sequence[str], enviro
 def _predict(session: Session, admitted: Admitted) -> Prediction:
     reader = session.snapshot_reader()
     with session.connection.transaction():
-        reading = read_only(session.connection, reader)
-        present = reading.snapshot
+        present = read_only(session.connection, reader).snapshot
         first = _job(admitted, _new_id(admitted, present), present.now)
-        first = replace(first, held=first.held or first.queue in reading.stopped)
+        stopped = first.queue in {queue.name for queue in present.queues if not queue.active}
+        first = replace(first, held=first.held or stopped)
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
         members = [replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
     policies = Policies()
-    made = plan(snapshot, policies, reader.matchers)
-    asked = {job.id for job in snapshot.waiting if job.reservation is not None}
-    waking = Waking(reading.asleep, session.configuration.energy.wakeup_time)
-    awake = once_awake(made, waking.asleep, asked, waking.seconds)
-    placements = awake.by_job()
-    probe = Probe(snapshot, first, policies, reader.matchers)
+    decided = decide(snapshot, None, policies, reader.matchers)
+    placements, waking = decided.plan.by_job(), waking_of(snapshot)
+    probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)
     forecast = _forecast(placements[first.id])
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
     return Prediction(
@@ -135,8 +132,8 @@ def _predict(session: Session, admitted: Admitted) -> Prediction:
         planned=planned,
         reservation=first.reservation,
         next_date=probe.next_date(first, first.reservation or 0) if refused else None,
-        cancelled=_cancelled(snapshot, placements[first.id]),
-        asleep=_asleep(placements[first.id], reading.asleep),
+        cancelled=placements[first.id].victims,
+        asleep=_asleep(placements[first.id], snapshot.asleep),
     )
 
 
@@ -200,12 +197,3 @@ def _asleep(placement: Placement, bits: int) -> tuple[str, ...]:
     if placement.start is None or placement.end is None:
         return ()
     return _place(placement.platform, placement.start, placement.end, placement.bits & bits).nodes
-
-
-def _cancelled(snapshot: Snapshot, placement: Placement) -> tuple[int, ...]:
-    """Return the running best-effort jobs that the job would start in the place of."""
-    if placement.start != snapshot.now or placement.verdict is not Verdict.RESOURCES_BUSY:
-        return ()
-    wanted = set(placement.resources)
-    running = (job for job in snapshot.holding if job.besteffort and job.start <= snapshot.now)
-    return tuple(job.id for job in running if not wanted.isdisjoint(job.resources))

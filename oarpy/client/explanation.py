@@ -12,11 +12,11 @@ from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.states import JobState
 from oarpy.modules.foreseen import foreseen
 from oarpy.modules.policies import Policies
-from oarpy.modules.sleeping import ASLEEP
-from oarpy.modules.snapshot_reader import Reading, SnapshotReader
+from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.modules.what_if import read_only
 from oarpy.scheduler.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
-from oarpy.scheduler.energy import Waking
+from oarpy.scheduler.decide import Kept, keep_promises
+from oarpy.scheduler.energy import ASLEEP, waking_of
 from oarpy.scheduler.platform import NETWORK_ADDRESS
 from oarpy.scheduler.resuming import Resumption, held_up_by
 from oarpy.scheduler.snapshot import Snapshot
@@ -52,21 +52,20 @@ def explain(session: Session, job_id: int) -> Explanation:
     connection = session.connection
     with _collection_put_off(), connection.transaction():
         reader = session.snapshot_reader()
-        reading = read_only(connection, reader)
+        kept = keep_promises(read_only(connection, reader).snapshot)
         found = standing(connection, job_id)
         if found is None:
             raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
-        snapshot = reading.snapshot
+        snapshot = kept.snapshot
         job = next((one for one in snapshot.waiting if one.id == job_id), None)
         if job is None or JobState(found.state) not in _WAITING:
-            return _resuming(found, reading)
+            return _resuming(found, kept)
         reader.resolve(connection, relaxed_conditions(job))
         places = foreseen(connection, snapshot.platform)
-        if any(claim.bits & reading.asleep for claim in places.values()):
+        if any(claim.bits & snapshot.asleep for claim in places.values()):
             places = {}  # who waits for nodes to wake was placed at once, and is foreseen later
-        waking = Waking(reading.asleep, session.configuration.energy.wakeup_time)
-        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places, waking)
-        asleep = _asleep(snapshot, answer.bits & reading.asleep)
+        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places, waking_of(snapshot))
+        asleep = _asleep(snapshot, answer.bits & snapshot.asleep)
         if asleep and answer.verdict is Verdict.STARTS:
             answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
         return Explanation(
@@ -75,15 +74,15 @@ def explain(session: Session, job_id: int) -> Explanation:
             asleep=asleep,
             owners=_owners(snapshot, answer),
             culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
-            stopped=job.queue in reading.stopped,
+            stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
         )
 
 
-def _resuming(found: Standing, reading: Reading) -> Explanation:
-    resumption = next((one for one in reading.resumptions if one.job == found.job), None)
+def _resuming(found: Standing, kept: Kept) -> Explanation:
+    resumption = next((one for one in kept.resumptions if one.job == found.job), None)
     if resumption is None:
         return Explanation(found)
-    return Explanation(found, resumption=resumption, held_up_by=tuple(held_up_by(reading.snapshot, resumption)))
+    return Explanation(found, resumption=resumption, held_up_by=tuple(held_up_by(kept.snapshot, resumption)))
 
 
 def _asleep(snapshot: Snapshot, bits: int) -> tuple[str, ...]:

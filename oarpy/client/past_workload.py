@@ -60,8 +60,9 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         earlier = [row.id for row in before]
         occupations = _occupations(before, history.held(connection, earlier), consumables.held_by(connection, earlier))
         rules = _rules_then(connection, session.configuration, rows)
-        present = replace(present, quotas=rules, quota_horizon=inf, closing=())
-        base = with_jobs(connection, reader, replace(present, waiting=(), holding=()), [past.job for past in jobs])
+        present = replace(present, quotas=rules, quota_horizon=inf, closing=(), asleep=0)
+        nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))
+        base = with_jobs(connection, reader, nobody, [past.job for past in jobs])
     known = {past.job.id for past in jobs} | {one.job.id for one in occupations}
     settings = session.configuration.priority
     platform = _whole(base.platform)
@@ -138,6 +139,7 @@ def _past_job(
         waited=row.started - row.submitted,
         succeeded=row.succeeded,
         measured=begin is None or row.submitted >= begin,
+        checkpoint=row.checkpoint,
     )
 
 
@@ -175,6 +177,7 @@ def _occupations(
                 name=row.name,
                 types=row.types,
                 consumes=amounts.get(row.id, ()),
+                checkpoint=row.checkpoint,
             ),
             row.ended,
             row.succeeded,

@@ -1,10 +1,13 @@
-"""The meta-scheduler: reads a snapshot, asks the pure core for a plan, writes the plan. One transaction a pass."""
+"""The meta-scheduler: reads a snapshot, asks the pure core to decide, writes the decisions. One transaction a pass."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 
 import psycopg
 import structlog
@@ -12,26 +15,23 @@ import structlog
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
 from oarpy.model.job_types import read_types
-from oarpy.model.keep_alive import read_keep_alive
-from oarpy.modules.lapses import lapsed, next_lapse, next_start_asked
 from oarpy.modules.module import Outcome
-from oarpy.modules.passes import Passes
 from oarpy.modules.policies import Policies
 from oarpy.modules.range_texts import RangeTexts, multirange
-from oarpy.modules.reservations import Due, due_reservations, whole_again
-from oarpy.modules.sleeping import once_awake, order_power
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.told_predictions import ToldPredictions, Writing
-from oarpy.modules.walltime_grants import grant_walltimes
-from oarpy.scheduler.energy import Keep
-from oarpy.scheduler.plan import Placement, Plan, plan
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.decide import Decisions, Refusal, decide
+from oarpy.scheduler.energy import PowerOrders
+from oarpy.scheduler.memory import Memory
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.rules.reservations import Start
+from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.store import decisions, suspensions
+from oarpy.scheduler.walltime_change import WalltimeAnswers
+from oarpy.store import decisions, notifications, power, suspensions, walltime_changes
 from oarpy.store.consumables import ENOUGH_LEFT
 from oarpy.store.database import Connection
 from oarpy.store.queues import report_policies
-from oarpy.store.scheduling import ReservedRow
 
 log = structlog.get_logger()
 
@@ -45,19 +45,16 @@ _REWRITE_PERIOD = 60
 
 
 class Metascheduler:
-    """The module around ``plan()``. Remembers what it wrote last, to write only what changed."""
+    """The module around ``decide()``. Remembers what it wrote last, to write only what changed."""
 
     name = "metascheduler"
 
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
-        self._walltime = configuration.walltime
-        self._energy = configuration.energy
-        self._keep = read_keep_alive(configuration.energy.keep_alive)
-        self._reader = SnapshotReader(configuration, frozenset(text for text, _ in self._keep if text))
+        self._reader = SnapshotReader(configuration)
         self._policies = Policies()
-        self._passes = Passes(compression=configuration.scheduler.compression)
+        self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
         self._texts = RangeTexts()
         self._connection: Connection | None = None
@@ -78,181 +75,178 @@ class Metascheduler:
         except psycopg.errors.ExclusionViolation as error:
             # Somebody else gave a resource away since the snapshot was read: look again.
             log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
-            self._passes.forget()
+            self._memory.forget()
             return Outcome("resource already held", wake_at=time.time() + _RETRY)
         except psycopg.errors.CheckViolation as error:
             if error.diag.constraint_name != ENOUGH_LEFT:
                 raise
             # The same of an amount. Whatever the reason is, jobs that ask for none do not wait for it.
             self._amounts_refused = True
-            self._passes.forget()
+            self._memory.forget()
             log.warning("amount not left", detail=(error.diag.message_primary or "")[:300])
             return Outcome("amount not left", wake_at=time.time() + _RETRY)
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
         began = time.monotonic()
         with connection.transaction():
-            reading, moves = whole_again(self._reader.read(connection, now), now)
-            decisions.move(connection, moves, self._settings.security_time)
-            foreseen = self._passes.plan(
-                reading.snapshot, self._policies, self._reader.matchers, whole=self._energy.active
+            reading = self._reader.read(connection, now)
+            decided = decide(reading.snapshot, self._memory, self._policies, self._reader.matchers)
+            begun, writing = self._write(connection, reading, decided)
+            snapshot = reading.snapshot
+            decisions.record_pass(
+                connection, time.monotonic() - began, len(snapshot.waiting) + len(snapshot.reservations)
             )
-            asked = {row.id for row in reading.waiting.values() if row.reservation is not None}
-            result = once_awake(foreseen, reading.asleep, asked, self._energy.wakeup_time)
-            due = due_reservations(reading, now, self._settings)
-            begun, writing = self._write(connection, reading, result, due)
-            if self._energy.active:
-                self._save_energy(connection, reading, result, due)
-            next_change = None
-            if not result.unseen:  # what takes all predictions waits for a pass that has them
-                _report_policies(connection, reading, result)
-                next_change = grant_walltimes(connection, reading.snapshot, foreseen, self._walltime, self._plan)
-            decisions.record_pass(connection, time.monotonic() - began, len(reading.waiting))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
         again, self._amounts_refused = self._amounts_refused, False
         word = f"started {len(begun)}" if begun else "nothing"
-        if result.kill or due.kill:
-            word += f", {len({*result.kill, *due.kill})} best-effort to cancel"
-        instants = [
-            *due.wake_at,
-            next_change,
-            next_lapse(reading, now),
-            next_start_asked(reading, now),
-            self._passes.next_start(result, now),
-        ]
-        delays = (owed, self._passes.owed(result), _RETRY if again else None)
-        soon = [time.time() + one for one in delays if one is not None]
-        later = [max(one, now + 1) for one in instants if one is not None]
-        return Outcome(word, wake_at=min((*later, *soon), default=None))
+        if decided.victims:
+            word += f", {len(decided.victims)} best-effort to cancel"
+        delays = (owed, self._memory.owed(decided.plan), _RETRY if again else None)
+        instants = [time.time() + one for one in delays if one is not None]
+        if decided.wake_at is not None:
+            instants.append(max(decided.wake_at, now + 1))
+        return Outcome(word, wake_at=min(instants, default=None))
 
-    def _plan(self, snapshot: Snapshot) -> Plan:
-        return plan(snapshot, self._policies, self._reader.matchers)
-
-    def _save_energy(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> None:
-        filters, platform = reading.snapshot.filters, reading.snapshot.platform
-        keep = []
-        for text, number in self._keep:
-            if text in reading.snapshot.filter_errors:
-                log.error("energy.keep_alive", condition=text, reason=reading.snapshot.filter_errors[text])
-            keep.append(Keep(filters.get(text, platform.default_type), number))
-        orders = order_power(connection, reading, result, self._energy, keep)
-        if orders.next_wake is not None:
-            due.wake_at.append(orders.next_wake)
-
-    def _write(self, connection: Connection, reading: Reading, result: Plan, due: Due) -> tuple[list[int], Writing]:
-        starts = [_start(placement, reading) for placement in result.placements if placement.verdict is Verdict.STARTS]
-        starts += due.starts
-        suspensions.give_back(
-            connection, [one.job for one in reading.resumptions if one.start == reading.snapshot.now and not one.kill]
-        )
-        if self._amounts_refused:
-            starts = [start for start in starts if not _consumes(start, reading)]
-        started = decisions.start(connection, starts)
+    def _write(self, connection: Connection, reading: Reading, decided: Decisions) -> tuple[list[int], Writing]:
+        security, rows = self._settings.security_time, _Rows(reading)
+        decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
+        suspensions.give_back(connection, decided.resumed)
+        starts = [one for one in decided.starts if not (self._amounts_refused and rows.consumes(one))]
+        started = decisions.start(connection, [rows.start(one) for one in starts])
         gone = set(started)
-        decisions.log(connection, [event for event in due.events if event[0] in gone])
-        decisions.accept(connection, _accepted(reading, result), self._settings.security_time)
-        offers = {one.job: one.offer for one in result.placements if one.offer is not None}
-        decisions.refuse(connection, _refused(reading, result), "RESERVATION_REFUSED", offers)
-        decisions.refuse(connection, due.expired, "RESERVATION_NO_NODE")
-        for lapse, jobs in lapsed(reading, result).items():
-            decisions.refuse(connection, jobs, lapse)
-        making_room = [victim for one in reading.resumptions for victim in one.kill]
-        decisions.kill(connection, sorted({*result.kill, *due.kill, *making_room}))
+        decisions.log(connection, [event for event in decided.events if event[0] in gone])
+        decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
+        _refuse(connection, decided.refused)
+        decisions.kill(connection, decided.victims)
         self._texts.begin(reading.snapshot.platform)
-        writing = self._told.compare(
-            _predictions(reading, result, due, gone, self._texts), time.monotonic(), result.unseen
-        )
+        predictions = _predictions(rows, decided, gone, self._texts)
+        writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
+        _order_power(connection, decided.power)
+        if not decided.plan.unseen:
+            _report_policies(connection, reading.snapshot, decided.plan)
+        _answer_walltimes(connection, decided.walltimes)
+        _report_faults(decided)
         return started, writing
 
 
-def _report_policies(connection: Connection, reading: Reading, result: Plan) -> None:
-    """Show at a queue that its policy failed, or take that back when its jobs were ordered."""
-    ordered = {job.queue for job in reading.snapshot.waiting if job.reservation is None} - result.broken.keys()
-    for queue, reason in report_policies(connection, result.broken, ordered).items():
-        if reason:
-            log.error("queue policy failed", queue=queue, reason=reason)
+class _Rows:
+    """Rows to write for decisions: with ids of the database, and whether resources are held alone."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._snapshot, self._requests = reading.snapshot, reading.requests
+        self.reserved = {one.job.id: one for one in reading.snapshot.reservations}
+
+    @cached_property
+    def _types(self) -> dict[int, tuple[str, ...]]:
+        """The types of jobs, where there are any."""
+        jobs = (*self._snapshot.waiting, *(one.job for one in self._snapshot.reservations))
+        return {job.id: job.types for job in jobs if job.types}
+
+    def _is_exclusive(self, job: int) -> bool:
+        return read_types(self._types.get(job, ())).exclusive
+
+    def moldable(self, job: int, alternative: int) -> int:
+        """Return the id of an alternative, which is given by its place."""
+        return self._requests[job].moldables[alternative]
+
+    def start(self, one: Start) -> decisions.Start:
+        """Return a start."""
+        # The message of a moldable job was written before anybody knew which alternative it would be.
+        moldable = len(self._requests[one.job].moldables) > 1 and one.job not in self.reserved
+        resources = self._snapshot.platform.ids_of(one.bits)
+        return decisions.Start(
+            one.job,
+            self.moldable(one.job, one.alternative),
+            one.walltime,
+            resources,
+            self._is_exclusive(one.job),
+            f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
+        )
+
+    def consumes(self, one: Start) -> bool:
+        """Tell whether a job that starts takes amounts."""
+        return bool(self._requests[one.job].alternatives[one.alternative].consumes)
+
+    def accepted(self, one: Placement) -> decisions.Reservation:
+        """Return a reservation that is accepted."""
+        assert one.start is not None
+        assert one.alternative is not None
+        return decisions.Reservation(
+            one.job,
+            self.moldable(one.job, one.alternative),
+            one.start,
+            self._requests[one.job].alternatives[one.alternative].walltime,
+            one.resources,
+            self._is_exclusive(one.job),
+        )
+
+    def move(self, one: Reservation) -> decisions.Move:
+        """Return a reservation that goes to other resources."""
+        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).exclusive)
+
+    def prediction(self, one: Placement, texts: RangeTexts) -> decisions.Prediction:
+        """Return what is told of a job that waits."""
+        if one.start is None or one.end is None or one.alternative is None:
+            return decisions.Prediction(one.job, one.verdict, one.reason, None, None, None, "{}")
+        moldable = self.moldable(one.job, one.alternative)
+        return decisions.Prediction(one.job, one.verdict, one.reason, moldable, one.start, one.end, texts.of(one.bits))
+
+    def awaiting(self, one: Reservation, reason: str) -> decisions.Prediction:
+        """Return what is told of an accepted reservation."""
+        moldable, resources = self.moldable(one.job.id, one.alternative), multirange(one.resources)
+        return decisions.Prediction(one.job.id, Verdict.RESERVED, reason, moldable, one.start, one.end, resources)
 
 
-def _predictions(reading: Reading, result: Plan, due: Due, gone: set[int], texts: RangeTexts) -> Predictions:
+def _predictions(rows: _Rows, decided: Decisions, gone: set[int], texts: RangeTexts) -> Predictions:
     predictions = {
-        placement.job: _prediction(placement, reading, texts)
-        for placement in result.placements
+        placement.job: rows.prediction(placement, texts)
+        for placement in decided.plan.placements
         if placement.job not in gone and placement.verdict is not Verdict.STARTS
     }
-    reasons = dict(due.waiting)
-    for row in reading.reserved:
-        if row.id not in gone:
-            predictions[row.id] = _reserved(row, reasons.get(row.id, "accepted reservation"))
+    for one in decided.kept.snapshot.reservations:
+        if one.job.id not in gone:
+            predictions[one.job.id] = rows.awaiting(one, decided.awaiting.get(one.job.id, "accepted reservation"))
     return predictions
 
 
-def _start(placement: Placement, reading: Reading) -> decisions.Start:
-    assert placement.alternative is not None
-    request = reading.requests[placement.job]
-    walltime = request.alternatives[placement.alternative].walltime
-    # The message of a moldable job was written before anybody knew which alternative it would be.
-    moldable = len(request.alternatives) > 1
-    return decisions.Start(
-        placement.job,
-        request.moldables[placement.alternative],
-        walltime,
-        placement.resources,
-        read_types(reading.waiting[placement.job].types).exclusive,
-        f"R={len(placement.resources)},W={format_duration(int(walltime))}" if moldable else "",
-    )
+def _refuse(connection: Connection, refused: Sequence[Refusal]) -> None:
+    """End waiting jobs in error, by the type of the event."""
+    for event, jobs in groupby(refused, key=lambda one: one.event):
+        some = [*jobs]
+        offers = {one.job: one.offer for one in some if one.offer is not None}
+        decisions.refuse(connection, [(one.job, one.reason) for one in some], event, offers)
 
 
-def _consumes(start: decisions.Start, reading: Reading) -> bool:
-    request = reading.requests[start.job]
-    return bool(request.alternatives[request.moldables.index(start.moldable)].consumes)
+def _order_power(connection: Connection, orders: PowerOrders) -> None:
+    """Have the module for energy do what was decided."""
+    power.ask_sleep(connection, orders.sleep)
+    power.ask_wake(connection, orders.wake)
+    if orders.sleep or orders.wake:
+        notifications.tell(connection, "energy")
 
 
-def _accepted(reading: Reading, result: Plan) -> list[decisions.Reservation]:
-    accepted = []
-    for placement in result.placements:
-        if placement.verdict is Verdict.RESERVED and placement.start is not None and placement.alternative is not None:
-            request = reading.requests[placement.job]
-            accepted.append(
-                decisions.Reservation(
-                    placement.job,
-                    request.moldables[placement.alternative],
-                    placement.start,
-                    request.alternatives[placement.alternative].walltime,
-                    placement.resources,
-                    read_types(reading.waiting[placement.job].types).exclusive,
-                )
-            )
-    return accepted
+def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
+    for reason, jobs in groupby(answers.dropped, key=itemgetter(1)):
+        walltime_changes.drop(connection, [job for job, _ in jobs], reason)
+    walltime_changes.grant(connection, answers.granted)
 
 
-def _refused(reading: Reading, result: Plan) -> list[tuple[int, str]]:
-    """New reservations get a yes or a no in their first pass; a no, for whatever reason, is final."""
-    answered = (Verdict.RESERVED, Verdict.STARTS, Verdict.HELD)
-    return [
-        (placement.job, f"reservation refused: {placement.reason.removeprefix('refused: ') or placement.verdict}")
-        for placement in result.placements
-        if reading.waiting[placement.job].reservation is not None and placement.verdict not in answered
-    ]
+def _report_faults(decided: Decisions) -> None:
+    """Log settings that could not be read."""
+    for fault in decided.walltimes.faults:
+        log.error("walltime", reason=fault)
+    snapshot = decided.kept.snapshot
+    for text, _ in snapshot.rules.power.keep if snapshot.rules.power else ():
+        if text in snapshot.filter_errors:
+            log.error("energy.keep_alive", condition=text, reason=snapshot.filter_errors[text])
 
 
-def _prediction(placement: Placement, reading: Reading, texts: RangeTexts) -> decisions.Prediction:
-    if placement.start is None or placement.end is None or placement.alternative is None:
-        reason, row = placement.reason, reading.waiting[placement.job]
-        if placement.verdict is Verdict.HELD and not row.held:
-            reason = f"queue '{row.queue}' is not active"
-        return decisions.Prediction(placement.job, placement.verdict, reason, None, None, None, "{}")
-    moldable = reading.requests[placement.job].moldables[placement.alternative]
-    resources = texts.of(placement.bits)
-    return decisions.Prediction(
-        placement.job, placement.verdict, placement.reason, moldable, placement.start, placement.end, resources
-    )
-
-
-def _reserved(row: ReservedRow, reason: str) -> decisions.Prediction:
-    end = row.start + row.walltime
-    return decisions.Prediction(
-        row.id, Verdict.RESERVED, reason, row.moldable, row.start, end, multirange(row.resources)
-    )
+def _report_policies(connection: Connection, snapshot: Snapshot, made: Plan) -> None:
+    """Show at a queue that its policy failed, or take that back when its jobs were ordered."""
+    ordered = {job.queue for job in snapshot.waiting if job.reservation is None} - made.broken.keys()
+    for queue, reason in report_policies(connection, made.broken, ordered).items():
+        if reason:
+            log.error("queue policy failed", queue=queue, reason=reason)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from oarpy.configuration import Configuration, Priority
 from oarpy.model.errors import UsageError
-from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.orders import looks_back
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import NO_HISTORY, FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import HoldingJob
@@ -18,7 +18,6 @@ from oarpy.store.usage import UsageRow, usage_since
 
 REFRESH = 10
 """Seconds for which the sums of the accounting table are kept: they change when a job has ended."""
-_WITHOUT_HISTORY = ORDERS.keys() - {"fairshare", "multifactor"}
 
 
 @dataclass(slots=True)
@@ -64,7 +63,7 @@ class PriorityHistory:
 
         Best-effort jobs do not count: what they use is taken from nobody.
         """
-        if all(queue.policy.partition("/")[0] in _WITHOUT_HISTORY for queue in queues):
+        if not any(looks_back(queue.policy) for queue in queues):
             return NO_HISTORY
         if self._read_at is None or not 0 <= now - self._read_at < REFRESH:
             self._rows, self._read_at = usage_since(connection, now - self._window), now

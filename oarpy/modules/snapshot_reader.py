@@ -1,4 +1,4 @@
-"""Reads the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`.
+"""Reads rows of the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`; decides nothing.
 
 It caches what cannot change unseen: the platform (guarded by its version counter) and what was compiled for it, the
 rows of jobs that wait (guarded by their versions), the requests of a submission (never changed once stored) and the
@@ -21,29 +21,35 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import read_types
+from oarpy.model.keep_alive import read_keep_alive
 from oarpy.model.request import Consumption, Group, Level
+from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.modules.priority_history import PriorityHistory
 from oarpy.modules.quota_rules import QuotaRules
 from oarpy.modules.waiting_rows import WaitingRows
 from oarpy.scheduler.consumables import Consumable
+from oarpy.scheduler.energy import idle_nodes
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.resuming import Resumption, resumed
+from oarpy.scheduler.rules.reservations import OVERRUN, promised
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
     Policy,
+    Power,
+    PowerRules,
     Queue,
     Ration,
+    Reservation,
+    Rules,
     Snapshot,
     WaitingJob,
+    WalltimeRequest,
     conditions,
 )
-from oarpy.store import consumables, scheduling
+from oarpy.store import consumables, power, scheduling, walltime_changes
 from oarpy.store.database import Connection
 
-OVERRUN = 5
-"""Seconds for which a job that should be over is still expected to hold its resources."""
 LAUNCH = 5
 """Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
 _MOST_CONDITIONS = 1000
@@ -66,24 +72,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One snapshot, and what else applying its plan takes."""
+    """One snapshot, and ids in the database that writing what it leads to takes."""
 
     snapshot: Snapshot
     requests: dict[int, Request]
     """Alternatives by job."""
-    waiting: dict[int, scheduling.WaitingRow]
-    reserved: tuple[scheduling.ReservedRow, ...]
-    """Accepted reservations which have not started."""
-    stopped: frozenset[str]
-    """Queues which are not active: their jobs are held."""
-    reserved_jobs: dict[int, WaitingJob]
-    """The same as they were asked for, with the alternative that was accepted alone."""
-    checkpoints: dict[int, float]
-    """For holding jobs that write one: the seconds that their checkpoint takes."""
-    resumptions: tuple[Resumption, ...] = ()
-    """Suspended jobs that are to go on, and when they can."""
-    asleep: int = 0
-    """Resources that count as Alive in the snapshot because their nodes can be woken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +90,10 @@ class _Made:
 class SnapshotReader:
     """Feeds scheduling passes; one instance lives as long as its process."""
 
-    def __init__(self, configuration: Configuration, also: frozenset[str] = frozenset()) -> None:
-        """``also`` are conditions to evaluate that no job needs."""
+    def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._also = also
+        self._rules = rules_of(configuration)
+        self._also = {text for text, _ in self._rules.power.keep if text} if self._rules.power else set()
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0
@@ -121,40 +114,35 @@ class SnapshotReader:
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
-    def read(self, connection: Connection, now: int) -> Reading:
-        """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction."""
+    def read(self, connection: Connection, now: int, *, only_places: bool = False) -> Reading:
+        """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
+
+        With ``only_places`` what has no part in placing jobs is left out: requests for walltimes, which nodes rest.
+        """
         self._forget_others(connection)
         self._refresh_platform(connection, now)
         rows = self._rows.read(connection)
         reserved = scheduling.reserved(connection)
-        accepted = {row.id: row for row in reserved}
-        waiting = [row for row in rows if row.id not in accepted]
+        accepted = {row.id for row in reserved}
         self._fetch_requests(connection, {row.submission for row in rows})
         anteriors = _anteriors(connection, [row.id for row in rows])
         queues = scheduling.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
+        waiting = [row for row in rows if row.id not in accepted] if accepted else rows
         jobs = self._waiting_jobs(waiting, anteriors.of, stopped)
-        names = {row.id: row for row in rows}
-        due = tuple(row for row in reserved if row.id in names)
-        reserved_jobs = {
-            row.id: self._reserved_as_asked(row, names[row.id], anteriors.of.get(row.id, ())) for row in due
-        }
-        self._resolve_all(connection, conditions((*jobs, *reserved_jobs.values())) | self._also)
+        reservations = self._reservations(reserved, rows, anteriors.of)
+        texts = conditions((*jobs, *(one.job for one in reservations)))
+        self._resolve_all(connection, texts if only_places else texts | self._also)
         held = scheduling.holding(connection)
         amounts = consumables.held(connection) if self._consumables else {}
-        holding = self._holding_jobs(held, amounts, now)
-        # A reservation held beyond its date blocks nobody: it is refused when it is resumed.
-        holding += [
-            _reserved_job(row, names[row.id], _asked(self._requests[names[row.id].submission], row), now)
-            for row in due
-            if not names[row.id].held or row.start + row.walltime > now
-        ]
+        promises = (promised(one, now) for one in reservations)
+        holding = [*self._holding_jobs(held, amounts, now), *(job for job in promises if job is not None)]
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
         snapshot = Snapshot(
             now=now,
             platform=self._platform,
-            queues=tuple(Queue(queue.name, queue.priority, queue.policy) for queue in queues),
+            queues=tuple(Queue(queue.name, queue.priority, queue.policy, queue.active) for queue in queues),
             quotas=quotas,
             quota_horizon=horizon,
             closing=self._closing,
@@ -171,11 +159,24 @@ class SnapshotReader:
             consumables=self._consumables,
             ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
             show_instant=_local_date,
+            rules=self._rules,
+            reservations=reservations,
+            asleep=self._asleep,
         )
-        snapshot, resumptions = resumed(snapshot, {row.id for row in held if row.resuming})
-        requests = {row.id: self._requests[row.submission] for row in rows}
-        checkpoints = {row.id: row.checkpoint for row in held if row.checkpoint}
-        return Reading(snapshot, requests, names, due, stopped, reserved_jobs, checkpoints, resumptions, self._asleep)
+        if not only_places:
+            snapshot = self._with_the_rest(connection, snapshot)
+        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows})
+
+    def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
+        """Return ``snapshot`` with what is asked for running jobs, and of nodes."""
+        rows = walltime_changes.pending(connection)
+        if rows:
+            snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
+        if self._rules.power is None:
+            return snapshot
+        asked = {row.node: _power(row) for row in power.asked(connection)}
+        rested = power.rested(connection, idle_nodes(snapshot), self._configuration.energy.idle_time)
+        return replace(snapshot, power=asked, rested=frozenset(rested))
 
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
         """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
@@ -250,13 +251,13 @@ class SnapshotReader:
     ) -> tuple[WaitingJob, ...]:
         made = {}
         for row in rows:
-            source = row, depends_on.get(row.id, ()), row.held or row.queue in stopped
+            source = row, depends_on.get(row.id, ()), row.queue in stopped
             known = self._jobs.get(row.id)
             made[row.id] = known if known is not None and known.source == source else _Made(source, self._job(*source))
         self._jobs = made
         return tuple(one.job for one in made.values())
 
-    def _job(self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...], held: bool) -> WaitingJob:
+    def _job(self, row: scheduling.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool) -> WaitingJob:
         dates, fault = _dates(row)
         return WaitingJob(
             id=row.id,
@@ -270,17 +271,29 @@ class SnapshotReader:
             filter=row.properties,
             depends_on=depends_on,
             reservation=row.reservation,
-            held=held,
+            held=row.held or stopped,
             dates=dates,
             fault=fault,
+            stopped=stopped and not row.held,
         )
 
-    def _reserved_as_asked(
-        self, row: scheduling.ReservedRow, job: scheduling.WaitingRow, depends_on: tuple[Dependency, ...]
-    ) -> WaitingJob:
-        asked = self._job(job, depends_on, job.held)
-        place = self._requests[job.submission].moldables.index(row.moldable)
-        return replace(asked, alternatives=asked.alternatives[place : place + 1])
+    def _reservations(
+        self,
+        rows: Sequence[scheduling.ReservedRow],
+        waiting: Sequence[scheduling.WaitingRow],
+        depends_on: Mapping[int, tuple[Dependency, ...]],
+    ) -> tuple[Reservation, ...]:
+        """Return the accepted reservations that have not started; those of a queue that is stopped do start."""
+        if not rows:
+            return ()
+        names, found = {row.id: row for row in waiting}, []
+        for row in rows:
+            if row.id in names:
+                job = self._job(names[row.id], depends_on.get(row.id, ()), stopped=False)
+                place = self._requests[names[row.id].submission].moldables.index(row.moldable)
+                asked = replace(job, alternatives=job.alternatives[place : place + 1])
+                found.append(Reservation(asked, row.start, row.walltime, row.resources, place))
+        return tuple(found)
 
     def _holding_jobs(
         self, rows: Sequence[scheduling.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int
@@ -348,9 +361,40 @@ def alternatives(rows: Iterable[scheduling.GroupRow]) -> dict[int, dict[int, Alt
     return found
 
 
-def _asked(request: Request, row: scheduling.ReservedRow) -> tuple[Consumption, ...]:
-    """Return the amounts of the alternative that was accepted."""
-    return request.alternatives[request.moldables.index(row.moldable)].consumes
+def rules_of(configuration: Configuration) -> Rules:
+    """Return the settings that decisions follow. Raises :class:`UsageError` for what cannot be read."""
+    scheduler, walltime, energy = configuration.scheduler, configuration.walltime, configuration.energy
+    keep = read_keep_alive(energy.keep_alive)
+    return Rules(
+        besteffort_kill_before_reservation=scheduler.besteffort_kill_before_reservation,
+        reservation_wait=scheduler.reservation_wait,
+        walltime_apply_time=walltime.apply_time,
+        walltime_increment=walltime.increment,
+        power=PowerRules(energy.wakeup_time, energy.sleep_time, tuple(keep)) if energy.active else None,
+    )
+
+
+def _walltime_request(row: walltime_changes.Change) -> WalltimeRequest:
+    return WalltimeRequest(
+        row.job,
+        row.pending,
+        row.queue,
+        row.walltime,
+        row.ends_at,
+        row.granted,
+        forced=row.forced,
+        whole=row.whole,
+        delay_next_jobs=row.delay_next_jobs,
+        give_up_at=row.give_up_at,
+        running=row.state == JobState.RUNNING,
+        over=row.state in FINAL_STATES,
+    )
+
+
+def _power(row: power.PowerRow) -> Power:
+    if row.asked == "sleep":
+        return "asleep" if row.sent else "falling"
+    return "waking"
 
 
 def _available_until(row: Resource) -> float | None:
@@ -421,21 +465,6 @@ def _holding_job(
         bits=bits,
         consumes=consumes,
         given_back=given_back,
-    )
-
-
-def _reserved_job(
-    row: scheduling.ReservedRow, job: scheduling.WaitingRow, consumes: tuple[Consumption, ...], now: int
-) -> HoldingJob:
-    return HoldingJob(
-        id=row.id,
-        user=job.user,
-        start=max(int(row.start), 0),
-        walltime=max(int(row.walltime), now + OVERRUN - int(row.start) if row.start + row.walltime <= now else 0),
-        resources=row.resources,
-        project=job.project,
-        queue=job.queue,
-        name=job.name,
-        types=job.types,
-        consumes=consumes,
+        resuming=row.resuming,
+        checkpoint=row.checkpoint,
     )

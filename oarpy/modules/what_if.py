@@ -13,9 +13,9 @@ from oarpy.store.outcomes import outcomes
 
 
 def read_only(connection: Connection, reader: SnapshotReader) -> Reading:
-    """Read what a pass would know now, in the caller's transaction, which can write nothing from here on."""
+    """Read what placing jobs takes now, in the caller's transaction, which can write nothing from here on."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    return reader.read(connection, int(time.time()))
+    return reader.read(connection, int(time.time()), only_places=True)
 
 
 def with_jobs(

@@ -1,8 +1,10 @@
-"""The pure core: ``plan(snapshot) -> Plan``. No I/O, no clock, no global; imports only ``oarpy.model``.
+"""The pure core: ``decide(snapshot, memory) -> Decisions``. No I/O, no clock, no global; imports only ``oarpy.model``.
 
 Who reads what, from the outside in:
 
-- ``snapshot``, ``platform``: what a pass knows. ``plan``, ``verdicts``: what it answers.
+- ``decide``: everything that a pass decides. ``snapshot``, ``platform``: what it knows. ``memory``: what is kept from
+  pass to pass, a cache. ``plan``, ``verdicts``: where and when jobs wait, and why.
+- ``rules``: who gives way, accepted reservations.
 - ``planner``: one pass over the queues. ``ranking``, ``orders``, ``priorities``, ``rations``: whose turn it is.
   ``lines``: conservative backfilling, EASY, first come first served. ``dependencies``, ``dates``: when a job may
   start. ``explain``: why it does not start now.

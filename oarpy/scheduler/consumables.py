@@ -155,16 +155,3 @@ class Capacities:
                 level = self.levels[one.name]
                 return f"{one} is more than any {level} has (the largest has {format_amount(largest)})"
         return None
-
-
-def giving_way(
-    excess: dict[tuple[str, str], int], held: Iterable[tuple[int, Mapping[tuple[str, str], int]]]
-) -> list[int]:
-    """Return who of ``held`` (job, what it takes) goes, the first ones first, until nothing of ``excess`` is left."""
-    chosen = []
-    for number, parts in held:
-        if any(excess[part] > 0 for part in parts.keys() & excess.keys()):
-            chosen.append(number)
-            for part in parts.keys() & excess.keys():
-                excess[part] -= parts[part]
-    return chosen

@@ -1,14 +1,21 @@
-"""Which nodes to wake and which to send to sleep: a pure function of what they do and what the plan has for them."""
+"""What sleeping nodes change: jobs wait until theirs are awake; nodes are woken, or sent to sleep.
+
+Which ones is a pure function of what they do and what the plan has for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from oarpy.scheduler.gantt import Claim
+from oarpy.scheduler.gantt import Claim, bits_held
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.platform import NETWORK_ADDRESS
+from oarpy.scheduler.snapshot import Power, Snapshot
+from oarpy.scheduler.verdicts import Verdict
 
-Power = Literal["up", "falling", "asleep", "waking"]
+ASLEEP = "its nodes are asleep and have to wake first"
+"""Why a job does not start on nodes that count as free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +32,7 @@ class Waking:
 
 @dataclass(frozen=True, slots=True)
 class PowerNode:
-    """A node and its resources; ``rested`` when it may sleep and has been idle for long enough.
-
-    A node that is ``falling`` was decided to sleep, and its command was not run yet: it cannot be woken before.
-    """
+    """A node and its resources; ``rested`` when it may sleep and has been idle for long enough."""
 
     name: str
     bits: int
@@ -56,9 +60,76 @@ class Keep:
 class PowerOrders:
     """Names of nodes to wake and to send to sleep, and the next instant at which one is to be woken."""
 
-    wake: tuple[str, ...]
-    sleep: tuple[str, ...]
-    next_wake: float | None
+    wake: tuple[str, ...] = ()
+    sleep: tuple[str, ...] = ()
+    next_wake: float | None = None
+
+
+def waking_of(snapshot: Snapshot) -> Waking:
+    """Return what is asleep, and how long it takes to wake."""
+    power = snapshot.rules.power
+    return Waking(snapshot.asleep, power.wakeup_time if power else 0)
+
+
+def once_awake(made: Plan, snapshot: Snapshot) -> Plan:
+    """Let jobs that would start on sleeping nodes wait for them; a reservation is accepted, and waits on its date."""
+    if not snapshot.asleep:
+        return made
+    waking = waking_of(snapshot)
+    reservations = {job.id for job in snapshot.waiting if job.reservation is not None}
+    placements = (_awaiting(one, waking, one.job in reservations) for one in made.placements)
+    return replace(made, placements=tuple(placements))
+
+
+def _awaiting(placement: Placement, waking: Waking, reserved: bool) -> Placement:
+    if placement.verdict is not Verdict.STARTS or not placement.bits & waking.asleep:
+        return placement
+    if reserved:
+        return replace(placement, verdict=Verdict.RESERVED)
+    assert placement.start is not None
+    assert placement.end is not None
+    return replace(
+        placement,
+        verdict=Verdict.RESOURCES_DOWN,
+        reason=ASLEEP,
+        start=placement.start + waking.seconds,
+        end=placement.end + waking.seconds,
+    )
+
+
+def power_for(snapshot: Snapshot, made: Plan) -> PowerOrders:
+    """Decide about the nodes of ``snapshot``, given where jobs that wait are placed."""
+    rules, platform = snapshot.rules.power, snapshot.platform
+    if rules is None:
+        return PowerOrders()
+    uses = [*_holds(snapshot)]
+    uses += [Use(one.start, one.bits) for one in made.placements if one.start is not None]
+    keep = [Keep(snapshot.filters.get(text, platform.default_type), number) for text, number in rules.keep]
+    return power_orders(
+        _nodes(snapshot), uses, keep, snapshot.now, wakeup_time=rules.wakeup_time, sleep_time=rules.sleep_time
+    )
+
+
+def idle_nodes(snapshot: Snapshot) -> list[str]:
+    """Return the nodes that are wholly awake and that no job holds: those that may be ``rested``."""
+    busy = _used_until(_holds(snapshot), snapshot.now)
+    return [node.name for node in _nodes(snapshot) if node.power == "up" and not node.bits & busy]
+
+
+def _holds(snapshot: Snapshot) -> Iterable[Use]:
+    return (Use(job.start, bits_held(snapshot.platform, job) | job.given_back) for job in snapshot.holding)
+
+
+def _nodes(snapshot: Snapshot) -> list[PowerNode]:
+    """Return the nodes that are wholly awake, and those that sleep."""
+    platform, found = snapshot.platform, []
+    for block in platform.blocks(NETWORK_ADDRESS):
+        bits, name = block.bits & platform.not_dead, str(block.value)
+        if bits & snapshot.asleep:
+            found.append(PowerNode(name, bits, snapshot.power.get(name, "asleep")))
+        elif bits and not bits & ~platform.alive:
+            found.append(PowerNode(name, bits, "up", name in snapshot.rested))
+    return found
 
 
 def power_orders(
@@ -96,7 +167,7 @@ def power_orders(
     return PowerOrders(tuple(wake), tuple(sleep), _next_wake(nodes, uses, now, wakeup_time))
 
 
-def _used_until(uses: Sequence[Use], instant: float) -> int:
+def _used_until(uses: Iterable[Use], instant: float) -> int:
     bits = 0
     for use in uses:
         if use.start <= instant:

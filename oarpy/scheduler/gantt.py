@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.bounds import Bounds
@@ -65,6 +65,18 @@ class Gantt:
         self._unprotected: dict[float, list[tuple[HoldingJob, int]]] = {}
         self._consumed_until: dict[int, float] = {}
         """Until when amounts of protected jobs have been taken already."""
+
+    @classmethod
+    def around(cls, snapshot: Snapshot, asking: WaitingJob, others: Iterable[HoldingJob]) -> Gantt:
+        """Return a Gantt of what bounds one job: ``others``, of whom best-effort jobs give way unless they are young.
+
+        A best-effort job is bounded by all of them.
+        """
+        gantt, others = cls(replace(snapshot, waiting=(asking,))), list(others)
+        if not asking.besteffort:
+            gantt.protect(others, snapshot.besteffort_minimum_life)
+        gantt.hold(one for one in others if asking.besteffort or not one.besteffort)
+        return gantt
 
     def copy(self) -> Gantt:
         """Return an independent Gantt of equal content."""

@@ -103,5 +103,18 @@ def windowed(name: str, orders: Mapping[str, Order]) -> Order:
     return lambda candidate: (candidate.job.submitted // window, *order(candidate))
 
 
+_OF_THE_PAST = frozenset({"fairshare", "multifactor"})
+
+
+def looks_back(name: str) -> bool:
+    """Tell whether the order of that name may look at what was used before: plug-ins may, too.
+
+    >>> looks_back("shortest/3600"), looks_back("fairshare/3600"), looks_back("of_the_site")
+    (False, True, True)
+    """
+    inner = name.partition("/")[0]
+    return inner in _OF_THE_PAST or inner not in ORDERS
+
+
 OF_THE_JOB_ALONE = frozenset({fifo, smallest, largest, shortest, longest, widest})
 """Orders in which two jobs never change places, whatever happens to others or how late it gets."""

@@ -20,7 +20,8 @@ class Placement:
 
     ``alternative`` (an index), ``start`` and ``end`` are None, and ``bits`` is 0, when there is no prediction. ``end``
     is start + walltime; the job keeps its resources for the security time after that. ``lapse`` is what the job can no
-    longer meet: it will never start. ``offer`` is when a refused reservation could be had.
+    longer meet: it will never start. ``offer`` is when a refused reservation could be had. ``victims`` are the
+    best-effort jobs that are cancelled for the job.
     """
 
     job: int
@@ -33,6 +34,7 @@ class Placement:
     bits: int = 0
     lapse: Lapse | None = None
     offer: float | None = None
+    victims: tuple[int, ...] = ()
 
     @cached_property
     def resources(self) -> list[int]:
@@ -81,5 +83,13 @@ def placement_of(job: int, decision: Decision, platform: Platform) -> Placement:
         return Placement(job, decision.verdict, decision.reason, platform, lapse=decision.lapse, offer=decision.offer)
     claim = found.claim
     return Placement(
-        job, decision.verdict, decision.reason, platform, found.option.index, claim.start, claim.end, claim.bits
+        job,
+        decision.verdict,
+        decision.reason,
+        platform,
+        found.option.index,
+        claim.start,
+        claim.end,
+        claim.bits,
+        victims=decision.victims,
     )

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from oarpy.scheduler.consumables import giving_way
 from oarpy.scheduler.dates import lapse_of, lapse_text
 from oarpy.scheduler.demands import Demand, Options
 from oarpy.scheduler.dependencies import Dependencies, Readiness
 from oarpy.scheduler.explain import Explainer
-from oarpy.scheduler.gantt import Claim, Gantt, bits_consumed_from, bits_held
+from oarpy.scheduler.gantt import Claim, Gantt
 from oarpy.scheduler.lines import LINES, Board, Line
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
 from oarpy.scheduler.ranking import BrokenPolicy, Ranking, by_priority
 from oarpy.scheduler.rations import Rations
 from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.rules.giving_way import Yielding, may_go
 from oarpy.scheduler.search import Answer, Found, Search
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse, Verdict
@@ -27,7 +27,8 @@ from oarpy.scheduler.verdicts import Lapse, Verdict
 class Decision:
     """What a job got in this pass; ``lapse`` says that it will never get more.
 
-    ``offer`` is the first date at which a refused reservation could be had.
+    ``offer`` is the first date at which a refused reservation could be had, ``victims`` are the best-effort jobs that
+    are cancelled for this one.
     """
 
     verdict: Verdict
@@ -35,6 +36,7 @@ class Decision:
     found: Found | None = None
     lapse: Lapse | None = None
     offer: float | None = None
+    victims: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,12 +69,11 @@ class Planner:
         self._parked: dict[int | str, list[Turn]] = {}
         self._awake: list[Turn] = []
         self._opening = _openings(snapshot.waiting)
-        self._victims = [
-            (job, bits_held(snapshot.platform, job))
-            for job in snapshot.holding
-            if job.besteffort and job.start + snapshot.besteffort_minimum_life <= snapshot.now < job.end
-        ]
-        """Running best-effort jobs that others may cancel, and their resources."""
+        self._yielding = Yielding(
+            snapshot.platform,
+            self._board.gantt.stocks.capacities,
+            [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)],
+        )
         self.decisions: dict[int, Decision] = {}
         self.kill: set[int] = set()
         self.broken: dict[str, str] = {}
@@ -209,7 +210,9 @@ class Planner:
         lapse = lapse_of(job, self._now)
         if lapse is not None:
             return Decision(Verdict.DATE, lapse_text(job, lapse, self._snapshot.show_instant), lapse=lapse)
-        return Decision(Verdict.HELD, "held") if job.held else None
+        if job.held:
+            return Decision(Verdict.HELD, f"queue '{job.queue}' is not active" if job.stopped else "held")
+        return None
 
     def _readiness(self, job: WaitingJob) -> Readiness:
         """Return when the job may start, its own dates included."""
@@ -261,40 +264,21 @@ class Planner:
 
     def _start(self, demand: Demand, found: Found) -> Decision:
         """Start the job, unless best-effort jobs must go first."""
-        in_the_way = [
-            job.id
-            for job, bits in self._victims
-            if bits & found.claim.bits and not roles_of(job).profile.shares(demand.roles.profile)
-        ]
+        victims = set(self._yielding.on(found.claim.bits, demand.job))
         if found.claim.consumes and not demand.job.besteffort:
-            in_the_way += self._consumers(demand.job, found.claim, {*in_the_way, *self.kill})
-        if demand.job.besteffort or not in_the_way:
+            excess = self._excess(demand.job, found.claim)
+            victims.update(self._yielding.for_amounts(excess, victims | self.kill))
+        if not victims:
             return Decision(Verdict.STARTS, "starts now", found)
-        self.kill.update(in_the_way)
-        named = ", ".join(map(str, sorted({*in_the_way})))
-        return Decision(Verdict.RESOURCES_BUSY, f"best-effort jobs are cancelled to make room: {named}", found)
+        self.kill |= victims
+        order = tuple(sorted(victims))
+        named = ", ".join(map(str, order))
+        reason = f"best-effort jobs are cancelled to make room: {named}"
+        return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
 
     def _excess(self, job: WaitingJob, claim: Claim) -> dict[tuple[str, str], int]:
         """Return by how much each block of ``claim``, which was entered for ``job``, has too much taken from it now."""
         return self._board.gantt.stocks.excess(self._now, claim.bits, claim.consumes)
-
-    def _consumers(self, job: WaitingJob, claim: Claim, dying: set[int]) -> list[int]:
-        """Return the best-effort jobs to cancel so that no more is taken than there is, with ``claim`` for ``job``.
-
-        Those that are ``dying`` go first, then those that started last.
-        """
-        excess = self._excess(job, claim)
-        victims = sorted(self._victims, key=lambda victim: (victim[0].id in dying, victim[0].start, victim[0].id))
-        stocks, platform = self._board.gantt.stocks, self._snapshot.platform
-        held = [
-            (one.id, stocks.parts(bits_consumed_from(platform, one), one.consumes))
-            for one, _ in victims
-            if one.consumes
-        ]
-        for _, parts in held:
-            for part in parts.keys() & excess.keys():
-                excess[part] += parts[part]
-        return giving_way(excess, reversed(held))
 
     def _settle(self, job: WaitingJob, decision: Decision) -> None:
         self.decisions[job.id] = decision

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from oarpy.scheduler.consumables import Capacities
 from oarpy.scheduler.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.roles import roles_of
-from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.rules.giving_way import Yielding, may_go
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,8 @@ def _number(job: HoldingJob) -> int:
 
 def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
     """Return the first instant from which the job can hold its resources for the rest of its walltime."""
-    asking = WaitingJob(job.id, job.user, project=job.project, queue=job.queue, name=job.name, types=job.types)
-    others = [one for one in snapshot.holding if one.id != job.id and (job.besteffort or not one.besteffort)]
-    gantt = Gantt(replace(snapshot, waiting=(asking,)))
-    if not job.besteffort:
-        gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
-    gantt.hold(others)
+    asking = job.asking()
+    gantt = Gantt.around(snapshot, asking, (one for one in snapshot.holding if one.id != job.id))
     known = {one.name for one in snapshot.consumables}
     consumes = tuple(one for one in job.consumes if one.name in known)
     bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
@@ -90,15 +88,6 @@ def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterabl
 
 
 def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
-    """Return the best-effort jobs on what the job gave back, unless it is one of them."""
-    if job.besteffort:
-        return ()
-    profile = roles_of(job).profile
-    return tuple(
-        one.id
-        for one in snapshot.holding
-        if one.besteffort
-        and one.start <= snapshot.now < one.end
-        and bits_held(snapshot.platform, one) & job.given_back
-        and not roles_of(one).profile.shares(profile)
-    )
+    """Return the best-effort jobs on what the job gave back; of amounts it kept its own."""
+    able = [one for one in snapshot.holding if may_go(one, snapshot.now, snapshot.besteffort_minimum_life)]
+    return tuple(Yielding(snapshot.platform, Capacities((), snapshot.platform), able).on(job.given_back, job))

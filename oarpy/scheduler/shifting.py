@@ -18,16 +18,14 @@ def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int,
 
     Each of them also is in ``snapshot.holding``, with what it has; its ``reservation`` is the date, its first
     alternative what it was promised, from then on. Resources count as equal when they serve that request. What other
-    reservations and running jobs hold stays theirs; best-effort jobs give way unless they are too young to.
+    reservations and running jobs hold stays theirs; best-effort jobs give way unless they are too young to, or the
+    reservation is best-effort too.
     """
     search, options = Search(snapshot.security_time), Options(snapshot, Matchers(snapshot.platform))
     holding = {job.id: job for job in snapshot.holding}
     found: dict[int, int] = {}
     for job in reservations:
-        gantt = Gantt(replace(snapshot, waiting=tuple(reservations)))
-        others = [other for other in holding.values() if other.id != job.id]
-        gantt.protect(others, snapshot.besteffort_minimum_life)
-        gantt.hold(other for other in others if not other.besteffort)
+        gantt = Gantt.around(snapshot, job, (other for other in holding.values() if other.id != job.id))
         roles = roles_of(job)
         demand = Demand(job, roles, options.alive(job)[:1], gantt.limits(job, roles))
         answer = search.at(gantt, demand, max(job.reservation or snapshot.now, snapshot.now))

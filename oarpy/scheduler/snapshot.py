@@ -36,7 +36,8 @@ class Alternative:
 class WaitingJob:
     """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties.
 
-    ``fault`` says what in the job's description makes it impossible to place.
+    ``fault`` says what in the job's description makes it impossible to place. ``stopped`` tells that it is ``held`` for
+    no other reason than that its queue is not active.
     """
 
     id: int
@@ -53,6 +54,7 @@ class WaitingJob:
     held: bool = False
     dates: JobDates = NO_DATES
     fault: str = ""
+    stopped: bool = False
 
     @property
     def besteffort(self) -> bool:
@@ -66,7 +68,8 @@ class HoldingJob:
 
     ``resources`` are ids; ``bits``, when given, is the same set for the snapshot's platform and saves the conversion.
     ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
-    on (None: not foreseen); it keeps the consumables of both.
+    on (None: not foreseen); it keeps the consumables of both. ``resuming``: it wants them back as soon as possible.
+    ``checkpoint`` is how many seconds it takes to write its state, 0 when it cannot.
     """
 
     id: int
@@ -82,6 +85,8 @@ class HoldingJob:
     consumes: tuple[Consumption, ...] = ()
     given_back: int = 0
     resumes: float | None = None
+    resuming: bool = False
+    checkpoint: float = 0
 
     @property
     def besteffort(self) -> bool:
@@ -93,14 +98,65 @@ class HoldingJob:
         """When the job is expected to end, security time not counted."""
         return self.start + self.walltime
 
+    def asking(self) -> WaitingJob:
+        """Return the job as one that asks for its place: what quotas and sharing look at, and no request."""
+        return WaitingJob(self.id, self.user, project=self.project, queue=self.queue, name=self.name, types=self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An accepted reservation that has not begun: it is to hold ``resources`` (ids) from ``start`` for ``walltime``.
+
+    ``job`` is what was asked for, with the accepted alternative alone; ``alternative`` tells which one that was. It is
+    among the jobs that hold as well, unless it was held beyond its end: then it blocks nobody.
+    """
+
+    job: WaitingJob
+    start: float
+    walltime: float
+    resources: tuple[int, ...]
+    alternative: int = 0
+
+    @property
+    def end(self) -> float:
+        """When it is over, whenever it begins."""
+        return self.start + self.walltime
+
+
+@dataclass(frozen=True, slots=True)
+class WalltimeRequest:
+    """What is asked for job ``job``: ``seconds`` more (less, below 0), all of it or nothing (``whole``).
+
+    ``walltime`` and ``end`` are those of the job now (None: it has no resources yet), ``granted`` what of the walltime
+    was granted before. ``forced`` puts aside the limits of the site, ``delay_next_jobs`` the places of waiting jobs.
+    It is given up at ``give_up_at``. A job that is neither ``running`` nor ``over`` may run later.
+    """
+
+    job: int
+    seconds: int
+    queue: str = "default"
+    walltime: float | None = None
+    end: float | None = None
+    granted: float = 0
+    forced: bool = False
+    whole: bool = False
+    delay_next_jobs: bool = False
+    give_up_at: float | None = None
+    running: bool = True
+    over: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: higher ``priority`` first; ``policy`` names the order of its jobs (see ``policies``)."""
+    """A queue: higher ``priority`` first; ``policy`` names the order of its jobs (see ``policies``).
+
+    The jobs of one that is not ``active`` are held.
+    """
 
     name: str
     priority: float
     policy: str = "fifo"
+    active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +192,38 @@ class QuotaRule:
     period: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PowerRules:
+    """How nodes are sent to sleep and woken. Durations in seconds.
+
+    A node is woken ``wakeup_time`` before its use, and sleeps when none is foreseen within ``sleep_time``. ``keep`` are
+    conditions, each with the number of nodes that are to be awake and idle.
+    """
+
+    wakeup_time: float
+    sleep_time: float
+    keep: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings of the site for what a pass decides besides placements. Durations in seconds.
+
+    ``walltime_apply_time`` and ``walltime_increment`` are limits as :mod:`oarpy.model.walltime_limits` reads them.
+    Without ``power`` no node is sent to sleep.
+    """
+
+    besteffort_kill_before_reservation: float = 0
+    reservation_wait: float = 300
+    walltime_apply_time: tuple[str, ...] = ()
+    walltime_increment: tuple[str, ...] = ()
+    power: PowerRules | None = None
+
+
+Power = Literal["up", "falling", "asleep", "waking"]
+"""A node that is ``falling`` was decided to sleep, and its command was not run yet: it cannot be woken before."""
+
+
 def plain_instant(instant: float) -> str:
     """Write an instant as the number that it is on the axis."""
     return f"{instant:.15g}"
@@ -157,6 +245,10 @@ class Snapshot:
     with spans may limit is not placed beyond that.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
+
+    What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
+    because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
+    sleep and have been idle for long enough.
     """
 
     now: float
@@ -178,6 +270,12 @@ class Snapshot:
     closing: tuple[tuple[float, int], ...] = ()
     ration: Ration = Ration()
     show_instant: Callable[[float], str] = plain_instant
+    rules: Rules = Rules()
+    reservations: tuple[Reservation, ...] = ()
+    walltime_requests: tuple[WalltimeRequest, ...] = ()
+    asleep: int = 0
+    power: Mapping[str, Power] = field(default_factory=dict)
+    rested: frozenset[str] = frozenset()
 
     @property
     def usable(self) -> int:

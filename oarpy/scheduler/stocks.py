@@ -32,10 +32,10 @@ class Stocks:
     The last column is of what is in no block: nothing is ever taken there.
     """
 
-    __slots__ = ("_capacities", "_dates", "_rows", "_used", "begins")
+    __slots__ = ("_dates", "_rows", "_used", "begins", "capacities")
 
     def __init__(self, capacities: Capacities, origin: float) -> None:
-        self._capacities = capacities
+        self.capacities = capacities
         self.begins: list[float] = [origin]
         self._dates = np.full(_ROOM, origin, dtype=np.float64)
         self._rows = np.zeros(_ROOM, dtype=np.int32)
@@ -44,7 +44,7 @@ class Stocks:
     def copy(self) -> Stocks:
         """Return independent stocks of equal content."""
         twin = object.__new__(Stocks)
-        twin._capacities = self._capacities
+        twin.capacities = self.capacities
         twin.begins = self.begins.copy()
         twin._dates, twin._rows = self._dates.copy(), self._rows.copy()
         twin._used = self._used.copy()
@@ -52,18 +52,18 @@ class Stocks:
 
     def emptied(self) -> Stocks:
         """Return the same stocks with nothing taken from them."""
-        return Stocks(self._capacities, self.begins[0])
+        return Stocks(self.capacities, self.begins[0])
 
     def take(self, begin: float, end: float, bits: int, consumes: Iterable[Consumption]) -> None:
         """Take amounts during [begin, end) from the blocks of ``bits``."""
         begin = max(begin, self.begins[0])
-        known = [one for one in consumes if one.name in self._capacities.stores]
+        known = [one for one in consumes if one.name in self.capacities.stores]
         if end <= begin or not known:
             return
         left, right = self._boundary(begin), self._boundary(end)
         rows = self._rows[left:right, None]
         for one in known:
-            self._used[rows, self._capacities.columns_of(one.name, bits)] += one.amount
+            self._used[rows, self.capacities.columns_of(one.name, bits)] += one.amount
 
     def after(self, instant: float) -> float | None:
         """Return the first instant after ``instant`` at which something may be taken or given back."""
@@ -82,16 +82,16 @@ class Stocks:
         """
         short = 0
         for one in consumes:
-            stores = self._capacities.stores[one.name]
+            stores = self.capacities.stores[one.name]
             left = self._left(one.name, begin, end)
-            lacking = (left < one.amount) & (self._capacities.amounts(one.name) >= one.amount)
+            lacking = (left < one.amount) & (self.capacities.amounts(one.name) >= one.amount)
             for place in lacking.nonzero()[0].tolist():
                 short |= stores[place].bits
-        return self._capacities.everything & ~short
+        return self.capacities.everything & ~short
 
     def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return what a job on ``bits`` takes, by consumable and block."""
-        return self._capacities.parts(bits, consumes)
+        return self.capacities.parts(bits, consumes)
 
     def excess(self, instant: float, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return, by consumable and block of ``bits``, how much more is taken at ``instant`` than there is."""
@@ -117,20 +117,20 @@ class Stocks:
             if short:
                 named = ", ".join(f"{format_amount(max(left, 0))} left on {name}" for name, left in short[:_MOST_NAMED])
                 more = f" and {len(short) - _MOST_NAMED} more" if len(short) > _MOST_NAMED else ""
-                level = self._capacities.levels[one.name]
+                level = self.capacities.levels[one.name]
                 texts.append(f"{one.name}: {format_amount(one.amount)} asked on each {level}, {named}{more}")
         return "; ".join(texts)
 
     def _each(self, name: str, begin: float, end: float) -> Iterable[tuple[Store, int]]:
         """Return each block with what is left of it throughout [begin, end)."""
-        return zip(self._capacities.stores[name], self._left(name, begin, end).tolist(), strict=True)
+        return zip(self.capacities.stores[name], self._left(name, begin, end).tolist(), strict=True)
 
     def _left(self, name: str, begin: float, end: float) -> Amounts:
         """Return what is left of each block at ``begin`` and any other instant of [begin, end)."""
         first = max(bisect_right(self.begins, begin) - 1, 0)
         rows = self._rows[first : max(first + 1, bisect_left(self.begins, end))]
-        used = self._used[rows, self._capacities.span(name)]
-        left: Amounts = self._capacities.amounts(name) - (used[0] if len(rows) == 1 else used.max(axis=0))
+        used = self._used[rows, self.capacities.span(name)]
+        left: Amounts = self.capacities.amounts(name) - (used[0] if len(rows) == 1 else used.max(axis=0))
         return left
 
     def _boundary(self, instant: float) -> int:

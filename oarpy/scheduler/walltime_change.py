@@ -14,10 +14,11 @@ from math import inf
 
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_types import read_types
+from oarpy.model.walltime_limits import limit_of
 from oarpy.scheduler.gantt import Claim, Gantt, bits_held
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.roles import roles_of
-from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, Rules, Snapshot, WaitingJob, WalltimeRequest
 from oarpy.scheduler.verdicts import Verdict
 
 _MOST_PLANS = 8
@@ -37,6 +38,64 @@ class Change:
     seconds: int
     whole: bool = False
     delay_next_jobs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WalltimeAnswers:
+    """What becomes of what is asked for: seconds ``granted`` and why others are ``dropped``, by job, ascending.
+
+    ``next_change`` is when time alone changes that; ``faults`` are settings that could not be read.
+    """
+
+    granted: tuple[tuple[int, int], ...] = ()
+    dropped: tuple[tuple[int, str], ...] = ()
+    next_change: float | None = None
+    faults: tuple[str, ...] = ()
+
+
+def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
+    """Grant what can be granted now; ``made`` is the plan of ``snapshot``, ``replan`` makes one of a changed one."""
+    now, running, dropped = snapshot.now, [], []
+    for one in snapshot.walltime_requests:
+        if one.over:
+            dropped.append((one.job, "the job has ended"))
+        elif one.give_up_at is not None and one.give_up_at <= now:
+            dropped.append((one.job, "it could not be granted in time"))
+        elif one.running:
+            running.append(one)
+    instants = [one.give_up_at for one in running if one.give_up_at is not None]
+    changes, faults = [], []
+    for one in running:
+        try:
+            seconds, due = _applicable(one, snapshot.rules, now)
+        except OarpyError as error:
+            faults.append(str(error))
+            continue
+        if due > now:
+            instants.append(due)
+        elif seconds:
+            changes.append(Change(one.job, seconds, one.whole, one.delay_next_jobs))
+    granted = grants(snapshot, made, changes, replan) if changes else {}
+    return WalltimeAnswers(
+        tuple(sorted(granted.items())), tuple(sorted(dropped)), min(instants, default=None), tuple(faults)
+    )
+
+
+def _applicable(one: WalltimeRequest, rules: Rules, now: float) -> tuple[int, float]:
+    """Return the seconds that may be granted at one time, and from when on."""
+    if one.walltime is None or one.end is None:
+        return 0, now
+    if one.seconds < 0:
+        return one.seconds, now
+    if one.end <= now:
+        return 0, now  # its node is ending it
+    if one.forced:
+        return one.seconds, now
+    first = one.walltime - one.granted
+    apply_time = limit_of(rules.walltime_apply_time, one.queue, first)
+    increment = limit_of(rules.walltime_increment, one.queue, first)
+    seconds = min(one.seconds, increment) if increment > 0 and not one.whole else one.seconds
+    return seconds, one.end - apply_time if apply_time > 0 else now
 
 
 def grants(snapshot: Snapshot, made: Plan, changes: Iterable[Change], replan: Replan) -> dict[int, int]:
@@ -76,9 +135,7 @@ class _More:
 
     def __init__(self, snapshot: Snapshot, made: Plan, job: HoldingJob, change: Change) -> None:
         self._snapshot, self._made, self._job, self._change = snapshot, made, job, change
-        self._asking = WaitingJob(
-            job.id, job.user, project=job.project, queue=job.queue, name=job.name, types=job.types
-        )
+        self._asking = job.asking()
         self._roles = roles_of(job)
         self._bits = bits_held(snapshot.platform, job)
         known = {one.name for one in snapshot.consumables}
@@ -99,8 +156,8 @@ class _More:
 
     def _without_the_job(self) -> Gantt:
         """Return the Gantt of all that bounds the job."""
-        gantt = Gantt(replace(self._snapshot, waiting=(self._asking,)))
-        gantt.hold(one for one in self._snapshot.holding if one.id != self._job.id and self._bounds(one))
+        others = (one for one in self._snapshot.holding if one.id != self._job.id and self._bounds(one))
+        gantt = Gantt.around(self._snapshot, self._asking, others)
         waiting = {one.id: one for one in self._snapshot.waiting}
         for place in self._made.placements:
             job = waiting[place.job]

@@ -1,10 +1,10 @@
 """Replays a site's past through the production planner, with every request as it was made.
 
 Unlike the replay of a trace it knows hierarchies, filters, types, moldable jobs, dependencies, reservations, quotas and
-best-effort jobs. Within one instant completions come first, then arrivals, then best-effort jobs give way to
-reservations whose date has come, then passes until nothing more moves; further passes take place at the instants for
-which the plan foresees starts, and at those that jobs asked to wait for. A job holds what the planner gave it until its
-real run time is over, or until its walltime if that is shorter.
+best-effort jobs: each pass does what :func:`~oarpy.scheduler.decide.decide` says. Within one instant completions come
+first, then arrivals, then passes until nobody leaves any more; further passes take place when time alone changes a
+decision. A job holds what it was given until its real run time is over, or its walltime if that is shorter; one that
+gives way is gone when it has written its checkpoint.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from oarpy.scheduler.consumables import Capacities, giving_way
-from oarpy.scheduler.dependencies import Span, earliest_start
-from oarpy.scheduler.gantt import bits_held
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.dependencies import Span
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
-from oarpy.scheduler.plan import Placement, plan
-from oarpy.scheduler.roles import roles_of
-from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.rules.reservations import Start, promised
+from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.engine import Watcher, ignore_progress
 from oarpy.simulation.past import Admission, LiveJobs, Occupation, PastJob, Refusal, admit_as_they_were
@@ -80,9 +79,9 @@ class HistoryReplay:
             **base.spans,
             **{job.id: (job.start, job.end) for job in self._holding.values()},
         }
-        self._promised: list[tuple[float, int]] = []
-        """Accepted reservations by their date."""
-        self._capacities = Capacities(base.consumables, base.platform)
+        self._reserved: dict[int, Reservation] = {}
+        self._leaving: dict[int, float] = {}
+        """When jobs are gone that give way."""
         self._ends = [(one.until, one.job.id) for one in occupations]
         heapq.heapify(self._ends)
         self._wake: float | None = None
@@ -93,10 +92,9 @@ class HistoryReplay:
         while (now := self._next_instant()) is not None:
             self._complete(now)
             self._arrive(now)
-            self._clear_the_way(now)
             if self._wake is not None and self._wake <= now:
                 self._wake = None
-            while self._waiting and self._pass(now):
+            while (self._waiting or self._reserved) and self._pass(now):
                 pass
             watch(len(self.outcome.runs) + len(self.outcome.refused))
         for job in self._waiting:
@@ -105,7 +103,8 @@ class HistoryReplay:
 
     def _next_instant(self) -> float | None:
         instants = [self._wake] if self._wake is not None else []
-        instants += [queue[0][0] for queue in (self._ends, self._promised) if queue]
+        if self._ends:
+            instants.append(self._ends[0][0])
         if self._arrived < len(self._arrivals):
             instants.append(self._arrivals[self._arrived].job.submitted)
         return min(instants, default=None)
@@ -114,8 +113,11 @@ class HistoryReplay:
         while self._ends and self._ends[0][0] <= now:
             end, number = heapq.heappop(self._ends)
             job = self._holding.get(number)
-            # a cancelled job left before the end that was noted for it
-            if job is not None:
+            if job is None:
+                continue  # a cancelled job left before the end that was noted for it
+            if self._leaving.pop(number, None) == end:
+                self._give_way(job, end)
+            else:
                 self._leave(job, end, succeeded=self._succeeded[number])
 
     def _leave(self, job: HoldingJob, end: float, *, succeeded: bool) -> None:
@@ -128,7 +130,7 @@ class HistoryReplay:
         while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].job.submitted <= now:
             past = self._arrivals[self._arrived]
             self._arrived += 1
-            live = LiveJobs(tuple(self._waiting.values()), tuple(self._holding.values()))
+            live = LiveJobs(tuple(self._waiting.values()), self._all_holding(now))
             admitted = self._admission(past, now, live)
             if isinstance(admitted, Refusal):
                 self.outcome.refused[past.job.id] = admitted.reason
@@ -137,102 +139,98 @@ class HistoryReplay:
                 self._past[past.job.id] = admitted
                 self._waiting[past.job.id] = admitted.job
 
-    def _clear_the_way(self, now: float) -> None:
-        """Cancel the best-effort jobs that were there when a reservation was accepted whose date has come."""
-        while self._promised and self._promised[0][0] <= now:
-            _, number = heapq.heappop(self._promised)
-            job = self._holding.get(number)
-            if job is not None and not job.besteffort:
-                for other in self._in_the_way(job):
-                    self._give_way(other, now)
-
-    def _in_the_way(self, job: HoldingJob) -> list[int]:
-        """Return the best-effort jobs on what ``job`` holds from now on; for amounts, those that started last."""
-        platform, roles = self._base.platform, roles_of(job)
-        bits = bits_held(platform, job)
-        running = [other for other in self._holding.values() if other.start <= job.start and other.id != job.id]
-        cheap = [other for other in running if other.besteffort]
-        found = [
-            other.id
-            for other in cheap
-            if bits_held(platform, other) & bits
-            and not (roles.admits(roles_of(other)) or roles_of(other).admits(roles))
-        ]
-        held = {
-            other.id: (bits_held(platform, other), other.consumes)
-            for other in running
-            if other.consumes and other.id not in found
-        }
-        excess = self._capacities.excess(bits, job.consumes, list(held.values()))
-        youngest = sorted((other for other in cheap if other.id in held), key=lambda other: (-other.start, -other.id))
-        return found + giving_way(excess, [(one.id, self._capacities.parts(*held[one.id])) for one in youngest])
+    def _all_holding(self, now: float) -> tuple[HoldingJob, ...]:
+        promises = (promised(one, now) for one in self._reserved.values())
+        return (*self._holding.values(), *(job for job in promises if job is not None))
 
     def _pass(self, now: float) -> bool:
-        """Plan and do what the plan says; return whether best-effort jobs left, so that another pass is due."""
+        """Decide and do it; return whether best-effort jobs left at once, so that another pass is due."""
         snapshot = replace(
             self._base,
             now=now,
-            holding=tuple(self._holding.values()),
+            holding=self._all_holding(now),
+            reservations=tuple(self._reserved.values()),
             waiting=tuple(self._waiting.values()),
             outcomes=self._ended,
             spans=self._spans,
             priorities=self._usage.priorities(now, self._holding.values()),
         )
-        made = plan(snapshot, self._orders, self._matchers)
-        foreseen = []
+        decided = decide(snapshot, None, self._orders, self._matchers)
+        for start in decided.starts:
+            self._start(start, now)
+        for placement in decided.accepted:
+            self._accept(placement)
+        for refusal in decided.refused:
+            self._refuse(refusal.job, refusal.reason.removeprefix("reservation "))
+        self._note_reasons(decided.plan)
+        self._wake = decided.wake_at
+        gone = [self._cancel(number, now) for number in decided.victims if number not in self._leaving]
+        return any(gone)
+
+    def _note_reasons(self, made: Plan) -> None:
+        """Remember why jobs wait; what can never be served will not be later."""
         for placement in made.placements:
-            self._apply(placement, now)
-            if placement.job in self._waiting and placement.start is not None and placement.start > now:
-                foreseen.append(placement.start)
-        # a job without a prediction, as under EASY, may still be one that only waits for its time
-        asked = (earliest_start(job, self._spans) for job in self._waiting.values())
-        self._wake = min((*foreseen, *(instant for instant in asked if instant > now)), default=None)
-        for number in made.kill:
-            self._give_way(number, now)
-        return bool(made.kill)
+            if placement.job in self._waiting:
+                if placement.verdict is Verdict.NEVER:
+                    self._refuse(placement.job, placement.reason)
+                else:
+                    self._reasons[placement.job] = placement.reason
 
-    def _apply(self, placement: Placement, now: float) -> None:
-        number = placement.job
-        if placement.verdict in (Verdict.STARTS, Verdict.RESERVED):
-            self._start(placement, now)
-        elif placement.verdict in (Verdict.RESERVATION, Verdict.NEVER):
-            # a reservation is answered once, and what can never be served stays so
-            del self._waiting[number]
-            self._ended[number] = "notok"
-            self.outcome.refused[number] = placement.reason
-        else:
-            self._reasons[number] = placement.reason
+    def _refuse(self, number: int, reason: str) -> None:
+        self._waiting.pop(number, None)
+        self._reserved.pop(number, None)
+        self._ended[number] = "notok"
+        self.outcome.refused[number] = reason
 
-    def _start(self, placement: Placement, now: float) -> None:
+    def _accept(self, placement: Placement) -> None:
         assert placement.start is not None
         assert placement.alternative is not None
         job = self._waiting.pop(placement.job)
-        past = self._past[job.id]
         way = job.alternatives[placement.alternative]
-        start = max(placement.start, now)
-        end = start + min(past.runs[placement.alternative], way.walltime)
+        self._reserved[job.id] = Reservation(
+            replace(job, alternatives=(way,)),
+            placement.start,
+            way.walltime,
+            tuple(placement.resources),
+            placement.alternative,
+        )
+
+    def _start(self, start: Start, now: float) -> None:
+        reserved = self._reserved.pop(start.job, None)
+        past, resources = self._past[start.job], tuple(self._base.platform.ids_of(start.bits))
+        job = self._waiting.pop(start.job) if reserved is None else past.job
+        end = now + min(past.runs[start.alternative], start.walltime)
         self._holding[job.id] = HoldingJob(
             job.id,
             job.user,
-            start,
-            way.walltime,
-            tuple(placement.resources),
+            now,
+            start.walltime,
+            resources,
             job.project,
             job.queue,
             job.name,
             job.types,
-            placement.bits,
-            way.consumes,
+            start.bits,
+            job.alternatives[start.alternative].consumes,
+            checkpoint=past.checkpoint,
         )
         self._succeeded[job.id] = past.succeeded
-        self._spans[job.id] = start, start + way.walltime
+        self._spans[job.id] = now, now + start.walltime
         heapq.heappush(self._ends, (end, job.id))
-        if start > now:
-            heapq.heappush(self._promised, (start, job.id))
-        self.outcome.runs[job.id] = Run(start, end, tuple(placement.resources))
+        self.outcome.runs[job.id] = Run(now, end, resources)
 
-    def _give_way(self, number: int, now: float) -> None:
-        """Let a best-effort job be cancelled."""
-        self._leave(self._holding[number], now, succeeded=False)
-        if number in self.outcome.runs:
-            self.outcome.runs[number] = replace(self.outcome.runs[number], end=now, cancelled=True)
+    def _cancel(self, number: int, now: float) -> bool:
+        """Have a best-effort job go; return whether it is gone at once, having no checkpoint to write."""
+        job = self._holding[number]
+        if job.checkpoint:
+            self._leaving[number] = now + job.checkpoint
+            heapq.heappush(self._ends, (now + job.checkpoint, number))
+            return False
+        self._give_way(job, now)
+        return True
+
+    def _give_way(self, job: HoldingJob, now: float) -> None:
+        """Let a best-effort job be gone before its end."""
+        self._leave(job, now, succeeded=False)
+        if job.id in self.outcome.runs:
+            self.outcome.runs[job.id] = replace(self.outcome.runs[job.id], end=now, cancelled=True)

@@ -12,7 +12,7 @@ from typing import cast, get_args
 
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.shares import Priorities
 from oarpy.scheduler.snapshot import Policy, Snapshot
 from oarpy.simulation.machine import Machine
@@ -49,7 +49,7 @@ class Ordered(FullPasses):
 
     def _plan(self, snapshot: Snapshot) -> Plan:
         known = self._usage.priorities(snapshot.now, snapshot.holding)
-        made = plan(replace(snapshot, priorities=known), self._orders, self._matchers)
+        made = super()._plan(replace(snapshot, priorities=known))
         if made.broken:
             raise OarpyError(next(iter(made.broken.values())), hint="mend the plug-in, or give another --order")
         return made

@@ -23,6 +23,7 @@ class PastJob:
     waited: float
     succeeded: bool
     measured: bool = True
+    checkpoint: float = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from oarpy.scheduler.orders import looks_back
 from oarpy.scheduler.shares import Priorities, Usage
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
-
-_WITHOUT_HISTORY = frozenset({"fifo", "smallest", "largest"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class PastUsage:
     @classmethod
     def watched(cls, base: Snapshot, window: float) -> PastUsage:
         """Return the usage of a replay of ``base``; nothing is kept when no queue's policy looks at it."""
-        needed = any(queue.policy not in _WITHOUT_HISTORY for queue in base.queues)
+        needed = any(looks_back(queue.policy) for queue in base.queues)
         return cls(base.priorities, window, needed)
 
     def add(self, job: HoldingJob, end: float) -> None:

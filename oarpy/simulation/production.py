@@ -1,8 +1,9 @@
 """The production planner in virtual time.
 
-:class:`FullPasses` calls ``plan`` on the whole queue after every event: the meaning of a replay. :class:`Production`
-gives the same starts with fewer placements. Conservative backfilling places jobs in order, each at the earliest instant
-that what is already placed allows, so as long as the timeline ahead is what the last pass foresaw its placements stand:
+:class:`FullPasses` asks ``decide`` about the whole queue after every event: that is the meaning of a replay.
+:class:`Production` gives the same starts with fewer placements. Conservative backfilling places jobs in order, each at
+the earliest instant that what is already placed allows, so as long as the timeline ahead is what the last pass foresaw
+its placements stand:
 
 - a job that ends exactly when predicted changes nothing ahead;
 - a job that arrives leaves the places of those ahead of it as they are: it and those behind are placed after them, on
@@ -19,11 +20,12 @@ from dataclasses import replace
 
 from oarpy.model.errors import UsageError
 from oarpy.model.request import Group, Level
+from oarpy.scheduler.decide import decide
 from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Policy, Queue, Snapshot, WaitingJob
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.queue_order import Rank, ranks
@@ -51,7 +53,7 @@ def platform_of(machine: Machine) -> Platform:
 
 
 class FullPasses:
-    """One ``plan`` of the whole queue after every event."""
+    """One pass over the whole queue after every event."""
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine, policy: Policy = "conservative") -> None:
         platform = platform_of(machine)
@@ -60,6 +62,7 @@ class FullPasses:
         self._orders = _with_order(order, self._ranks)
         self._matchers = Matchers(platform)
         self._empty = Snapshot(now=0, platform=platform, queues=(Queue(_QUEUE, 0, order),), policy=policy)
+        self._memory: Memory | None = None
         self._running: dict[int, HoldingJob] = {}
         self._waiting: dict[int, WaitingJob] = {}
 
@@ -97,7 +100,7 @@ class FullPasses:
         }
 
     def _plan(self, snapshot: Snapshot) -> Plan:
-        return plan(snapshot, self._orders, self._matchers)
+        return decide(snapshot, self._memory, self._orders, self._matchers).plan
 
     def _start(self, placed: dict[int, HoldingJob], now: float) -> list[int]:
         started = [job for job, held in placed.items() if held.start <= now]
@@ -149,10 +152,7 @@ class Compressed(FullPasses):
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
         super().__init__(jobs, order, machine)
-        self._planning = Planning(compression=True)
-
-    def _plan(self, snapshot: Snapshot) -> Plan:
-        return self._planning.plan(snapshot, self._orders, self._matchers)
+        self._memory = Memory(lambda: 0.0, compression=True)
 
 
 def _with_order(order: str, rank: Sequence[Rank]) -> Mapping[str, Order]:

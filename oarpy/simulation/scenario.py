@@ -10,7 +10,8 @@ from time import perf_counter
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
-from oarpy.scheduler.plan import Placement, plan
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.simulation.scenario_reader import read_scenario
 
@@ -52,7 +53,7 @@ def _planned(snapshot: Snapshot, read: float | None) -> str:
     gc.freeze()  # what was read stays until the end: the collector need not walk through it again and again
     try:
         started = perf_counter()
-        made = plan(snapshot)
+        decided = decide(snapshot)
         seconds = perf_counter() - started
     finally:
         gc.unfreeze()
@@ -60,9 +61,9 @@ def _planned(snapshot: Snapshot, read: float | None) -> str:
     text = json.dumps(
         {
             "seconds": seconds,
-            "slots": made.slots,
-            "kill": list(made.kill),
-            "jobs": [_job(placement) for placement in made.placements],
+            "slots": decided.plan.slots,
+            "kill": list(decided.victims),
+            "jobs": [_job(placement) for placement in decided.plan.placements],
         }
     )
     if read is None:

@@ -14,7 +14,7 @@ _ENDED = """
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM j.walltime)::float8,
            extract(epoch FROM j.reservation_start)::float8, m.position,
-           j.state = 'Terminated' AND coalesce(j.exit_status, 0) = 0
+           j.state = 'Terminated' AND coalesce(j.exit_status, 0) = 0, extract(epoch FROM j.checkpoint)::float8
     FROM jobs j LEFT JOIN moldable_descriptions m USING (moldable_id)
     WHERE j.ended_at IS NOT NULL AND (%(since)s::timestamptz IS NULL OR j.ended_at > %(since)s)
         AND (%(until)s::timestamptz IS NULL OR j.submitted_at < %(until)s)
@@ -31,7 +31,7 @@ _RECORDS = "SELECT submission_id, request FROM submissions WHERE submission_id =
 
 @dataclass(frozen=True, slots=True)
 class EndedRow:
-    """A job that has ended. Instants are epoch seconds, ``walltime`` seconds; ``position`` counts alternatives from 0.
+    """A job that has ended. Instants are epoch seconds, durations seconds; ``position`` counts alternatives from 0.
 
     ``started``, ``walltime`` and ``position`` are None for one that never ran.
     """
@@ -51,6 +51,7 @@ class EndedRow:
     reservation: float | None
     position: int | None
     succeeded: bool
+    checkpoint: float = 0
 
 
 def ended(connection: Connection, since: datetime | None, until: datetime | None) -> list[EndedRow]:

@@ -10,33 +10,32 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from oarpy.configuration import Scheduler
 from oarpy.model.dependency import parse_dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import parse_request
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.consumables import Consumable
-from oarpy.scheduler.energy import Keep, PowerNode, PowerOrders, Use, power_orders
-from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.decide import GIVEN_UP, Decisions, decide
+from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.replan import Planning
-from oarpy.scheduler.resuming import resumed
+from oarpy.scheduler.rules.reservations import promised
 from oarpy.scheduler.shares import FactorRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
     HoldingJob,
     Policy,
+    PowerRules,
     Queue,
     QuotaRule,
     Ration,
+    Reservation,
+    Rules,
     Snapshot,
     WaitingJob,
+    WalltimeRequest,
 )
-from oarpy.scheduler.walltime_change import Change, grants
 from oarpy.simulation.scenario_filters import admitted
-from tests.cases.promises import Promise, as_holding, kept
-from tests.cases.promises import told as reservations_told
 from tests.gantt_text import Bar, render
 
 STEP = 10
@@ -61,11 +60,10 @@ class Case:
     asleep: set[str] = field(default_factory=set)
     keep: int = 0
     closing: dict[str, float] = field(default_factory=dict)
-    promises: list[Promise] = field(default_factory=list)
+    reservations: list[Reservation] = field(default_factory=list)
     lead: int = 0
     suspended: list[HoldingJob] = field(default_factory=list)
-    resuming: set[int] = field(default_factory=set)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[WalltimeRequest] = field(default_factory=list)
     compressed: bool = False
     ended: list[HoldingJob] = field(default_factory=list)
 
@@ -79,51 +77,28 @@ def outcome(text: str) -> str:
             word, *rest = shlex.split(line)
             _READERS[word](case, rest)
     snapshot = _snapshot(case)
-    settings = Scheduler(
-        security_time=int(snapshot.security_time),
-        besteffort_minimum_life=int(snapshot.besteffort_minimum_life),
-        besteffort_kill_before_reservation=case.lead,
-    )
-    promises = kept(snapshot, case.promises, settings)
-    made = _made(case, promises.snapshot)
+    memory, orders = Memory(lambda: 0.0, compression=case.compressed), Policies()
+    # what just ended early is still there in the pass before, which is compressed or forgotten
+    decide(replace(snapshot, holding=(*snapshot.holding, *case.ended)), memory, orders)
+    decided = decide(snapshot, memory, orders)
     lines = expected.splitlines()
     columns = next((len(line.partition("|")[2]) - 1 for line in lines if "|" in line), 0)
-    told = _gantt(case, promises.snapshot, made, columns) if columns else []
+    told = _gantt(case, decided, columns) if columns else []
     for line in lines:
-        if (word := line.partition(" ")[0]) in _OF_PROMISES:
-            told += reservations_told(word, promises)
-        elif word == "cancels":
-            victims = {*made.kill, *promises.due.kill, *_in_the_way_of_resumptions(case)}
-            told.append(" ".join(["cancels", *map(str, sorted(victims))]))
-        elif "|" not in line:
-            told.append(_told(line.split(), case, snapshot, made))
+        if "|" not in line:
+            told += _told(line.split(), decided)
     return "".join(f"{line}\n" for line in told)
 
 
-def _made(case: Case, snapshot: Snapshot) -> Plan:
-    """Plan; what just ended early is still there in the pass before, which is compressed or forgotten."""
-    policies = Policies()
-    planning = Planning(compression=case.compressed)
-    planning.plan(replace(snapshot, holding=(*snapshot.holding, *case.ended)), policies)
-    return planning.plan(snapshot, policies)
-
-
-def _in_the_way_of_resumptions(case: Case) -> Iterable[int]:
-    return [victim for one in resumed(_as_suspended(case), case.resuming)[1] for victim in one.kill]
-
-
 def _snapshot(case: Case) -> Snapshot:
-    return resumed(_as_suspended(case), case.resuming)[0]
-
-
-def _as_suspended(case: Case) -> Snapshot:
     order = ("(asleep)",) if case.asleep else ()
     rows = [
         replace(row, properties={**row.properties, "(asleep)": row.properties.get("network_address") in case.asleep})
         for row in case.rows
     ]
     platform = Platform.build(rows if case.asleep else case.rows, order=order)
-    filters, errors = admitted(platform, case.waiting)
+    filters, errors = admitted(platform, [*case.waiting, *(one.job for one in case.reservations)])
+    promises = (promised(one, 0) for one in case.reservations)
     return replace(
         Snapshot(now=0, platform=platform),
         queues=tuple(case.queues) or DEFAULT_QUEUES,
@@ -132,7 +107,7 @@ def _as_suspended(case: Case) -> Snapshot:
         holding=(
             *case.holding,
             *(replace(job, resources=(), given_back=platform.bits_of(job.resources)) for job in case.suspended),
-            *(promise.held for promise in case.promises),
+            *(job for job in promises if job is not None),
         ),
         waiting=tuple(case.waiting),
         closing=tuple(
@@ -142,11 +117,23 @@ def _as_suspended(case: Case) -> Snapshot:
         ),
         filters=filters,
         filter_errors=errors,
+        rules=Rules(case.lead, power=PowerRules(WAKEUP, SLEEP, (("", case.keep),) if case.keep else ())),
+        reservations=tuple(case.reservations),
+        walltime_requests=tuple(_request(one, case.holding) for one in case.changes),
+        asleep=platform.bits_of(row.id for row in case.rows if row.properties.get("network_address") in case.asleep),
+        rested=frozenset(str(block.value) for block in platform.blocks("network_address")),
         **case.snapshot,  # type: ignore[arg-type]
     )
 
 
-def _gantt(case: Case, snapshot: Snapshot, made: Plan, columns: int) -> list[str]:
+def _request(asked: WalltimeRequest, running: Iterable[HoldingJob]) -> WalltimeRequest:
+    """Return a request with what it is for."""
+    job = next(one for one in running if one.id == asked.job)
+    return replace(asked, walltime=job.walltime, end=job.end)
+
+
+def _gantt(case: Case, decided: Decisions, columns: int) -> list[str]:
+    snapshot = decided.kept.snapshot
     bars = [Bar(job.id, job.start, job.end, job.resources) for job in snapshot.holding]
     bars += [
         Bar(job.id, job.resumes, job.end, snapshot.platform.ids_of(job.given_back))
@@ -155,7 +142,7 @@ def _gantt(case: Case, snapshot: Snapshot, made: Plan, columns: int) -> list[str
     ]
     bars += [
         Bar(one.job, one.start, one.end, one.resources)
-        for one in made.placements
+        for one in decided.plan.placements
         if one.start is not None and one.end is not None
     ]
     letters = {bar.job: str(bar.job)[-1] for bar in bars}
@@ -166,7 +153,6 @@ def _gantt(case: Case, snapshot: Snapshot, made: Plan, columns: int) -> list[str
     return text.splitlines()
 
 
-_OF_PROMISES = ("moves", "begins", "awaits", "expires")
 _OPENING = ("container", "placeholder")
 
 
@@ -174,29 +160,36 @@ def _words(job: HoldingJob | WaitingJob) -> set[str]:
     return {word.partition("=")[0] for word in job.types}
 
 
-def _told(words: Sequence[str], case: Case, snapshot: Snapshot, made: Plan) -> str:
-    """Say what an expected line is about: the verdict of a job, walltimes, or which nodes wake or sleep."""
-    if words[0] == "grants":
-        given = grants(snapshot, made, case.changes, plan)
-        return " ".join(["grants", *(f"{job}={seconds}" for job, seconds in sorted(given.items()))])
-    if words[0] in ("wakes", "sleeps"):
-        orders = _power(case, snapshot, made)
-        return " ".join([words[0], *(orders.wake if words[0] == "wakes" else orders.sleep)])
-    one = made.by_job()[int(words[0].rstrip(":"))]
+def _told(words: Sequence[str], decided: Decisions) -> list[str]:
+    """Say what an expected line is about: a kind of decision, or the verdict of a job."""
+    if words[0] in _KINDS:
+        return _KINDS[words[0]](decided)
+    one = decided.plan.by_job()[int(words[0].rstrip(":"))]
     # a line that ends after the verdict does not tell the reason
-    return f"{one.job}: {one.verdict}" + (f", {one.reason}" if len(words) > 2 else "")
+    return [f"{one.job}: {one.verdict}" + (f", {one.reason}" if len(words) > 2 else "")]
 
 
-def _power(case: Case, snapshot: Snapshot, made: Plan) -> PowerOrders:
-    platform = snapshot.platform
-    uses = [Use(job.start, platform.bits_of(job.resources)) for job in case.holding]
-    uses += [Use(one.start, one.bits) for one in made.placements if one.start is not None]
-    nodes = [
-        PowerNode(str(block.value), block.bits, "asleep" if block.value in case.asleep else "up", rested=True)
-        for block in platform.blocks("network_address")
-    ]
-    keep = [Keep(platform.default_type, case.keep)] if case.keep else []
-    return power_orders(nodes, uses, keep, 0, wakeup_time=WAKEUP, sleep_time=SLEEP)
+def _begins(decided: Decisions) -> list[str]:
+    reserved = {one.job.id for one in decided.kept.snapshot.reservations}
+    starts = [one for one in decided.starts if one.job in reserved]
+    ids_of = decided.kept.snapshot.platform.ids_of
+    return [f"begins {one.job} on {_listed(ids_of(one.bits))} for {one.walltime:g}" for one in starts]
+
+
+def _listed(resources: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(resources)))
+
+
+_KINDS: dict[str, Callable[[Decisions], list[str]]] = {
+    "cancels": lambda found: [" ".join(["cancels", *map(str, found.victims)])],
+    "grants": lambda found: [" ".join(["grants", *(f"{job}={seconds}" for job, seconds in found.walltimes.granted)])],
+    "wakes": lambda found: [" ".join(["wakes", *found.power.wake])],
+    "sleeps": lambda found: [" ".join(["sleeps", *found.power.sleep])],
+    "moves": lambda found: [f"moves {one.job.id} to {_listed(one.resources)}" for one in found.kept.moves],
+    "begins": _begins,
+    "awaits": lambda found: [f"awaits {job}: {text}" for job, text in found.awaiting.items()],
+    "expires": lambda found: [f"expires {one.job}: {one.reason}" for one in found.refused if one.event == GIVEN_UP],
+}
 
 
 # --- the lines of a case
@@ -301,14 +294,14 @@ def _closing(case: Case, words: Sequence[str]) -> None:
 def _reserved(case: Case, words: Sequence[str]) -> None:
     number, ids, span, request, *rest = words
     start, end = _span(span)
-    _job(case, [number, request, "0", f"at={start}", *rest])
-    case.promises.append(as_holding(case.waiting.pop(), _ids(ids), end))
+    _job(case, [number, request, f"{end - start:g}", f"at={start}", *rest])
+    case.reservations.append(Reservation(case.waiting.pop(), start, end - start, tuple(_ids(ids))))
 
 
 def _walltime(case: Case, words: Sequence[str]) -> None:
     number, seconds, *how = words
-    change = Change(int(number), int(seconds), whole="whole" in how, delay_next_jobs="delay" in how)
-    case.changes.append(change)
+    whole, delay = "whole" in how, "delay" in how
+    case.changes.append(WalltimeRequest(int(number), int(seconds), whole=whole, delay_next_jobs=delay))
 
 
 def _running(case: Case, words: Sequence[str]) -> None:
@@ -317,6 +310,7 @@ def _running(case: Case, words: Sequence[str]) -> None:
     options = _options(rest)
     types = tuple(options.pop("types", "").split())
     amounts = options.pop("consumes", "")
+    checkpoint = int(options.pop("checkpoint", 0))
     case.holding.append(
         HoldingJob(
             int(number),
@@ -326,6 +320,7 @@ def _running(case: Case, words: Sequence[str]) -> None:
             tuple(_ids(ids)),
             types=types,
             consumes=parse_request(f"/core=1,{amounts}").consumes if amounts else (),
+            checkpoint=checkpoint,
             **options,  # type: ignore[arg-type]
         )
     )
@@ -339,11 +334,9 @@ def _ended(case: Case, words: Sequence[str]) -> None:
 def _suspended(case: Case, words: Sequence[str]) -> None:
     """Read a suspended job with what is left of its walltime, and whether it is to go on."""
     number, ids, rest, *options = words
-    if "resuming" in options:
-        options.remove("resuming")
-        case.resuming.add(int(number))
-    _running(case, [number, ids, f"0..{rest}", *options])
-    case.suspended.append(case.holding.pop())
+    resuming = "resuming" in options
+    _running(case, [number, ids, f"0..{rest}", *(word for word in options if word != "resuming")])
+    case.suspended.append(replace(case.holding.pop(), resuming=resuming))
 
 
 def _job(case: Case, words: Sequence[str]) -> None:
@@ -373,7 +366,7 @@ def _job(case: Case, words: Sequence[str]) -> None:
             reservation=None if date is None else float(date),
             dates=NO_DATES if dates == NO_DATES else dates,
             held=held,
-            **options,
+            **options,  # type: ignore[arg-type]
         )
     )
 

@@ -137,7 +137,7 @@ def test_predictions_survive_a_pass_that_fails(cluster: SmallCluster) -> None:
 def test_a_job_deleted_since_it_was_read_does_not_start(cluster: SmallCluster) -> None:
     job = cluster.submit()
     reading = cluster.scheduler._reader.read(cluster.connection, int(cluster.now().timestamp()))
-    assert job in reading.waiting
+    assert job in [one.id for one in reading.snapshot.waiting]
     cluster.delete(job)
     (moldable,) = reading.requests[job].moldables
     assert decisions.start(cluster.connection, [decisions.Start(job, moldable, 60, [1])]) == []

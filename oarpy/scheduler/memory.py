@@ -1,4 +1,4 @@
-"""How much of the queue a pass of the meta-scheduler plans.
+"""What is kept from pass to pass, as a cache, and how much of the queue a pass plans.
 
 All of it when that goes on from the last pass, when the queue is short, and otherwise at most once in a while. In
 between, when one early end follows the other, what can start now is decided at once, and predictions wait. So do those
@@ -7,7 +7,6 @@ of many jobs that come together while there is room for some of them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from math import inf
 
@@ -27,16 +26,17 @@ SHARE = 4
 """Such passes are also so many times their own duration apart."""
 
 
-class Passes:
-    """Plans pass after pass; what it remembers is a cache. ``clock`` counts seconds and never goes back.
+class Memory:
+    """Plans pass after pass. ``clock`` counts seconds and never goes back.
 
     With ``compression`` every pass plans the whole queue: what starts depends on the predictions made before.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, compression: bool = False) -> None:
+    def __init__(self, clock: Callable[[], float], *, compression: bool = False) -> None:
         self._clock = clock
         self._compression = compression
         self._planning = Planning(compression=compression)
+        self._matchers: Matchers | None = None
         self._due = -inf
         self._next_start: float = inf
         self._known: frozenset[int] | None = None
@@ -47,17 +47,26 @@ class Passes:
         self._planning.forget()
         self._due = -inf
 
-    def plan(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
+    def plan(
+        self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None = None, *, whole: bool
+    ) -> Plan:
         """Return a plan of all jobs, or one with jobs ``unseen``, unless it has to be the ``whole`` queue."""
+        if matchers is None or matchers.platform is not snapshot.platform:
+            matchers = self._matchers_of(snapshot)
         whole = whole or self._compression or not starts_suffice(snapshot)
         made = None if whole else self._starts_of_many(snapshot, orders, matchers)
         if made is None:
             made = self._made(snapshot, orders, matchers, whole=whole)
         self._known = frozenset(job.id for job in snapshot.waiting)
         if not made.unseen:
-            later = (one.start for one in made.placements if one.start is not None and one.start > snapshot.now)
-            self._next_start = min(later, default=inf)
+            first = next_start(made, snapshot.now)
+            self._next_start = inf if first is None else first
         return made
+
+    def _matchers_of(self, snapshot: Snapshot) -> Matchers:
+        if self._matchers is None or self._matchers.platform is not snapshot.platform:
+            self._matchers = Matchers(snapshot.platform)
+        return self._matchers
 
     def _starts_of_many(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan | None:
         """Return what starts when many jobs are new and some of them, or of others, start; else None."""
@@ -91,7 +100,13 @@ class Passes:
 
     def next_start(self, made: Plan, now: float) -> float | None:
         """Return the first start after ``now`` that is foreseen, for jobs that ``made`` leaves out by an older plan."""
-        starts = [one.start for one in made.placements if one.start is not None and one.start > now]
+        first = next_start(made, now)
         if made.unseen and now < self._next_start < inf:
-            starts.append(self._next_start)
-        return min(starts, default=None)
+            return self._next_start if first is None else min(first, self._next_start)
+        return first
+
+
+def next_start(made: Plan, now: float) -> float | None:
+    """Return the first start after ``now`` that ``made`` foresees."""
+    starts = (one.start for one in made.placements if one.start is not None and one.start > now)
+    return min(starts, default=None)

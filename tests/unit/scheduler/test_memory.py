@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oarpy.modules.passes import PERIOD, SHORT, Passes
 from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.memory import PERIOD, SHORT, Memory
 from oarpy.scheduler.orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
@@ -39,7 +39,7 @@ def after_an_early_end(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, now=1, holding=snapshot.holding[1:])
 
 
-def planned(passes: Passes, snapshot: Snapshot, *, whole: bool = False) -> Plan:
+def planned(passes: Memory, snapshot: Snapshot, *, whole: bool = False) -> Plan:
     return passes.plan(snapshot, ORDERS, MATCHERS, whole=whole)
 
 
@@ -49,7 +49,7 @@ def started(made: Plan) -> list[int]:
 
 def test_after_an_early_end_only_what_starts_is_looked_for() -> None:
     clock = Clock()
-    passes, first = Passes(clock), queue(SHORT + 1)
+    passes, first = Memory(clock), queue(SHORT + 1)
     assert planned(passes, first).unseen == frozenset()
     clock.moment += PERIOD / 4
     made = planned(passes, after_an_early_end(first))
@@ -61,7 +61,7 @@ def test_after_an_early_end_only_what_starts_is_looked_for() -> None:
 
 def test_the_rest_is_planned_when_it_is_due() -> None:
     clock = Clock()
-    passes, first = Passes(clock), queue(SHORT + 1)
+    passes, first = Memory(clock), queue(SHORT + 1)
     planned(passes, first)
     assert planned(passes, after_an_early_end(first)).unseen
     clock.moment += PERIOD
@@ -71,13 +71,13 @@ def test_the_rest_is_planned_when_it_is_due() -> None:
 
 
 def test_a_short_queue_is_always_planned_whole() -> None:
-    passes, first = Passes(Clock()), queue(SHORT)
+    passes, first = Memory(Clock()), queue(SHORT)
     planned(passes, first)
     assert planned(passes, after_an_early_end(first)) == plan(after_an_early_end(first))
 
 
 def test_the_whole_queue_is_planned_when_that_is_asked_for_or_after_an_error() -> None:
-    passes, first = Passes(Clock()), queue(SHORT + 1)
+    passes, first = Memory(Clock()), queue(SHORT + 1)
     planned(passes, first)
     assert not planned(passes, after_an_early_end(first), whole=True).unseen
     assert planned(passes, replace(first, holding=())).unseen
@@ -86,7 +86,7 @@ def test_the_whole_queue_is_planned_when_that_is_asked_for_or_after_an_error() -
 
 
 def test_one_more_job_has_its_prediction_at_once() -> None:
-    passes, first = Passes(Clock()), queue(SHORT + 1)
+    passes, first = Memory(Clock()), queue(SHORT + 1)
     planned(passes, first)
     more = replace(first, waiting=(*first.waiting, job(900, "/core=4", 10)))
     assert planned(passes, more) == plan(more)
@@ -96,10 +96,10 @@ def idle(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, holding=())
 
 
-def awaiting_jobs(*, compression: bool = False) -> tuple[Passes, Clock]:
-    """Passes that have seen an empty queue."""
+def awaiting_jobs(*, compression: bool = False) -> tuple[Memory, Clock]:
+    """Memory that have seen an empty queue."""
     clock = Clock()
-    passes = Passes(clock, compression=compression)
+    passes = Memory(clock, compression=compression)
     planned(passes, replace(queue(1), waiting=()))
     clock.moment += PERIOD
     return passes, clock
@@ -133,11 +133,11 @@ def test_new_jobs_are_planned_whole_when_they_are_few_or_none_starts_or_that_is_
 
 def test_the_first_pass_is_over_the_whole_queue() -> None:
     many = idle(queue(SHORT + 1))
-    assert planned(Passes(Clock()), many) == plan(many)
+    assert planned(Memory(Clock()), many) == plan(many)
 
 
 def test_with_compression_all_is_planned_and_nobody_is_told_a_later_date() -> None:
-    passes, first = Passes(Clock(), compression=True), queue(SHORT + 1)
+    passes, first = Memory(Clock(), compression=True), queue(SHORT + 1)
     before = planned(passes, first).by_job()
     made = planned(passes, after_an_early_end(first))
     assert made.unseen == frozenset()

@@ -1,0 +1,182 @@
+"""``decide(snapshot, memory) -> Decisions``: everything that a pass decides, as a pure function.
+
+In this order, each step seeing what the ones before decided:
+
+1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.resuming`);
+2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`);
+3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them;
+4. accepted reservations whose date has come start, wait a little, or are given up;
+5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.walltime_change`);
+6. nodes are woken or sent to sleep (:mod:`~oarpy.scheduler.energy`).
+
+Best-effort jobs go for 1, 3 and 4 by one rule (:mod:`~oarpy.scheduler.rules.giving_way`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oarpy.scheduler.dates import next_lapse, next_start_asked
+from oarpy.scheduler.energy import PowerOrders, once_awake, power_for
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.memory import Memory, next_start
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.plan import Placement, Plan, plan
+from oarpy.scheduler.resuming import Resumption, resumed
+from oarpy.scheduler.rules.reservations import Due, Start, due_reservations, whole_again
+from oarpy.scheduler.snapshot import Reservation, Snapshot
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.scheduler.walltime_change import WalltimeAnswers, answered
+
+REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
+"""Why reservations end in error: the answer was no, or on their date nothing was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is promised, as far as it can be kept: ``snapshot`` has it entered.
+
+    ``moves`` are reservations on other resources, ``resumptions`` suspended jobs that find a date to go on.
+    """
+
+    snapshot: Snapshot
+    moves: tuple[Reservation, ...] = ()
+    resumptions: tuple[Resumption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A waiting job that ends in error, by the type of its event; ``offer`` is when a reservation could be had."""
+
+    job: int
+    event: str
+    reason: str
+    offer: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What a pass decides. Jobs by their ids, instants on the snapshot's axis.
+
+    ``plan`` says where and when jobs wait, and the verdict on each. ``accepted`` are new reservations, ``victims`` the
+    best-effort jobs to cancel, ``resumed`` suspended jobs that go on now. ``awaiting`` tells what accepted reservations
+    wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
+    """
+
+    kept: Kept
+    plan: Plan
+    starts: tuple[Start, ...]
+    accepted: tuple[Placement, ...]
+    refused: tuple[Refusal, ...]
+    victims: tuple[int, ...]
+    resumed: tuple[int, ...]
+    awaiting: Mapping[int, str]
+    events: tuple[tuple[int, str, str], ...]
+    walltimes: WalltimeAnswers
+    power: PowerOrders
+    wake_at: float | None
+
+
+def decide(
+    snapshot: Snapshot,
+    memory: Memory | None = None,
+    orders: Mapping[str, Order] = ORDERS,
+    matchers: Matchers | None = None,
+) -> Decisions:
+    """Decide about everything in ``snapshot``: without ``memory`` a function of the snapshot alone.
+
+    ``orders`` are what queues may name. ``matchers`` are compiled requests of the platform, kept by who decides often.
+    """
+    kept = keep_promises(snapshot)
+    snapshot = kept.snapshot
+    if memory is None:
+        foreseen = plan(snapshot, orders, matchers)
+    else:
+        foreseen = memory.plan(snapshot, orders, matchers, whole=snapshot.rules.power is not None)
+    made = once_awake(foreseen, snapshot)
+    due = due_reservations(snapshot, foreseen.kill)
+    walltimes = WalltimeAnswers()
+    if snapshot.walltime_requests and not made.unseen:  # what takes all places waits for a pass that has them
+        walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
+    power = power_for(snapshot, made)
+    sorted_out = _SortedOut.of(made, snapshot)
+    return Decisions(
+        kept,
+        made,
+        (*sorted_out.starts, *due.starts),
+        tuple(sorted_out.accepted),
+        (*sorted_out.refused, *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired), *sorted_out.lapsed),
+        _victims(made, due, kept.resumptions),
+        tuple(one.job for one in kept.resumptions if one.start == snapshot.now and not one.kill),
+        dict(due.waiting),
+        tuple(due.events),
+        walltimes,
+        power,
+        _wake_at(snapshot, made, memory, (*due.wake_at, walltimes.next_change, power.next_wake)),
+    )
+
+
+def keep_promises(snapshot: Snapshot) -> Kept:
+    """Enter suspended jobs from the date at which they go on, and reservations on the resources that they can have."""
+    snapshot, resumptions = resumed(snapshot, {job.id for job in snapshot.holding if job.resuming})
+    if not snapshot.reservations:
+        return Kept(snapshot, (), resumptions)
+    snapshot, moves = whole_again(snapshot)
+    return Kept(snapshot, moves, resumptions)
+
+
+def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
+    return tuple(sorted({*made.kill, *due.kill, *(victim for one in resumptions for victim in one.kill)}))
+
+
+@dataclass(slots=True)
+class _SortedOut:
+    """Placements by what follows from them."""
+
+    starts: list[Start] = field(default_factory=list)
+    accepted: list[Placement] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    lapsed: list[Refusal] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, made: Plan, snapshot: Snapshot) -> _SortedOut:
+        """Sort the placements of ``made``.
+
+        New reservations get a yes or a no in their first pass; a no, for whatever reason, is final.
+        """
+        found = cls()
+        asked = {job.id for job in snapshot.waiting if job.reservation is not None}
+        for one in made.placements:
+            if one.verdict is Verdict.STARTS:
+                found.starts.append(_start(one, snapshot.now))
+            elif one.verdict is Verdict.RESERVED:
+                found.accepted.append(one)
+            elif one.job in asked and one.verdict is not Verdict.HELD:
+                reason = f"reservation refused: {one.reason.removeprefix('refused: ') or one.verdict}"
+                found.refused.append(Refusal(one.job, REFUSED, reason, one.offer))
+        found.lapsed = _lapsed(made, snapshot)
+        return found
+
+
+def _start(placement: Placement, now: float) -> Start:
+    assert placement.alternative is not None
+    assert placement.end is not None
+    return Start(placement.job, placement.alternative, placement.end - now, placement.bits)
+
+
+def _lapsed(made: Plan, snapshot: Snapshot) -> list[Refusal]:
+    """Return the jobs that can no longer meet what they asked for; one that is on hold is told when it is resumed."""
+    missed = {one.job: one for one in made.placements if one.lapse is not None}
+    return [
+        Refusal(job.id, missed[job.id].lapse or "", missed[job.id].reason)
+        for job in (snapshot.waiting if missed else ())
+        if job.id in missed and job.reservation is None and (not job.held or job.stopped)
+    ]
+
+
+def _wake_at(snapshot: Snapshot, made: Plan, memory: Memory | None, dates: tuple[float | None, ...]) -> float | None:
+    """Return the first instant at which time alone changes a decision."""
+    foreseen = next_start(made, snapshot.now) if memory is None else memory.next_start(made, snapshot.now)
+    instants = (*dates, foreseen, next_lapse(snapshot), next_start_asked(snapshot))
+    return min((one for one in instants if one is not None), default=None)

@@ -1,0 +1,69 @@
+"""Who gives way: the best-effort jobs that are cancelled so that another job can begin.
+
+- Only to a job that is not best-effort itself.
+- Who holds a resource that the other job gets, and does not share it with that job, is in its way.
+- Of those that merely hold too much of a consumable, who goes anyway goes first, then who began last.
+- Nobody goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
+  earlier still by the time of its checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from oarpy.scheduler.consumables import Capacities
+from oarpy.scheduler.gantt import bits_consumed_from, bits_held
+from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
+
+Part = tuple[str, str]
+"""A consumable, and one of its blocks."""
+
+
+def may_go(job: HoldingJob, now: float, minimum_life: float) -> bool:
+    """Tell whether ``job`` is a running best-effort job that has had its ``minimum_life`` (seconds)."""
+    return job.besteffort and job.start + minimum_life <= now < job.end
+
+
+def leaves_at(job: HoldingJob, date: float, lead: float, minimum_life: float) -> float:
+    """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``."""
+    return max(date - lead - job.checkpoint, job.start + minimum_life)
+
+
+class Yielding:
+    """The best-effort jobs of ``jobs``: those that may have to go."""
+
+    def __init__(self, platform: Platform, capacities: Capacities, jobs: Iterable[HoldingJob]) -> None:
+        self._platform, self._capacities = platform, capacities
+        self._held = [(job, bits_held(platform, job)) for job in jobs if job.besteffort]
+
+    def on(self, bits: int, other: WaitingJob | HoldingJob) -> list[int]:
+        """Return who is in the way of ``other`` on the resources ``bits``."""
+        if other.besteffort:
+            return []
+        profile = roles_of(other).profile
+        return [job.id for job, held in self._held if held & bits and not roles_of(job).profile.shares(profile)]
+
+    def for_amounts(self, lacking: Mapping[Part, int], dying: Collection[int]) -> list[int]:
+        """Return who has to go for amounts; ``lacking`` is what would be taken too much if all of these went.
+
+        Those that are ``dying`` go anyway.
+        """
+        order = sorted(self._held, key=lambda one: (one[0].id in dying, one[0].start, one[0].id), reverse=True)
+        parts = {job.id: self._parts(job) for job, _ in order if job.consumes}
+        excess = dict(lacking)
+        for taken in parts.values():
+            for part in taken.keys() & excess.keys():
+                excess[part] += taken[part]
+        chosen = []
+        for number, taken in parts.items():
+            shared = taken.keys() & excess.keys()
+            if any(excess[part] > 0 for part in shared):
+                chosen.append(number)
+                for part in shared:
+                    excess[part] -= taken[part]
+        return chosen
+
+    def _parts(self, job: HoldingJob) -> dict[Part, int]:
+        return self._capacities.parts(bits_consumed_from(self._platform, job), job.consumes)

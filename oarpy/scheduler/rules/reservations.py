@@ -1,0 +1,246 @@
+"""Accepted advance reservations: kept whole until their date; then started, made to wait a little, or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from oarpy.model.job_types import read_types
+from oarpy.model.request import Consumption
+from oarpy.scheduler.consumables import Capacities
+from oarpy.scheduler.dependencies import how_it_ended
+from oarpy.scheduler.gantt import bits_consumed_from
+from oarpy.scheduler.roles import Roles, roles_of
+from oarpy.scheduler.rules.giving_way import Yielding, leaves_at
+from oarpy.scheduler.shifting import moved, shifted
+from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
+
+OVERRUN = 5
+"""Seconds for which a job that should be over is still expected to hold its resources."""
+_PUNCTUAL = 2
+"""Seconds by which a start may be late without that being worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job that begins now on the resources ``bits``, by its alternative at that place, for ``walltime`` seconds."""
+
+    job: int
+    alternative: int
+    walltime: float
+    bits: int
+
+
+@dataclass(slots=True)
+class Due:
+    """What is to be done about reservations now, and when to look again (instants of the snapshot).
+
+    ``waiting`` tells why one does not start; ``events`` are (job, type, description) of what becomes true when it does.
+    """
+
+    starts: list[Start] = field(default_factory=list)
+    expired: list[tuple[int, str]] = field(default_factory=list)
+    kill: list[int] = field(default_factory=list)
+    waiting: list[tuple[int, str]] = field(default_factory=list)
+    wake_at: list[float] = field(default_factory=list)
+    events: list[tuple[int, str, str]] = field(default_factory=list)
+
+
+def promised(reservation: Reservation, now: float) -> HoldingJob | None:
+    """Return what an accepted reservation holds; None when it was held beyond its end: then it blocks nobody.
+
+    It is refused when it is resumed.
+    """
+    job, start, walltime = reservation.job, int(reservation.start), int(reservation.walltime)
+    if reservation.end <= now:
+        if job.held:
+            return None
+        walltime = max(walltime, int(now) + OVERRUN - start)
+    return HoldingJob(
+        id=job.id,
+        user=job.user,
+        start=max(start, 0),
+        walltime=walltime,
+        resources=reservation.resources,
+        project=job.project,
+        queue=job.queue,
+        name=job.name,
+        types=job.types,
+        consumes=job.alternatives[0].consumes,
+    )
+
+
+def whole_again(snapshot: Snapshot) -> tuple[Snapshot, tuple[Reservation, ...]]:
+    """Give reservations that lost resources others in their place, where there are any.
+
+    Return the snapshot as it is then, and the reservations that moved.
+    """
+    broken = [_as_asked(one, snapshot.now) for one in snapshot.reservations if _is_broken(one, snapshot)]
+    if not broken or not (found := shifted(snapshot, broken)):
+        return snapshot, ()
+    holding = tuple(moved(snapshot, job, found[job.id]) if job.id in found else job for job in snapshot.holding)
+    reservations = tuple(
+        replace(one, resources=tuple(snapshot.platform.ids_of(found[one.job.id]))) if one.job.id in found else one
+        for one in snapshot.reservations
+    )
+    after = replace(snapshot, holding=holding, reservations=reservations)
+    return after, tuple(one for one in reservations if one.job.id in found)
+
+
+def _is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
+    """Tell whether a reservation that is not over lacks resources, and minds that."""
+    job = reservation.job
+    if job.held or read_types(job.types).permissive or reservation.end <= snapshot.now:
+        return False
+    return bool(snapshot.platform.bits_of(reservation.resources) & ~snapshot.usable)
+
+
+def _as_asked(reservation: Reservation, now: float) -> WaitingJob:
+    """Return the accepted reservation as one that is new, for the time that is left of it."""
+    date = max(int(reservation.start), now)
+    rest = replace(reservation.job.alternatives[0], walltime=int(reservation.end) - date)
+    return replace(reservation.job, alternatives=(rest,), reservation=date)
+
+
+def due_reservations(snapshot: Snapshot, dying: Collection[int]) -> Due:
+    """Decide about every accepted reservation; the jobs ``dying`` are cancelled in this pass for others."""
+    return _Dates(snapshot, dying).due if snapshot.reservations else Due()
+
+
+class _Dates:
+    """Goes through the reservations; ``due`` is what comes of them."""
+
+    def __init__(self, snapshot: Snapshot, dying: Collection[int]) -> None:
+        self._snapshot, self._now, self._dying = snapshot, snapshot.now, set(dying)
+        self._capacities = Capacities(snapshot.consumables, snapshot.platform)
+        self._reserved = {one.job.id: one for one in snapshot.reservations}
+        self._running = [job for job in snapshot.holding if job.id not in self._reserved]
+        self._live = {job.id for job in snapshot.holding} | {job.id for job in snapshot.waiting}
+        self.due = Due()
+        for reservation in snapshot.reservations:
+            if reservation.job.held:
+                self.due.waiting.append((reservation.job.id, "held"))
+                continue
+            self._clear_the_way(reservation)
+            if reservation.start > self._now:
+                self.due.wake_at.append(reservation.start)
+            else:
+                self._start(reservation)
+
+    def _clear_the_way(self, one: Reservation) -> None:
+        """Have best-effort jobs cancelled early enough for the start: when they must have written their checkpoint."""
+        snapshot = self._snapshot
+        lead = max(snapshot.rules.besteffort_kill_before_reservation, snapshot.security_time)
+        staying = {job.id: job for job in snapshot.holding if job.start <= one.start < job.end and job.id != one.job.id}
+        for number in self._in_the_way(one, staying.values()):
+            date = leaves_at(staying[number], one.start, lead, snapshot.besteffort_minimum_life)
+            if date > self._now:
+                self.due.wake_at.append(date)
+            else:
+                self.due.kill.append(number)
+                self._dying.add(number)
+
+    def _in_the_way(self, one: Reservation, staying: Collection[HoldingJob]) -> list[int]:
+        """Return the best-effort jobs among ``staying`` that must be gone on the date."""
+        if one.job.besteffort:
+            return []
+        platform, consumes = self._snapshot.platform, one.job.alternatives[0].consumes
+        yielding, bits = Yielding(platform, self._capacities, staying), platform.bits_of(one.resources)
+        found = set(yielding.on(bits, one.job))
+        if consumes:
+            firm = [(bits_consumed_from(platform, job), job.consumes) for job in staying if not job.besteffort]
+            lacking = self._capacities.excess(bits, consumes, firm)
+            found.update(yielding.for_amounts(lacking, found | self._dying))
+        return [job.id for job in staying if job.id in found]
+
+    def _start(self, one: Reservation) -> None:
+        number, now, due = one.job.id, self._now, self.due
+        if one.end <= now:
+            due.expired.append((number, "reservation expired and could not be started"))
+            return
+        impossible, awaited = self._dependencies(one.job)
+        if impossible:
+            due.expired.append((number, impossible))
+            return
+        bits, wanted = self._usable(one), len(one.resources)
+        usable = bits.bit_count()
+        patient = now < one.start + self._snapshot.rules.reservation_wait
+        if awaited or not usable or (usable < wanted and patient):
+            text = f"reservation waits for {awaited or f'{wanted - usable} of its {wanted} resources'}"
+            due.waiting.append((number, text))
+            due.wake_at.append(now + 1)
+            return
+        if usable < wanted:
+            text = f"started on {usable} of its {wanted} resources"
+            due.events.append((number, "SCHEDULER_REDUCE_NB_NODES_FOR_RESERVATION", text))
+        due.starts.append(Start(number, one.alternative, self._rest(one), bits))
+
+    def _rest(self, one: Reservation) -> float:
+        """Return for how long it runs: a late start shortens the walltime, the end date is kept."""
+        late = self._now - one.start
+        if late < _PUNCTUAL:
+            return one.walltime
+        walltime = one.end - self._now
+        text = f"started {late:.0f} s late, its walltime is shortened to {walltime:.0f} s"
+        self.due.events.append((one.job.id, "REDUCE_RESERVATION_WALLTIME", text))
+        return walltime
+
+    def _dependencies(self, job: WaitingJob) -> tuple[str, str]:
+        """Say why the reservation can never start, and what it still waits for; empty texts when neither is so."""
+        for dependency in job.depends_on:
+            if self._lives(dependency.job):
+                return "", f"job {dependency.job}, which it depends on"
+            outcome = self._snapshot.outcomes.get(dependency.job, "ok")
+            if dependency.outcome not in ("any", outcome):
+                ended = how_it_ended(outcome)
+                return f"reservation given up: job {dependency.job}, which it depends on, ended {ended}", ""
+        return "", ""
+
+    def _lives(self, job: int) -> bool:
+        return (job in self._live or job in self._reserved) and job not in self._snapshot.outcomes
+
+    def _usable(self, one: Reservation) -> int:
+        """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
+
+        A permissive job does not mind their state. Those whose blocks have too little left of what it asks for, with
+        what other reservations that start take, are not usable.
+        """
+        platform, roles = self._snapshot.platform, roles_of(one.job)
+        around = _containers_around(roles, self._running)
+        bits = platform.bits_of(one.resources)
+        if not read_types(one.job.types).permissive:
+            bits &= platform.alive & ~self._snapshot.asleep
+        if roles.inside is not None:
+            bits &= platform.bits_of(
+                number for job in around if roles.inside in _opens(job) for number in job.resources
+            )
+        surrounding = {job.id for job in around}
+        for job in self._running:
+            if job.id not in surrounding and not roles_of(job).profile.shares(roles.profile):
+                bits &= ~platform.bits_of(job.resources)
+        consumes = one.job.alternatives[0].consumes
+        if consumes:
+            bits &= ~self._capacities.lacking(consumes, self._takers())
+        return bits
+
+    def _takers(self) -> list[tuple[int, tuple[Consumption, ...]]]:
+        """Return what running jobs, and the reservations that start, take."""
+        platform = self._snapshot.platform
+        running = [(bits_consumed_from(platform, job), job.consumes) for job in self._running if job.consumes]
+        starts = [(one.bits, self._reserved[one.job].job.alternatives[0].consumes) for one in self.due.starts]
+        return running + starts
+
+
+def _containers_around(roles: Roles, running: Sequence[HoldingJob]) -> list[HoldingJob]:
+    """Return the running containers that a job lies in: those of its name, and those that they lie in."""
+    around: list[HoldingJob] = []
+    names = [roles.inside] if roles.inside is not None else []
+    for name in names:
+        pieces = [job for job in running if name in _opens(job)]
+        around += pieces
+        names += {inside for job in pieces if (inside := roles_of(job).inside) is not None} - set(names)
+    return around
+
+
+def _opens(job: HoldingJob) -> tuple[str, ...]:
+    return roles_of(job).containers
