@@ -36,7 +36,7 @@ from oarpy.scheduler.snapshot import (
     WalltimeRequest,
 )
 from oarpy.simulation.scenario_filters import admitted
-from tests.gantt_text import Bar, render
+from tests.cases.gantt_text import Bar, render
 
 STEP = 10
 """Seconds of a column."""

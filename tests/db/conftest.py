@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Submitter, build, submitter
-from tests.db.sample_cluster import Connection, Shell
+from tests.harness.oarsub_cluster import Submitter, build, submitter
+from tests.harness.sample_cluster import Connection, Shell
 
 
 @pytest.fixture

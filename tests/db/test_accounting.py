@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
-from tests.db.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
+from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, decide, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, decide, run_pass
 
 pytestmark = pytest.mark.db
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from psycopg.types.array import ListDumper
 
 from oarpy.store.arrays import PlainListDumper
-from tests.db.small_cluster import Connection
+from tests.harness.small_cluster import Connection
 
 pytestmark = pytest.mark.db
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, decide, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, decide, run_pass
 
 pytestmark = pytest.mark.db
 

@@ -6,7 +6,7 @@ import pytest
 
 from oarpy.store import kill_requests
 from oarpy.transport.messages import Kill, Signal
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.db.sample_cluster import Connection, add_job
+from tests.harness.sample_cluster import Connection, add_job
 
 pytestmark = pytest.mark.db
 

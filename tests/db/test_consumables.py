@@ -13,7 +13,7 @@ from psycopg.errors import CheckViolation, RaiseException
 
 from oarpy.store.schema.check import check
 from oarpy.transport.messages import Start
-from tests.db.small_cluster import Connection, SmallCluster
+from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 

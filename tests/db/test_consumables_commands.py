@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, contents, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 
 pytestmark = pytest.mark.db
 GIGA = 2**30

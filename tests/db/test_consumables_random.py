@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from oarpy.model.states import HOLDING_STATES
 from oarpy.store.schema.check import check
-from tests.db.small_cluster import SmallCluster, with_settings
+from tests.harness.small_cluster import SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from oarpy.model.dependency import parse_dependency
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

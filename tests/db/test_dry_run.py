@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, contents, decide, let_run
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, decide, let_run
 
 pytestmark = pytest.mark.db
 

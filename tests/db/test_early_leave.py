@@ -9,7 +9,7 @@ import pytest
 from oarpy.client import interactive
 from oarpy.client.caller import Streams
 from oarpy.store.database import Connection
-from tests.db.sample_cluster import add_job
+from tests.harness.sample_cluster import add_job
 
 pytestmark = pytest.mark.db
 

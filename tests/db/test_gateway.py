@@ -19,10 +19,10 @@ import pytest
 from oarpy.benchmarks.process_table import is_running
 
 from oarpy.frontend.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
-from tests.db.oarsub_cluster import build, process, settings
-from tests.db.sample_cluster import Connection
-from tests.gateway_harness import TIMEOUT, GatewayProcess, final, gateway, request
-from tests.waiting import until
+from tests.harness.gateway_process import TIMEOUT, GatewayProcess, final, gateway, request
+from tests.harness.oarsub_cluster import build, process, settings
+from tests.harness.sample_cluster import Connection
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
 

@@ -14,9 +14,9 @@ import pytest
 
 from oarpy.frontend.frames import Channel, pack_message
 from oarpy.frontend.prefaces import Speaker
-from tests.db.oarsub_cluster import build
-from tests.db.sample_cluster import Connection
-from tests.gateway_harness import GatewayProcess, final, gateway, request
+from tests.harness.gateway_process import GatewayProcess, final, gateway, request
+from tests.harness.oarsub_cluster import build
+from tests.harness.sample_cluster import Connection
 
 pytestmark = [
     pytest.mark.db,

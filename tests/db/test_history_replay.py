@@ -15,8 +15,8 @@ import pytest
 
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
-from tests.db.sample_cluster import Connection, Shell
-from tests.db.small_cluster import SmallCluster
+from tests.harness.sample_cluster import Connection, Shell
+from tests.harness.small_cluster import SmallCluster
 
 pytestmark = pytest.mark.db
 

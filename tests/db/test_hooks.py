@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from oarpy.transport.messages import Release, RunScript, Start
-from tests.db.sample_cluster import Connection
-from tests.db.small_cluster import SmallCluster, with_settings
+from tests.harness.sample_cluster import Connection
+from tests.harness.small_cluster import SmallCluster, with_settings
 
 STATE = "SELECT DISTINCT network_address, state, state_by FROM resources WHERE state <> 'Alive'"
 DEADLINE = 30.0

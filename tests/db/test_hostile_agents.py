@@ -9,9 +9,9 @@ import time
 import pytest
 
 from oarpy.transport.messages import BadMessage, Ended, JobReport, Ready, Refused, Report, Started, decode_reports
-from tests.db.sample_cluster import Connection
-from tests.db.small_cluster import SmallCluster
-from tests.e2e.agent_fuzz import reports
+from tests.campaigns.agent_fuzz import reports
+from tests.harness.sample_cluster import Connection
+from tests.harness.small_cluster import SmallCluster
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from oarpy.client import job_steps
 from oarpy.client.session import Session
 from oarpy.transport.messages import Clean, RunScript, Start
 from oarpy.transport.node import NodeMode
-from tests.db.sample_cluster import Connection
-from tests.db.small_cluster import SmallCluster, with_settings
+from tests.harness.sample_cluster import Connection
+from tests.harness.small_cluster import SmallCluster, with_settings
 
 TYPES = ["deploy", "deploy=standby", "cosystem", "cosystem=standby"]
 HOSTS = {"deploy_host": "frontend", "cosystem_host": "localhost"}

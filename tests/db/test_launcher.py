@@ -7,7 +7,7 @@ import pytest
 
 from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import Checkpointed, Clean, Command, Forget, Kill, Signal, Start, Terminate
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.db.small_cluster import Connection, SmallCluster
+from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
 
 pytestmark = pytest.mark.db
 

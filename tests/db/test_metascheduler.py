@@ -7,7 +7,7 @@ import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.store import decisions
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from oarpy.store import notifications
-from tests.db.hand_written import Connection, add_job, add_resource
-from tests.waiting import DEADLINE, until
+from tests.harness.hand_written import Connection, add_job, add_resource
+from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.db
 

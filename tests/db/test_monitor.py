@@ -9,7 +9,7 @@ import pytest
 
 from oarpy.store import notifications
 from oarpy.transport.messages import Kill
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -6,8 +6,8 @@ import pytest
 
 from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import Check, Cleaned, Ended
-from tests.db.sample_cluster import Connection
-from tests.db.small_cluster import SmallCluster, with_settings
+from tests.harness.sample_cluster import Connection
+from tests.harness.small_cluster import SmallCluster, with_settings
 
 STATE = "SELECT DISTINCT network_address, state, state_by FROM resources WHERE state <> 'Alive'"
 TOLD = "SELECT type, hosts, job_id IS NOT NULL FROM event_logs WHERE hosts <> '{}' ORDER BY event_id"

@@ -7,7 +7,7 @@ import json
 import psycopg
 import pytest
 
-from tests.db.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
+from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

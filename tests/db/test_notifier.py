@@ -18,8 +18,8 @@ from oarpy import configuration
 from oarpy.configuration import Configuration
 from oarpy.modules.module import Outcome
 from oarpy.modules.notifier import Notifier
-from tests.db.small_cluster import SETTINGS, Connection, SmallCluster
-from tests.mail_server import MailServer, mail_server
+from tests.harness.mail_server import MailServer, mail_server
+from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.db.sample_cluster import ME, Connection, Shell, add_job, add_nodes
+from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

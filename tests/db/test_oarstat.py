@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.db.sample_cluster import EPOCH, ME, Connection, Shell, add_job, add_nodes
+from tests.harness.sample_cluster import EPOCH, ME, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter
-from tests.db.sample_cluster import ME, add_job, add_nodes
+from tests.harness.oarsub_cluster import Connection, Submitter
+from tests.harness.sample_cluster import ME, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, build, process
-from tests.db.sample_cluster import ME
+from tests.harness.oarsub_cluster import Connection, build, process
+from tests.harness.sample_cluster import ME
 
 pytestmark = pytest.mark.db
 

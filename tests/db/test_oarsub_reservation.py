@@ -14,7 +14,7 @@ import pytest
 
 from oarpy.configuration import load
 from oarpy.modules.metascheduler import Metascheduler
-from tests.db.oarsub_cluster import Connection, Submitter, settings
+from tests.harness.oarsub_cluster import Connection, Submitter, settings
 
 pytestmark = pytest.mark.db
 

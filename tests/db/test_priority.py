@@ -20,7 +20,7 @@ from oarpy.modules.priority_history import REFRESH, PriorityHistory
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.scheduler.orders import ORDERS, fifo
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
-from tests.db.sample_cluster import Connection, Shell, add_job, add_nodes
+from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

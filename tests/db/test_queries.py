@@ -10,7 +10,7 @@ from oarpy.client.queries import query
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
-from tests.db.sample_cluster import Connection
+from tests.harness.sample_cluster import Connection
 
 pytestmark = pytest.mark.db
 

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from psycopg.errors import CheckViolation, ExclusionViolation, ForeignKeyViolation, UniqueViolation
 
-from tests.db.hand_written import insert, one
-from tests.db.oarsub_cluster import Connection, Submitter, contents, run_pass
+from tests.harness.hand_written import insert, one
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 
 pytestmark = pytest.mark.db
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from tests.db.sample_cluster import Connection, Shell, add_job, add_nodes
+from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

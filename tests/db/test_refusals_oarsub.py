@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.db.oarsub_cluster import Connection, Submitter, contents, process
-from tests.db.sample_cluster import ME, add_job
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, process
+from tests.harness.sample_cluster import ME, add_job
 
 pytestmark = pytest.mark.db
 

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from oarpy.store.schema import statements
 from oarpy.store.schema.catalog import describe
-from tests.db.hand_written import Connection, add_job, insert, move, one
+from tests.harness.hand_written import Connection, add_job, insert, move, one
 
 pytestmark = pytest.mark.db
 

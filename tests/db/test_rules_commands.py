@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from oarpy.admission.default_rules import default_rules
-from tests.db.oarsub_cluster import Connection, Submitter, build, contents, submitter
-from tests.db.sample_cluster import ME, Result
+from tests.harness.oarsub_cluster import Connection, Submitter, build, contents, submitter
+from tests.harness.sample_cluster import ME, Result
 
 pytestmark = pytest.mark.db
 

@@ -10,7 +10,7 @@ from oarpy.client.nodes import state
 from oarpy.modules.energy import Energy, run_for
 from oarpy.store import resources
 from oarpy.store.resources import ResourceScope
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.db.hand_written import Connection, add_job, add_resource, insert, move
-from tests.db.small_cluster import SmallCluster
+from tests.harness.hand_written import Connection, add_job, add_resource, insert, move
+from tests.harness.small_cluster import SmallCluster
 
 pytestmark = pytest.mark.db
 

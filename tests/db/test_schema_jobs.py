@@ -17,7 +17,7 @@ from psycopg.errors import (
 )
 
 from oarpy.model.states import ALLOWED, FINAL_STATES, PASSAGES, JobState
-from tests.db.hand_written import Connection, add_job, add_resource, insert, move, one, path_to
+from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one, path_to
 
 pytestmark = pytest.mark.db
 

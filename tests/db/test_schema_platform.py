@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.errors import CheckViolation, ExclusionViolation, ForeignKeyViolation, UniqueViolation
 
-from tests.db.hand_written import Connection, add_job, add_resource, insert, one
+from tests.harness.hand_written import Connection, add_job, add_resource, insert, one
 
 pytestmark = pytest.mark.db
 

@@ -7,7 +7,7 @@ import pytest
 
 from oarpy.gateway.database import KeptReader
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
-from tests.db.small_cluster import SETTINGS, Connection, SmallCluster
+from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 

@@ -11,7 +11,7 @@ import pytest
 from oarpy.admission.site import JobInfo, QueueInfo
 from oarpy.client.submission_site import DatabaseSite, unix_groups
 from oarpy.configuration import Submission
-from tests.db.sample_cluster import ME, Connection, add_job, add_nodes
+from tests.harness.sample_cluster import ME, Connection, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 

@@ -14,8 +14,8 @@ from oarpy.frontend.prefaces import Knock, read_knock
 from oarpy.model.errors import NotAllowed
 from oarpy.modules.launcher.knocks import Knocks
 from oarpy.transport.messages import Checked, Knocked
-from tests.db.sample_cluster import Connection
-from tests.db.small_cluster import SmallCluster, with_settings
+from tests.harness.sample_cluster import Connection
+from tests.harness.small_cluster import SmallCluster, with_settings
 
 SETTINGS = with_settings(jobs={"deploy_host": "frontend"}, nodes={"lost_timeout": 0.0})
 TOKEN = "0123456789abcdef" * 2

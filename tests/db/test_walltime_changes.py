@@ -14,8 +14,8 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, OarpyError, UsageError
 from oarpy.store import notifications
 from oarpy.transport.messages import ChangeWalltime
-from tests.db.sample_cluster import Shell, add_job, add_nodes
-from tests.db.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.sample_cluster import Shell, add_job, add_nodes
+from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
 

@@ -15,7 +15,7 @@ from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.verdicts import Verdict
-from tests.db.oarsub_cluster import Connection, Submitter, contents, run_pass
+from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 
 pytestmark = pytest.mark.db
 

@@ -13,7 +13,7 @@ from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store.schema.check import check
-from tests.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -15,9 +15,9 @@ import pytest
 
 from oarpy.frontend.frames import MESSAGE, Frames, pack_message, read_message
 from oarpy.frontend.prefaces import Knock, Speaker
-from tests.e2e.ssh_cluster import SshCluster, run_cluster
-from tests.gateway_harness import CLIENT
-from tests.terminal_session import TerminalSession
+from tests.harness.gateway_process import CLIENT
+from tests.harness.ssh_cluster import SshCluster, run_cluster
+from tests.harness.terminal_session import TerminalSession
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs of other users")]
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -12,8 +12,8 @@ import pytest
 from oarpy.client.sandbox import local_nodes, running_sandbox
 from oarpy.model.errors import Unreachable
 from oarpy.store.database import reachable
-from tests.e2e.server_processes import server_pids
-from tests.waiting import until
+from tests.harness.server_processes import server_pids
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0

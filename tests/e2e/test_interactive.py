@@ -13,9 +13,9 @@ import pytest
 from oarpy.benchmarks.process_table import children_of
 
 from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
-from tests.e2e.server_processes import server_pids
-from tests.terminal_session import TerminalSession
-from tests.waiting import until
+from tests.harness.server_processes import server_pids
+from tests.harness.terminal_session import TerminalSession
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.ssh_cluster import SshCluster, marked, run_cluster
-from tests.gateway_harness import CLIENT
-from tests.terminal_session import DEADLINE, TerminalSession
-from tests.waiting import until
+from tests.harness.gateway_process import CLIENT
+from tests.harness.ssh_cluster import SshCluster, marked, run_cluster
+from tests.harness.terminal_session import DEADLINE, TerminalSession
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parent.parent.parent

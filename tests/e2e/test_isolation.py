@@ -19,8 +19,8 @@ from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.messages import Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import Steps, StepSpec
-from tests.transport_driver import Driver, end_all, marked
-from tests.waiting import until
+from tests.harness.transport_driver import Driver, end_all, marked
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -17,8 +17,8 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.messages import Clean, Cleaned, Release, RunScript, ScriptEnded
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from tests.transport_driver import Driver, end_all
-from tests.waiting import until
+from tests.harness.transport_driver import Driver, end_all
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

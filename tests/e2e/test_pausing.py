@@ -12,8 +12,8 @@ import pytest
 
 from oarpy.transport.agent import pausing
 from oarpy.transport.agent.isolation import Isolation
-from tests.transport_driver import is_stopped
-from tests.waiting import until
+from tests.harness.transport_driver import is_stopped
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,7 @@ import pytest
 from oarpy.benchmarks.process_table import all_pids, environment_of
 
 from oarpy.client.sandbox import local_nodes, running_sandbox
-from tests.waiting import DEADLINE, until
+from tests.harness.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.e2e
 

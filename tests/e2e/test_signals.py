@@ -13,7 +13,7 @@ import pytest
 from oarpy.benchmarks.process_table import is_running
 
 from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
-from tests.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0

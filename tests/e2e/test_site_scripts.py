@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from tests.e2e.server_processes import server_pids
-from tests.waiting import until
+from tests.harness.server_processes import server_pids
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0

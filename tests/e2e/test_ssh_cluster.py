@@ -17,8 +17,8 @@ from oarpy.client.session import Session
 from oarpy.client.submission import submit
 from oarpy.client.submission_options import Options
 from oarpy.configuration import load
-from tests.e2e.ssh_cluster import CORES, IMPOSTOR, SshCluster, marked, run_cluster
-from tests.waiting import until
+from tests.harness.ssh_cluster import CORES, IMPOSTOR, SshCluster, marked, run_cluster
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -20,8 +20,8 @@ from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.messages import Clean, Cleaned, Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepSpec, StepStarted, Terminal
-from tests.transport_driver import DEADLINE, Driver, end_all, marked
-from tests.waiting import until
+from tests.harness.transport_driver import DEADLINE, Driver, end_all, marked
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

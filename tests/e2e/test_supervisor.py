@@ -13,7 +13,7 @@ import pytest
 from oarpy.client.sandbox import Sandbox
 from oarpy.modules.registry import MODULES
 from oarpy.store import embedded
-from tests.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -23,8 +23,8 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.messages import Clean, Cleaned, Resume, Resumed, Suspend, Suspended
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from tests.transport_driver import Driver, end_all, is_stopped, marked
-from tests.waiting import until
+from tests.harness.transport_driver import Driver, end_all, is_stopped, marked
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

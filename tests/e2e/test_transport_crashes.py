@@ -35,8 +35,8 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport
-from tests.transport_driver import Driver, end_all
-from tests.waiting import until
+from tests.harness.transport_driver import Driver, end_all
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

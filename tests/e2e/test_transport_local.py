@@ -40,9 +40,9 @@ from oarpy.transport.messages import (
     Unknown,
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver, end_all, is_stopped
-from tests.waiting import until
+from tests.harness.transport_conformance import FIRST, Conformance
+from tests.harness.transport_driver import Driver, end_all, is_stopped
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -18,10 +18,10 @@ from oarpy.transport.inbox import Inbox
 from oarpy.transport.messages import ChannelLost, Clean, Cleaned, Ping, Pong, Start
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 from oarpy.transport.ssh import SshTransport
-from tests.sshd_nodes import SshdCluster, make_key, start_nodes
-from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver, end_all
-from tests.waiting import until
+from tests.harness.sshd_nodes import SshdCluster, make_key, start_nodes
+from tests.harness.transport_conformance import FIRST, Conformance
+from tests.harness.transport_driver import Driver, end_all
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

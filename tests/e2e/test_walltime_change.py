@@ -12,7 +12,7 @@ from oarpy.benchmarks.process_table import children_of
 from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from tests.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 

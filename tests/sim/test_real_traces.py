@@ -14,7 +14,7 @@ from oarpy.simulation.metrics import measure
 from oarpy.simulation.policies import POLICIES, make_scheduler
 from oarpy.simulation.run import run_simulate
 from oarpy.simulation.swf import read_swf
-from tests.busy_processors import busy_steps
+from tests.harness.busy_processors import busy_steps
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 KTH = TRACES / "archive" / "KTH-SP2-1996-2.swf.gz"

@@ -7,7 +7,7 @@ import pytest
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.orders import Candidate
 from oarpy.scheduler.snapshot import WaitingJob
-from tests.unit.scheduler.cases import job
+from tests.harness.scheduling_cases import job
 
 HOUR = 3600
 JOBS = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.consumables import Consumable
-from tests.unit.scheduler.cases import cluster, gantt, job, placed, planned, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, gantt, job, placed, planned, running, starts, verdicts
 
 TWO_HOSTS = cluster("n1:2 n2:2")
 MEMORY = (Consumable("memory", "network_address", {"n1": 8, "n2": 4}),)

@@ -10,7 +10,7 @@ from oarpy.scheduler.orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from tests.unit.scheduler.cases import cluster, job
+from tests.harness.scheduling_cases import cluster, job
 
 PLATFORM = cluster("n1:2 n2:2")
 MATCHERS = Matchers(PLATFORM)

@@ -6,7 +6,7 @@ import pytest
 
 from oarpy.model.dependency import Dependency
 from oarpy.scheduler.snapshot import Queue
-from tests.unit.scheduler.cases import cluster, gantt, job, placed, planned, running, starts
+from tests.harness.scheduling_cases import cluster, gantt, job, placed, planned, running, starts
 
 FOUR = cluster("n1:2 n2:2")
 

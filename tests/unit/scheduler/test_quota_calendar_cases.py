@@ -6,7 +6,7 @@ from math import inf
 
 from oarpy.scheduler.quotas import regimes
 from oarpy.scheduler.snapshot import QuotaRule
-from tests.unit.scheduler.cases import cluster, gantt, job, placed, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, gantt, job, placed, running, starts, verdicts
 
 FOUR = cluster("n1:4")
 DAY = QuotaRule(resources=1, valid=((0, 40), (60, 100)), period="day")

@@ -11,7 +11,7 @@ from oarpy.scheduler.gantt import Gantt
 from oarpy.scheduler.search import Search
 from oarpy.scheduler.snapshot import QuotaRule
 from oarpy.scheduler.spaces import Views
-from tests.unit.scheduler.cases import cluster, job, placed, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, job, placed, running, starts, verdicts
 
 FOUR = cluster("n1:4")
 

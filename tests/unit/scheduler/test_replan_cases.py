@@ -8,7 +8,7 @@ from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
-from tests.unit.scheduler.cases import cluster, job, running
+from tests.harness.scheduling_cases import cluster, job, running
 
 PLATFORM = cluster("n1:2 n2:2")
 QUEUE = (job(1, "/nodes=2", 50), job(2, "/nodes=1", 50), job(3, "/core=1", 50))

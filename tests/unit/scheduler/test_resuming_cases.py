@@ -11,8 +11,8 @@ from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.resuming import Resumption, held_up_by, resumed
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
-from tests.gantt_text import Bar, render
-from tests.unit.scheduler.cases import cluster, job, running
+from tests.cases.gantt_text import Bar, render
+from tests.harness.scheduling_cases import cluster, job, running
 
 TWO = cluster("n1:2")
 Jobs = tuple[WaitingJob | HoldingJob, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.scheduler.cases import cluster, gantt, job, placed, planned, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, gantt, job, placed, planned, running, starts, verdicts
 
 TWO = cluster("n1:2")
 

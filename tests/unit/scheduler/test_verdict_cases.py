@@ -7,7 +7,7 @@ import pytest
 from oarpy.scheduler.orders import ORDERS, Candidate
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
-from tests.unit.scheduler.cases import cluster, job, placed, planned, running, verdicts
+from tests.harness.scheduling_cases import cluster, job, placed, planned, running, verdicts
 
 FOUR = cluster("n1:2 n2:2")
 

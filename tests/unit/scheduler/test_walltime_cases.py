@@ -10,7 +10,7 @@ from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.walltime_change import Change, grants
-from tests.unit.scheduler.cases import cluster, gantt, job, running
+from tests.harness.scheduling_cases import cluster, gantt, job, running
 
 TWO = cluster("n1:2")
 Jobs = tuple[WaitingJob | HoldingJob, ...]

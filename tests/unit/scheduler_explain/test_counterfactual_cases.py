@@ -13,7 +13,7 @@ from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
-from tests.unit.scheduler.cases import cluster, job, running
+from tests.harness.scheduling_cases import cluster, job, running
 
 FOUR = cluster("n1:4")
 

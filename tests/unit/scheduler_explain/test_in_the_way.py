@@ -5,7 +5,7 @@ from __future__ import annotations
 from oarpy.scheduler.counterfactuals import counterfactuals
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Queue, Snapshot
-from tests.unit.scheduler.cases import cluster, job, running
+from tests.harness.scheduling_cases import cluster, job, running
 
 QUEUES = (Queue("default", 3, "fifo"),)
 

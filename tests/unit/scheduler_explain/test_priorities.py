@@ -14,7 +14,7 @@ from oarpy.scheduler.priorities import clamped, factors, karma, karma_parts, mul
 from oarpy.scheduler.shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 from oarpy.scheduler.standing import standing
-from tests.unit.scheduler.cases import cluster, job
+from tests.harness.scheduling_cases import cluster, job
 
 HOUR = 3600
 # ann used three quarters of all, bob a quarter; both asked for as much

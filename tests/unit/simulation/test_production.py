@@ -16,7 +16,7 @@ from oarpy.simulation.policies import make_scheduler
 from oarpy.simulation.production import Compressed, FullPasses, Production
 from oarpy.simulation.queue_order import ranks
 from oarpy.simulation.trace import TraceJob, in_submit_order
-from tests.busy_processors import busy_steps
+from tests.harness.busy_processors import busy_steps
 
 Row = tuple[int, int, int, int]
 ORDERS = st.sampled_from(["fifo", "smallest", "largest", "longest", "widest/10"])

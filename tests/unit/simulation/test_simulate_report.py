@@ -13,7 +13,7 @@ from oarpy.simulation.metrics import measure
 from oarpy.simulation.processor_rows import processor_rows, trace_bars
 from oarpy.simulation.run import run_simulate
 from oarpy.simulation.trace import TraceJob
-from tests.busy_processors import busy_steps
+from tests.harness.busy_processors import busy_steps
 
 JOBS = (TraceJob(1, 0, 100, 100, 3), TraceJob(2, 10, 5, 5, 2), TraceJob(3, 20, 60, 60, 1))
 TRACE = """; Computer: three jobs

@@ -12,8 +12,8 @@ from oarpy.transport.fake import FakeTransport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.messages import ChannelLost
 from oarpy.transport.node import NodeAddress
-from tests.transport_conformance import FIRST, Conformance
-from tests.transport_driver import Driver
+from tests.harness.transport_conformance import FIRST, Conformance
+from tests.harness.transport_driver import Driver
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Jobs run while everything of the server side is killed with SIGKILL, again and again; then the books are checked.
 
-``python -m tests.e2e.crash_campaign --rounds 3`` runs it by hand and prints what was killed and what came of it. A
-smaller round is a test. A round takes as long as its kills: after each one the next waits until what it is to kill is
+``python -m tests.campaigns.crash_campaign --rounds 3`` runs it by hand and prints what was killed and what came of it.
+A smaller round is a test. A round takes as long as its kills: after each one the next waits until what it is to kill is
 there again, and what died often is started again ever more slowly.
 """
 
@@ -26,8 +26,8 @@ from oarpy.benchmarks.process_table import all_pids, arguments_of, children_of, 
 from oarpy.client.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
-from tests.e2e.books import wrong_books
-from tests.e2e.server_processes import SERVER_KINDS, server_pids
+from tests.campaigns.books import wrong_books
+from tests.harness.server_processes import SERVER_KINDS, server_pids
 
 TARGETS = (*SERVER_KINDS, "agent", "database")
 NODES, CORES = 6, 2

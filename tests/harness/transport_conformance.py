@@ -31,8 +31,8 @@ from oarpy.transport.messages import (
     Unknown,
 )
 from oarpy.transport.node import NodeAddress
-from tests.transport_driver import Driver
-from tests.waiting import until
+from tests.harness.transport_driver import Driver
+from tests.harness.waiting import until
 
 FIRST = JobKey(1, 1)
 

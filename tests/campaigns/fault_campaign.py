@@ -1,8 +1,9 @@
 """Everything that can break is broken, again and again, while jobs are in flight; then the books are checked.
 
-``python -m tests.e2e.fault_campaign`` (as root) runs it: a server, nodes in network namespaces, jobs that leave marks,
-and from one seed a random order of faults: SIGKILL and SIGSTOP of every kind of process, restarts of the database, full
-disks, cut networks, rebooted nodes (disk kept and lost), a clock that jumps. It prints a table of faults and outcomes.
+``python -m tests.campaigns.fault_campaign`` (as root) runs it: a server, nodes in network namespaces, jobs that leave
+marks, and from one seed a random order of faults: SIGKILL and SIGSTOP of every kind of process, restarts of the
+database, full disks, cut networks, rebooted nodes (disk kept and lost), a clock that jumps. It prints a table of
+faults and outcomes.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from oarpy.benchmarks.process_table import environment_of
 from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
-from tests.e2e.books import QUESTIONS, wrong_books
-from tests.e2e.evidence import keep_files, keep_tables
-from tests.e2e.feeder import Feeder
-from tests.e2e.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
-from tests.e2e.passable_folder import passable_folder
-from tests.e2e.server_processes import DATABASE, SERVER_KINDS, SESSION, agents, busy_supervisors, server_pids
+from tests.campaigns.books import QUESTIONS, wrong_books
+from tests.campaigns.evidence import keep_files, keep_tables
+from tests.campaigns.feeder import Feeder
+from tests.campaigns.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
+from tests.harness.passable_folder import passable_folder
+from tests.harness.server_processes import DATABASE, SERVER_KINDS, SESSION, agents, busy_supervisors, server_pids
 
 NODES, CORES = 6, 4
 LOST_TIMEOUT = 15.0
@@ -415,7 +416,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--longest", type=float, default=6.0, help="seconds that the longest job sleeps")
     parser.add_argument("--evidence", type=Path, help="folder for logs and tables when something is wrong")
     options = parser.parse_args(arguments)
-    isolate("tests.e2e.fault_campaign", sys.argv[1:] if arguments is None else arguments)
+    isolate("tests.campaigns.fault_campaign", sys.argv[1:] if arguments is None else arguments)
     began = time.monotonic()
     with passable_folder("oarpy-faults-") as directory:
         campaign, wrong = run_campaign(

@@ -16,9 +16,9 @@ from oarpy.benchmarks.process_table import is_running, name_of, parent_of, pids_
 
 from oarpy.client.sandbox import Sandbox
 from oarpy.store import embedded
-from tests.e2e.passable_folder import passable_folder
-from tests.sshd_nodes import SshdCluster, SshdNode, find_sshd, start_nodes
-from tests.waiting import until
+from tests.harness.passable_folder import passable_folder
+from tests.harness.sshd_nodes import SshdCluster, SshdNode, find_sshd, start_nodes
+from tests.harness.waiting import until
 
 LOST_TIMEOUT = 6.0
 NODES, CORES = 5, 2

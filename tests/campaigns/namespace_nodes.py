@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.sshd_nodes import find_sshd, make_key
+from tests.harness.sshd_nodes import find_sshd, make_key
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _BRIDGE = "hub"

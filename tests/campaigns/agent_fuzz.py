@@ -1,7 +1,7 @@
 """Throws broken, mutated and hostile messages at a real agent, and a hostile agent's at what reads them on the server.
 
-``python -m tests.e2e.agent_fuzz --count 100000`` runs it by hand; a smaller number is a test. Every choice comes from
-the seed. No crash, no hang, no effect: nothing is run, and nothing is written outside the agent's directory.
+``python -m tests.campaigns.agent_fuzz --count 100000`` runs it by hand; a smaller number is a test. Every choice comes
+from the seed. No crash, no hang, no effect: nothing is run, and nothing is written outside the agent's directory.
 """
 
 from __future__ import annotations

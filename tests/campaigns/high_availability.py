@@ -1,6 +1,7 @@
 """Two servers on one replicated database, over real sshd nodes: each of them is killed in turn while jobs run.
 
-``python -m tests.e2e.high_availability`` runs it by hand and prints how long everything took. A test runs the same.
+``python -m tests.campaigns.high_availability`` runs it by hand and prints how long everything took. A test runs the
+same.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from oarpy.benchmarks.process_table import children_of, parent_of
 
 from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
-from tests.e2e.books import wrong_books
-from tests.e2e.passable_folder import passable_folder
-from tests.e2e.replicated_database import ReplicatedDatabase, replicated_database
-from tests.sshd_nodes import SshdCluster, start_nodes
+from tests.campaigns.books import wrong_books
+from tests.campaigns.replicated_database import ReplicatedDatabase, replicated_database
+from tests.harness.passable_folder import passable_folder
+from tests.harness.sshd_nodes import SshdCluster, start_nodes
 
 NODES, CORES = 3, 4
 UNREACHABLE = 6

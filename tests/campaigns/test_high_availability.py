@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.high_availability import Pair, run, run_pair
-from tests.e2e.namespace_nodes import can_isolate, run_module
-from tests.e2e.passable_folder import passable_folder
-from tests.e2e.replicated_database import ReplicatedDatabase
+from tests.campaigns.high_availability import Pair, run, run_pair
+from tests.campaigns.namespace_nodes import can_isolate, run_module
+from tests.campaigns.replicated_database import ReplicatedDatabase
+from tests.harness.passable_folder import passable_folder
 
 pytestmark = pytest.mark.e2e
 
@@ -29,6 +29,6 @@ def test_servers_and_database_are_taken_over(pair: tuple[Pair, ReplicatedDatabas
 @pytest.mark.skipif(not can_isolate(), reason="namespaces cannot be made here (root with ip and unshare can)")
 def test_a_server_without_network_is_replaced_and_comes_back() -> None:
     """In a process of its own, which moves into namespaces."""
-    done = run_module("tests.e2e.cut_off_server")
+    done = run_module("tests.campaigns.cut_off_server")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("all jobs ended exactly once, books in order\n")

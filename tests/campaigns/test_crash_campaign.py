@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.crash_campaign import TARGETS, run_round
+from tests.campaigns.crash_campaign import TARGETS, run_round
 
 pytestmark = pytest.mark.e2e
 

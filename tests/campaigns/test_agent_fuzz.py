@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent_fuzz import Agent, fuzz, fuzz_reader, fuzz_steps
+from tests.campaigns.agent_fuzz import Agent, fuzz, fuzz_reader, fuzz_steps
 
 pytestmark = pytest.mark.e2e
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.db.oarsub_cluster import build
-from tests.db.sample_cluster import Connection
-from tests.e2e.gateway_fuzz import fuzz
-from tests.gateway_harness import gateway
+from tests.campaigns.gateway_fuzz import fuzz
+from tests.harness.gateway_process import gateway
+from tests.harness.oarsub_cluster import build
+from tests.harness.sample_cluster import Connection
 
 pytestmark = pytest.mark.e2e
 

@@ -1,7 +1,8 @@
 """The leading server of two loses its network while jobs run, gets it back, and leads again when the other is killed.
 
-``python -m tests.e2e.cut_off_server`` (as root) runs it and prints how long everything took: the first server and the
-nodes have network namespaces of their own, and all speak TCP to each other and to the database. A test runs the same.
+``python -m tests.campaigns.cut_off_server`` (as root) runs it and prints how long everything took: the first server and
+the nodes have network namespaces of their own, and all speak TCP to each other and to the database. A test
+runs the same.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from oarpy.client.sandbox import Sandbox, Settings, command
-from tests.e2e.high_availability import Pair, report, started, until
-from tests.e2e.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
-from tests.e2e.passable_folder import passable_folder
-from tests.e2e.replicated_database import network_database
+from tests.campaigns.high_availability import Pair, report, started, until
+from tests.campaigns.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
+from tests.campaigns.replicated_database import network_database
+from tests.harness.passable_folder import passable_folder
 
 NODES = 3
 _NAME, _ADDRESS = "server1", "10.77.0.200"
@@ -84,7 +85,7 @@ def run(pair: Pair) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it once and print what happened; exit status 1 if anything was wrong."""
     argparse.ArgumentParser(description=__doc__).parse_args(arguments)
-    isolate("tests.e2e.cut_off_server", sys.argv[1:] if arguments is None else arguments)
+    isolate("tests.campaigns.cut_off_server", sys.argv[1:] if arguments is None else arguments)
     with passable_folder("oarpy-cut-") as directory, run_pair(directory) as pair:
         wrong = run(pair)
     return report(pair, wrong)

@@ -1,7 +1,7 @@
 """Throws broken, mutated and hostile conversations at a real gateway: no crash, no hang, no effect.
 
-``python -m tests.e2e.gateway_fuzz --count 100000`` runs it by hand on a cluster of its own; a smaller number is a test.
-Every choice comes from the seed.
+``python -m tests.campaigns.gateway_fuzz --count 100000`` runs it by hand on a cluster of its own; a smaller number is a
+test. Every choice comes from the seed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from oarpy.frontend.frames import (
 )
 from oarpy.frontend.prefaces import LARGEST_PREFACE
 from oarpy.store import embedded
-from tests.gateway_harness import GatewayProcess, gateway, request
+from tests.harness.gateway_process import GatewayProcess, gateway, request
 
 PATIENCE = 30.0
 """Seconds within which the gateway must answer or close, whatever it was sent."""

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.db.sample_cluster import Result, Shell
+from tests.harness.sample_cluster import Result, Shell
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.namespace_nodes import can_isolate, run_module
+from tests.campaigns.namespace_nodes import can_isolate, run_module
 
 pytestmark = pytest.mark.e2e
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.e2e
 def test_nothing_is_lost_whatever_breaks() -> None:
     """In a process of its own, which moves into namespaces."""
     options = ["--jobs", "60", "--faults", "33", "--cut", "20", "--longest", "3", "--seed", "3"]
-    done = run_module("tests.e2e.fault_campaign", *options)
+    done = run_module("tests.campaigns.fault_campaign", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "33 faults" in done.stdout
     assert done.stdout.endswith("nothing lost, nothing run twice, nothing left behind\n")

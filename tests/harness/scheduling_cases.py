@@ -14,7 +14,7 @@ from oarpy.model.request import parse_request
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
-from tests.gantt_text import Bar, render
+from tests.cases.gantt_text import Bar, render
 
 
 def cluster(hosts: str, states: dict[int, str] | None = None, **properties: dict[int, object]) -> Platform:
