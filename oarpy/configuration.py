@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from oarpy.frontend import discovery
 from oarpy.model import setting_limits
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
@@ -292,7 +293,7 @@ def _path(environ: Mapping[str, str]) -> Path | None:
         if not Path(named).is_file():
             raise UsageError(f"configuration file '{named}' does not exist", hint="OARPY_CONFIG names it")
         return Path(named)
-    for candidate in (Path("~/.config/oarpy/config.toml").expanduser(), Path("/etc/oarpy/config.toml")):
+    for candidate in (Path(discovery.OWN_CONFIGURATION).expanduser(), Path(discovery.SYSTEM_CONFIGURATION)):
         if candidate.is_file():
             return candidate
     return None

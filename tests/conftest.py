@@ -11,7 +11,6 @@ import hashlib
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -26,6 +25,10 @@ from psycopg.conninfo import make_conninfo
 
 from oarpy.store import embedded
 from oarpy.store.server_binaries import available_versions
+from tests.harness.bare_environment import bare_environment, enter
+
+# before any test is imported: no test sees what this machine has of oarpy
+enter()
 
 # Explaining a failure traces every line of every example: slow, and CPython 3.11 has hung in it. How long examples take
 # is a matter of what else the machine does.
@@ -126,9 +129,7 @@ def cluster_environment(dsn: str, tmp_path: Path) -> dict[str, str]:
     """Environment for real command processes: its configuration file names the fresh database."""
     config = tmp_path / "config.toml"
     config.write_text(f'[database]\nurl = "{dsn}"\n', encoding="utf-8")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OARPY_", "OAR_"))}
-    search = f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', os.defpath)}"
-    return {**inherited, "OARPY_CONFIG": str(config), "PATH": search}
+    return bare_environment(OARPY_CONFIG=str(config))
 
 
 def _database(server: str, source: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+OWN_CONFIGURATION = "~/.config/oarpy/config.toml"
 SYSTEM_CONFIGURATION = "/etc/oarpy/config.toml"
 
 USUAL_SOCKET = "/run/oarpy/gateway.sock"
@@ -19,7 +20,7 @@ def socket_path() -> str:
     named = os.environ.get("OARPY_GATEWAY_SOCKET")
     if named is not None:
         return named
-    own = os.environ.get("OARPY_CONFIG") or os.path.expanduser("~/.config/oarpy/config.toml")
+    own = os.environ.get("OARPY_CONFIG") or os.path.expanduser(OWN_CONFIGURATION)
     found = _configured(own)
     if found is None and not os.environ.get("OARPY_CONFIG"):
         found = _configured(SYSTEM_CONFIGURATION)

@@ -42,6 +42,7 @@ from oarpy.transport.messages import (
 )
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import StepSpec, Terminal
+from tests.harness import bare_environment
 
 PATIENCE = 60.0
 """Seconds within which the agent must answer, whatever it was sent before."""
@@ -447,4 +448,5 @@ def _guarded(run: Callable[[], list[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
+    bare_environment.enter()
     sys.exit(main())

@@ -27,6 +27,7 @@ from oarpy.client.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 from oarpy.store import embedded
 from tests.campaigns.books import wrong_books
+from tests.harness import bare_environment
 from tests.harness.server_processes import SERVER_KINDS, server_pids
 
 TARGETS = (*SERVER_KINDS, "agent", "database")
@@ -258,4 +259,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    bare_environment.enter()
     sys.exit(main())

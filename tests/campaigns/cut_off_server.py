@@ -19,6 +19,7 @@ from oarpy.client.sandbox import Sandbox, Settings, command
 from tests.campaigns.high_availability import Pair, report, started, until
 from tests.campaigns.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
 from tests.campaigns.replicated_database import network_database
+from tests.harness import bare_environment
 from tests.harness.passable_folder import passable_folder
 
 NODES = 3
@@ -92,4 +93,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    bare_environment.enter()
     sys.exit(main())

@@ -30,6 +30,7 @@ from tests.campaigns.books import QUESTIONS, wrong_books
 from tests.campaigns.evidence import keep_files, keep_tables
 from tests.campaigns.feeder import Feeder
 from tests.campaigns.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
+from tests.harness import bare_environment
 from tests.harness.passable_folder import passable_folder
 from tests.harness.server_processes import DATABASE, SERVER_KINDS, SESSION, agents, busy_supervisors, server_pids
 
@@ -434,4 +435,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    bare_environment.enter()
     sys.exit(main())

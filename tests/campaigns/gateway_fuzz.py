@@ -39,6 +39,7 @@ from oarpy.frontend.frames import (
 )
 from oarpy.frontend.prefaces import LARGEST_PREFACE
 from oarpy.store import embedded
+from tests.harness import bare_environment
 from tests.harness.gateway_process import GatewayProcess, gateway, request
 
 PATIENCE = 30.0
@@ -271,4 +272,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    bare_environment.enter()
     sys.exit(main())

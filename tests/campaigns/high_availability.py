@@ -24,6 +24,7 @@ from oarpy.client.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from tests.campaigns.books import wrong_books
 from tests.campaigns.replicated_database import ReplicatedDatabase, replicated_database
+from tests.harness import bare_environment
 from tests.harness.passable_folder import passable_folder
 from tests.harness.sshd_nodes import SshdCluster, start_nodes
 
@@ -211,4 +212,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    bare_environment.enter()
     sys.exit(main())

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.harness import bare_environment
 from tests.harness.sshd_nodes import find_sshd, make_key
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -61,6 +62,7 @@ def isolate(module: str, arguments: Sequence[str]) -> None:
     if os.environ.get(_ISOLATED) != str(os.getpid()):
         # exec keeps the process id, which so tells the inner process from one that only inherited the variable
         os.environ[_ISOLATED] = str(os.getpid())
+        bare_environment.leave()
         os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable, "-m", module, *arguments])
     Path("/run/netns").mkdir(exist_ok=True)
     _do("mount", "-t", "tmpfs", "none", "/run/netns")

@@ -16,6 +16,7 @@ from oarpy.client import installation
 from oarpy.client.installation import SIGNATURE
 from oarpy.store import embedded, notifications, rules
 from oarpy.store.database import connect
+from tests.harness.bare_environment import bare_environment
 
 pytestmark = pytest.mark.db
 
@@ -107,9 +108,9 @@ def test_concurrent_upgrades_load_each_rule_once(empty_dsn: str, tmp_path: Path,
 
 
 @pytest.fixture
-def bare(cluster_environment: dict[str, str]) -> dict[str, str]:
-    """An environment without a configuration file."""
-    return {name: value for name, value in cluster_environment.items() if name != "OARPY_CONFIG"}
+def bare() -> dict[str, str]:
+    """An environment whose configuration says nothing."""
+    return bare_environment()
 
 
 def test_commands_on_a_configured_database(cluster_environment: dict[str, str], dsn: str) -> None:

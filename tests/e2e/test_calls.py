@@ -15,6 +15,7 @@ import pytest
 
 from oarpy.frontend.frames import MESSAGE, Frames, pack_message, read_message
 from oarpy.frontend.prefaces import Knock, Speaker
+from tests.harness.bare_environment import NO_GATEWAY
 from tests.harness.gateway_process import CLIENT
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.terminal_session import TerminalSession
@@ -22,7 +23,7 @@ from tests.harness.terminal_session import TerminalSession
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.geteuid() != 0, reason="only root can run jobs of other users")]
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEADLINE = 60.0
-BARE = "unset OARPY_GATEWAY_SOCKET OARPY_CONFIG PYTHONPATH; PATH=/usr/bin:/bin:${PATH##*:}"
+BARE = "unset OARPY_CONFIG PYTHONPATH; export OARPY_GATEWAY_SOCKET=; PATH=${PATH##*:}:/usr/bin:/bin"
 """What a node is like where nothing is installed: the commands are those of the last folder of the path."""
 
 
@@ -71,7 +72,7 @@ def as_user(user: pwd.struct_passwd, *words: str | Path, **variables: str) -> su
     """Run a program as a user who has logged in on a node by another way."""
     return subprocess.run(
         words,
-        env={"PATH": os.defpath, **variables},
+        env={"PATH": os.defpath, **NO_GATEWAY, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -202,7 +203,7 @@ def test_a_shell_has_a_terminal(cluster: SshCluster, users: list[pwd.struct_pass
     cluster.wait_for(job, "Running")
     become = [setpriv, "--reuid", str(users[0].pw_uid), "--regid", str(users[0].pw_gid), "--clear-groups"]
     asked = [*become, str(state_of(cluster) / "bin" / "oarsh"), "-j", str(job), "node1"]
-    with TerminalSession(asked, {"PATH": os.defpath, "PS1": "$ "}, directory="/") as session:
+    with TerminalSession(asked, {"PATH": os.defpath, "PS1": "$ ", **NO_GATEWAY}, directory="/") as session:
         session.type("echo $((40 + 2)); tty; stty size\n")
         session.expect("42\r\n/dev/pts/")
         session.expect("30 90")

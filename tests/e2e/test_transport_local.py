@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -437,7 +438,8 @@ def test_garbage_is_answered_by_one_error_each(driver: Driver) -> None:
 
 def _other_pythons() -> list[str]:
     """The interpreters from 3.9 on that this machine has beside the one of the tests."""
-    places = [Path("/usr/bin"), Path("/usr/local/bin"), *Path.home().glob(".pyenv/versions/*/bin")]
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    places = [Path("/usr/bin"), Path("/usr/local/bin"), *home.glob(".pyenv/versions/*/bin")]
     found = (place / f"python3.{minor}" for place in places for minor in range(9, 15))
     return sorted({str(path.resolve()) for path in found if os.access(path, os.X_OK)})
 

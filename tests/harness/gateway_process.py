@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from oarpy.frontend.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, pack_message, read_message
+from tests.harness.bare_environment import bare_environment
 from tests.harness.sample_cluster import Result
 from tests.harness.waiting import until
 
@@ -84,10 +85,9 @@ class GatewayProcess:
 
     def user_environment(self) -> dict[str, str]:
         """Return the environment of a user who knows the gateway's socket, and nothing about a database."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TZ") if name in os.environ}
         root = str(Path(__file__).resolve().parent.parent.parent)
         nothing = f"postgresql:///none?host={self.folder}"
-        return {**kept, "PYTHONPATH": root, "OARPY_GATEWAY_SOCKET": str(self.path), "OARPY_DATABASE_URL": nothing}
+        return bare_environment(PYTHONPATH=root, OARPY_GATEWAY_SOCKET=str(self.path), OARPY_DATABASE_URL=nothing)
 
     def connect(self) -> socket.socket:
         """Open a bare connection."""

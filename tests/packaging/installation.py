@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.harness.bare_environment import bare_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -20,11 +21,10 @@ class Installation:
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment, away from the checkout and without its settings."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OAR", "PYTHON"))}
         return subprocess.run(
             [str(self.folder / "bin" / program), *arguments],
             cwd=self.folder,
-            env={**kept, "HOME": str(self.folder)},
+            env=bare_environment(HOME=str(self.folder)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -22,6 +22,7 @@ from oarpy.transport.agent import call, commands
 from oarpy.transport.agent.call import NoCall, carry, connect
 from oarpy.transport.agent.knocks import Knocks
 from oarpy.transport.bundle import command_script
+from tests.harness.bare_environment import NO_GATEWAY
 
 TOKEN, OTHER = "0123456789abcdef" * 2, "f" * 32
 
@@ -233,7 +234,7 @@ def test_commands_are_written_once_and_mended(tmp_path: Path) -> None:
     commands.install(str(folder), NAMES, command_script())
     assert {path.name for path in folder.iterdir()} == {*NAMES, ".oarpy"}
     assert stat.S_IMODE((folder / "oarsub").stat().st_mode) == 0o755
-    done = subprocess.run([folder / "oarsub"], capture_output=True, text=True, check=False, env={})
+    done = subprocess.run([folder / "oarsub"], capture_output=True, text=True, check=False, env=NO_GATEWAY)
     assert (done.returncode, done.stdout) == (6, "")
     assert done.stderr.startswith("oarsub: the server cannot be reached from this node: "), done
 
