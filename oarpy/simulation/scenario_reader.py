@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from typing import NoReturn, cast, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import cast
 
+from msgspec import UNSET
+
+from oarpy.model import typed_values
 from oarpy.model.amounts import parse_amount
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.model.errors import UsageError
 from oarpy.model.request import Consumption, parse_request
+from oarpy.model.typed_values import Misfit, shown
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.orders import ORDERS
 from oarpy.scheduler.platform import RESOURCE_ID, Platform, Resource
@@ -17,53 +21,63 @@ from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
     HoldingJob,
-    Policy,
     Queue,
     QuotaRule,
     Snapshot,
     WaitingJob,
 )
-from oarpy.simulation.scenario_fields import LARGEST, Fields
+from oarpy.simulation.scenario_fields import (
+    LARGEST,
+    ConsumableEntry,
+    JobEntry,
+    QueueEntry,
+    QuotaEntry,
+    RequestEntry,
+    ResourceEntry,
+    RunningEntry,
+    ScenarioFile,
+)
 from oarpy.simulation.scenario_filters import admitted
 
-_STATES = ("Alive", "Absent", "Suspected", "Dead")
+_OWNERS = {
+    "resources": "resource",
+    "queues": "queue",
+    "quotas": "quota",
+    "consumables": "consumable",
+    "running": "running job",
+    "jobs": "job",
+}
+"""How errors call the entries of the lists of a scenario."""
+
+_parsed = lru_cache(maxsize=10_000)(parse_request)
 
 
 def read_scenario(text: str) -> Snapshot:
     """Read the text of a scenario. Raises :class:`UsageError` naming the key and the job that are wrong."""
-    fields = Fields(_json(text), "scenario")
-    now = fields.number("now", 0)
-    security = fields.number("security_time", 0)
-    if security < 0:
-        raise fields.error("security_time", "it is below 0")
-    policy = fields.text("policy", "conservative")
-    if policy not in get_args(Policy):
-        raise fields.error("policy", f"'{policy[:40]}' is not a policy", hint=f"one of {', '.join(get_args(Policy))}")
-    rows = [_resource(value, rank) for rank, value in enumerate(fields.items("resources", required=True))]
-    _refuse_repeated((row.id for row in rows), "resource")
-    hierarchy = fields.texts("hierarchy") if fields.has("hierarchy") else None
-    platform = Platform.build(rows, hierarchy)
-    queues = _queues(fields)
-    quotas = tuple(_quota(value, rank) for rank, value in enumerate(fields.items("quotas", required=False)))
-    consumables = tuple(
-        _consumable(value, rank) for rank, value in enumerate(fields.items("consumables", required=False))
-    )
+    try:
+        file = typed_values.from_json(text, ScenarioFile)
+    except Misfit as error:
+        raise _named(error) from None
+    if file.security_time < 0:
+        raise _wrong("scenario", "security_time", "it is below 0")
+    rows = [_resource(row, rank) for rank, row in enumerate(file.resources)]
+    platform = Platform.build(rows, None if file.hierarchy is UNSET else file.hierarchy)
+    consumables = tuple(_consumable(entry, rank) for rank, entry in enumerate(file.consumables))
     names = frozenset(one.name for one in consumables)
-    holding = tuple(_running(value, platform, names) for value in fields.items("running", required=False))
-    waiting = tuple(_job(value, names) for value in fields.items("jobs", required=True))
-    fields.items("hierarchy", required=False)
-    fields.end()
-    _refuse_repeated((*(job.id for job in holding), *(job.id for job in waiting)), "job")
+    holding = tuple(_running(entry, platform, names) for entry in file.running)
+    waiting = tuple(_job(entry, names) for entry in file.jobs)
+    _refuse_repeated("resource", "id", (row.id for row in rows))
+    _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in waiting)))
     filters, errors = admitted(platform, waiting)
     return Snapshot(
-        now=now,
+        now=_exact(file.now),
         platform=platform,
-        queues=queues,
-        quotas=quotas,
+        queues=DEFAULT_QUEUES if file.queues is UNSET else _queues(file.queues),
+        quotas=_quotas(file.quotas),
         holding=holding,
         waiting=waiting,
-        security_time=security,
-        policy=cast("Policy", policy),
+        security_time=_exact(file.security_time),
+        policy=file.policy,
         filters=filters,
         filter_errors=errors,
         consumables=consumables,
@@ -72,181 +86,177 @@ def read_scenario(text: str) -> Snapshot:
 
 def read_quotas(text: str) -> tuple[QuotaRule, ...]:
     """Read a JSON list of quota rules, as under the key ``quotas`` of a scenario. Raises :class:`UsageError`."""
-    values = _json(text)
-    if not isinstance(values, list):
-        raise UsageError("quotas are a list of rules", hint='for example [{"user": "/", "resources": 64}]')
-    return tuple(_quota(value, rank) for rank, value in enumerate(values))
-
-
-def _json(text: str) -> object:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"not JSON: {error}") from None
+        return _quotas(typed_values.from_json(text, list[QuotaEntry]))
+    except Misfit as error:
+        if not error.path:
+            hint = 'for example [{"user": "/", "resources": 64}]'
+            raise UsageError("quotas are a list of rules", hint=hint) from None
+        raise _named(Misfit({"quotas": error.document}, ("quotas", *error.path), error.problem, error.hint)) from None
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number")
+def _named(error: Misfit) -> UsageError:
+    """Return the error under the name of the entry that it is about: ``job 7: request 1: key 'walltime': missing``."""
+    match error.path:
+        case (str(key), int(place), *rest) if key in _OWNERS:
+            entry = error.document[key][place]
+            number = entry.get("id") if isinstance(entry, dict) else None
+            owner = f"{_OWNERS[key]} {number}" if isinstance(number, int) else _at_place(_OWNERS[key], place)
+            match rest:
+                case ["requests", int(request), *rest]:
+                    owner = _request(owner, request)
+            return Misfit(entry, tuple(rest), error.problem, error.hint).error(owner)
+    return error.error("scenario")
 
 
-def _refuse_repeated(ids: Iterable[int], what: str) -> None:
-    seen: set[int] = set()
-    for number in ids:
-        if number in seen:
-            raise UsageError(f"{what} {number}: key 'id': given twice")
-        seen.add(number)
+def _at_place(what: str, place: int) -> str:
+    return f"{what} at place {place + 1}"
 
 
-def _resource(value: object, rank: int) -> Resource:
-    fields = Fields(value, f"resource at place {rank + 1}")
-    number = fields.integer("id")
-    fields = fields.named(f"resource {number}")
-    fields.integer("id")
-    kind, state = fields.text("type", "default"), fields.text("state", "Alive")
-    if state not in _STATES:
-        raise fields.error("state", f"'{state[:40]}' is not a state", hint=f"one of {', '.join(_STATES)}")
-    properties = fields.rest()
-    if RESOURCE_ID in properties:
-        raise fields.error(RESOURCE_ID, "it is the resource's id", hint="leave it out")
-    return Resource(number, kind, state, properties)
+def _request(job: str, place: int) -> str:
+    return f"{job}: request {place + 1}"
 
 
-def _queues(fields: Fields) -> tuple[Queue, ...]:
-    if not fields.has("queues"):
-        fields.items("queues", required=False)
-        return DEFAULT_QUEUES
-    queues = tuple(_queue(value, rank) for rank, value in enumerate(fields.items("queues", required=True)))
-    names = [queue.name for queue in queues]
+def _wrong(owner: str, key: str, problem: str, hint: str = "") -> UsageError:
+    return UsageError(f"{owner}: key '{key}': {problem}", hint=hint)
+
+
+def _refuse_repeated(what: str, key: str, names: Iterable[object]) -> None:
+    seen: set[object] = set()
     for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"queue '{name[:40]}': key 'name': given twice")
-    return queues
+        if name in seen:
+            raise _wrong(f"{what} {name if isinstance(name, int) else shown(name)}", key, "given twice")
+        seen.add(name)
 
 
-def _queue(value: object, rank: int) -> Queue:
-    fields = Fields(value, f"queue at place {rank + 1}")
-    queue = Queue(fields.text("name"), fields.number("priority"), fields.text("policy", "fifo"))
-    if queue.policy not in ORDERS:
-        raise fields.error("policy", f"'{queue.policy[:40]}' is not a policy", hint=f"one of {', '.join(ORDERS)}")
-    fields.end()
-    return queue
+def _exact(number: float) -> float:
+    """Return a whole number as an integer."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-def _quota(value: object, rank: int) -> QuotaRule:
-    fields = Fields(value, f"quota at place {rank + 1}")
-    patterns = [fields.text(key, "*") for key in ("queue", "project", "type", "user")]
-    limits = []
+def _resource(row: dict[str, object], place: int) -> Resource:
+    try:
+        entry = typed_values.from_values(row, ResourceEntry)
+    except Misfit as error:
+        number = row.get("id")
+        known = isinstance(number, int)
+        raise error.error(f"resource {number}" if known else _at_place("resource", place)) from None
+    properties = {key: value for key, value in row.items() if key not in entry.__struct_fields__}
+    for key, value in properties.items():
+        if isinstance(value, dict | list):
+            raise _wrong(f"resource {entry.id}", key, "a property is a string, a number, true, false or null")
+    if RESOURCE_ID in properties:
+        raise _wrong(f"resource {entry.id}", RESOURCE_ID, "it is the resource's id", hint="leave it out")
+    return Resource(entry.id, entry.type, entry.state, properties)
+
+
+def _queues(entries: Sequence[QueueEntry]) -> tuple[Queue, ...]:
+    for place, entry in enumerate(entries):
+        if entry.policy not in ORDERS:
+            problem = f"{shown(entry.policy)} is not a policy"
+            raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(ORDERS)}")
+    _refuse_repeated("queue", "name", (entry.name for entry in entries))
+    return tuple(Queue(entry.name, _exact(entry.priority), entry.policy) for entry in entries)
+
+
+def _quotas(entries: Sequence[QuotaEntry]) -> tuple[QuotaRule, ...]:
+    return tuple(_quota(entry, place) for place, entry in enumerate(entries))
+
+
+def _quota(entry: QuotaEntry, place: int) -> QuotaRule:
     for key in ("resources", "jobs", "resource_hours"):
-        limit = fields.number(key, -1)
+        limit = getattr(entry, key)
         if limit < 0 and limit != -1:
-            raise fields.error(key, f"{limit} is not a limit", hint="0 or more, -1 for no limit")
-        limits.append(limit)
-    fields.end()
-    return QuotaRule(patterns[0], patterns[1], patterns[2], patterns[3], limits[0], limits[1], limits[2])
+            problem = f"{limit} is not a limit"
+            raise _wrong(_at_place("quota", place), key, problem, hint="0 or more, -1 for no limit")
+    resources, jobs, resource_hours = map(_exact, (entry.resources, entry.jobs, entry.resource_hours))
+    return QuotaRule(entry.queue, entry.project, entry.type, entry.user, resources, jobs, resource_hours)
 
 
-def _consumable(value: object, rank: int) -> Consumable:
-    fields = Fields(value, f"consumable at place {rank + 1}")
-    name, level = fields.text("name"), fields.text("level", "network_address")
-    capacities = {block: _amount(fields, "capacity", amount) for block, amount in fields.table("capacity").items()}
-    fields.end()
-    return Consumable(name, level, capacities)
+def _consumable(entry: ConsumableEntry, place: int) -> Consumable:
+    owner = _at_place("consumable", place)
+    capacities = {block: _amount(owner, "capacity", amount) for block, amount in entry.capacity.items()}
+    return Consumable(entry.name, entry.level, capacities)
 
 
-def _amount(fields: Fields, key: str, value: object) -> int:
+def _amount(owner: str, key: str, value: object) -> int:
     """Read an amount: a whole number, or a text with a unit."""
     if isinstance(value, str):
         try:
             return parse_amount(value)
         except UsageError as error:
-            raise fields.error(key, error.message, error.hint) from None
+            raise _wrong(owner, key, error.message, error.hint) from None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
-        raise fields.error(key, f"{value!r:.40} is not an amount", hint='a whole number or "16G"')
+        raise _wrong(owner, key, f"{shown(value)} is not an amount", hint='a whole number or "16G"')
     return value
 
 
-def _running(value: object, platform: Platform, consumables: frozenset[str]) -> HoldingJob:
-    fields = Fields(value, "a running job")
-    number = fields.integer("id")
-    fields = fields.named(f"running job {number}")
-    walltime = fields.number("walltime")
-    if walltime < 0:
-        raise fields.error("walltime", "it is below 0")
-    job = HoldingJob(
-        id=fields.integer("id"),
-        user=fields.text("user"),
-        start=fields.number("start"),
-        walltime=walltime,
-        resources=tuple(_held(fields, item, platform) for item in fields.items("resources", required=True)),
-        project=fields.text("project", "default"),
-        queue=fields.text("queue", "default"),
-        name=fields.text("name", ""),
-        types=fields.texts("types"),
-        consumes=tuple(
-            Consumption(name, _amount(fields, "consumes", amount))
-            for name, amount in (fields.table("consumes") if fields.has("consumes") else {}).items()
+def _running(entry: RunningEntry, platform: Platform, consumables: frozenset[str]) -> HoldingJob:
+    owner = f"running job {entry.id}"
+    if entry.walltime < 0:
+        raise _wrong(owner, "walltime", "it is below 0")
+    for number in entry.resources:
+        if number not in platform.position:
+            raise _wrong(owner, "resources", f"there is no resource {number}")
+    for name in entry.consumes:
+        if name not in consumables:
+            raise _wrong(owner, "consumes", f"'{name[:40]}' is not a consumable")
+    return HoldingJob(
+        id=entry.id,
+        user=entry.user,
+        start=_exact(entry.start),
+        walltime=_exact(entry.walltime),
+        resources=entry.resources,
+        project=entry.project,
+        queue=entry.queue,
+        name=entry.name,
+        types=entry.types,
+        consumes=_consumptions(owner, entry.consumes),
+    )
+
+
+def _consumptions(owner: str, amounts: Mapping[str, object]) -> tuple[Consumption, ...]:
+    return tuple(Consumption(name, _amount(owner, "consumes", amount)) for name, amount in amounts.items())
+
+
+def _job(entry: JobEntry, consumables: frozenset[str]) -> WaitingJob:
+    owner = f"job {entry.id}"
+    return WaitingJob(
+        id=entry.id,
+        user=entry.user,
+        project=entry.project,
+        queue=entry.queue,
+        name=entry.name,
+        types=entry.types,
+        submitted=_exact(entry.submitted),
+        alternatives=tuple(
+            [_alternative(request, _request(owner, rank), consumables) for rank, request in enumerate(entry.requests)]
         ),
+        filter=entry.properties.strip(),
+        depends_on=tuple([_dependency(owner, item) for item in entry.depends_on]),
+        reservation=None if entry.reservation is None else _exact(entry.reservation),
     )
-    if unknown := [one.name for one in job.consumes if one.name not in consumables]:
-        raise fields.error("consumes", f"'{unknown[0][:40]}' is not a consumable")
-    fields.number("walltime")
-    fields.end()
-    return job
 
 
-def _held(fields: Fields, item: object, platform: Platform) -> int:
-    if not isinstance(item, int) or isinstance(item, bool) or item not in platform.position:
-        raise fields.error("resources", f"there is no resource {item!r:.40}")
-    return item
-
-
-def _job(value: object, consumables: frozenset[str]) -> WaitingJob:
-    fields = Fields(value, "a waiting job")
-    number = fields.integer("id")
-    fields = fields.named(f"job {number}")
-    requests = fields.items("requests", required=True)
-    if not requests:
-        raise fields.error("requests", "empty", hint="at least one alternative")
-    job = WaitingJob(
-        id=fields.integer("id"),
-        user=fields.text("user"),
-        project=fields.text("project", "default"),
-        queue=fields.text("queue", "default"),
-        name=fields.text("name", ""),
-        types=fields.texts("types"),
-        submitted=fields.number("submitted", 0),
-        alternatives=tuple(_alternative(item, number, rank, consumables) for rank, item in enumerate(requests)),
-        filter=fields.text("properties", "").strip(),
-        depends_on=tuple(_dependency(fields, item) for item in fields.items("depends_on", required=False)),
-        reservation=fields.optional_number("reservation"),
-    )
-    fields.end()
-    return job
-
-
-def _alternative(value: object, job: int, rank: int, consumables: frozenset[str]) -> Alternative:
-    fields = Fields(value, f"job {job}: request {rank + 1}")
+def _alternative(entry: RequestEntry, owner: str, consumables: frozenset[str]) -> Alternative:
     try:
-        request = parse_request(fields.text("resources"))
+        request = _parsed(entry.resources)
     except UsageError as error:
-        raise fields.error("resources", error.message, error.hint) from None
+        raise _wrong(owner, "resources", error.message, error.hint) from None
     if request.walltime is not None or not request.groups:
-        raise fields.error("resources", "it has a walltime", hint="the key 'walltime' holds it, in seconds")
+        raise _wrong(owner, "resources", "it has a walltime", hint="the key 'walltime' holds it, in seconds")
     if unknown := [one for one in request.consumes if one.name not in consumables]:
-        raise fields.error("resources", f"unexpected ',{unknown[0]}': it is not a consumable")
-    walltime = fields.number("walltime")
-    if walltime <= 0:
-        raise fields.error("walltime", f"{walltime} is not above 0")
-    fields.end()
-    return Alternative(request.groups, walltime, request.consumes)
+        raise _wrong(owner, "resources", f"unexpected ',{unknown[0]}': it is not a consumable")
+    if entry.walltime <= 0:
+        raise _wrong(owner, "walltime", f"{entry.walltime} is not above 0")
+    return Alternative(request.groups, _exact(entry.walltime), request.consumes)
 
 
-def _dependency(fields: Fields, item: object) -> Dependency:
-    if isinstance(item, int) and not isinstance(item, bool):
+def _dependency(owner: str, item: int | str) -> Dependency:
+    if isinstance(item, int):
         return Dependency(item)
-    if isinstance(item, str):
-        outcome, colon, number = item.partition(":")
-        digits = number.removeprefix("-")
-        if colon and outcome in ("ok", "notok") and digits.isascii() and digits.isdigit() and len(digits) < 17:
-            return Dependency(int(number), cast("Outcome", outcome))
-    raise fields.error("depends_on", f"{item!r:.60} is not a job", hint='an id, "ok:ID" or "notok:ID"')
+    outcome, colon, number = item.partition(":")
+    digits = number.removeprefix("-")
+    if colon and outcome in ("ok", "notok") and digits.isascii() and digits.isdigit() and len(digits) < 17:
+        return Dependency(int(number), cast("Outcome", outcome))
+    raise _wrong(owner, "depends_on", f"{shown(item)} is not a job", hint='an id, "ok:ID" or "notok:ID"')

@@ -9,6 +9,7 @@ import pytest
 
 HEAVY = {
     "numpy",
+    "msgspec",
     "pglast",
     "sqlalchemy",
     "alembic",

@@ -7,7 +7,18 @@ import sys
 
 import pytest
 
-HEAVY = {"numpy", "pglast", "sqlalchemy", "alembic", "paramiko", "jinja2", "rich", "structlog", "ClusterShell"}
+HEAVY = {
+    "numpy",
+    "msgspec",
+    "pglast",
+    "sqlalchemy",
+    "alembic",
+    "paramiko",
+    "jinja2",
+    "rich",
+    "structlog",
+    "ClusterShell",
+}
 
 
 @pytest.mark.parametrize(

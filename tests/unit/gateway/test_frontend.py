@@ -205,7 +205,18 @@ def test_a_frame_is_whole_whatever_the_pieces() -> None:
             channel.receive()
 
 
-HEAVY = ("typer", "psycopg", "sqlalchemy", "pglast", "structlog", "numpy", "oarpy.model", "oarpy.client", "tomllib")
+HEAVY = (
+    "typer",
+    "psycopg",
+    "sqlalchemy",
+    "pglast",
+    "structlog",
+    "numpy",
+    "msgspec",
+    "oarpy.model",
+    "oarpy.client",
+    "tomllib",
+)
 
 
 def test_the_way_to_the_gateway_imports_little() -> None:

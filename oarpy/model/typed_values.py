@@ -1,0 +1,129 @@
+"""Values from outside, JSON or TOML, become typed ones. What does not fit is told by its place and its kind.
+
+Kinds are those of :mod:`msgspec`: structs, dataclasses, literals, lists, plain values and unions of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from oarpy.model.errors import UsageError
+
+Kind = TypeVar("Kind")
+Path = tuple[str | int, ...]
+"""The way to a value: keys of objects and places in lists."""
+
+_TEXT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+_LONGEST_VALUE = 60
+_OBJECTS = inspect.StructType | inspect.DataclassType
+_LISTS = inspect.ListType | inspect.VarTupleType
+
+
+class Misfit(Exception):
+    """The value at ``path`` of ``document`` is not what belongs there."""
+
+    def __init__(self, document: Any, path: Path, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.document, self.path, self.problem, self.hint = document, path, problem, hint
+
+    def error(self, owner: str) -> UsageError:
+        """Return the error that names ``owner`` and the innermost key of the path."""
+        keys = [step for step in self.path if isinstance(step, str)]
+        key = f"key '{keys[-1]}': " if keys else ""
+        return UsageError(f"{owner}: {key}{self.problem}", hint=self.hint)
+
+
+def from_json(text: str, kind: type[Kind]) -> Kind:
+    """Read JSON. Raises :class:`UsageError` for what is no JSON at all and :class:`Misfit` for what does not fit."""
+    try:
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except msgspec.ValidationError as error:
+            raise _misfit(error, msgspec.json.decode(text), kind) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(f"not JSON: {error}") from None
+
+
+def from_values(values: object, kind: type[Kind]) -> Kind:
+    """Convert what a reader of JSON or TOML returned. Raises :class:`Misfit`."""
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _misfit(error, values, kind) from None
+
+
+def shown(value: object) -> str:
+    """Return a plain value as Python writes it, of others the kind; at most 60 characters, then three dots."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list" if value else "an empty list"
+    text = "a value in it" if value is ... else repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "..."
+
+
+def _misfit(error: msgspec.ValidationError, document: Any, kind: object) -> Misfit:
+    """Tell again what ``error`` tells: its text has the path and the field, ``document`` and ``kind`` the rest.
+
+    The path does not name the keys of a dictionary: what lies behind one is not known, and shown as ``...``.
+    """
+    found = _TEXT.fullmatch(str(error))
+    assert found is not None
+    path: list[str | int] = []
+    values, expected = document, inspect.type_info(kind)
+    for key, place in _STEP.findall(found[2] or ""):
+        step = key or (... if place == "..." else int(place))
+        expected = _inside(expected, step)
+        values = ... if step is ... or values is ... else values[step]
+        path += [] if step is ... else [step]
+    if field := _FIELD.fullmatch(found[1]):
+        if field[1] == "missing required":
+            return Misfit(document, (*path, field[2]), "missing")
+        return Misfit(document, (*path, field[2]), "unknown key", f"known: {', '.join(_keys(expected))}")
+    return Misfit(document, tuple(path), f"{shown(values)} is not {_noun(expected)}")
+
+
+def _keys(kind: inspect.Type) -> list[str]:
+    """Return the keys that an object may have."""
+    if isinstance(kind, inspect.UnionType):
+        return [key for one in kind.types for key in _keys(one)]
+    return sorted(field.encode_name for field in kind.fields) if isinstance(kind, _OBJECTS) else []
+
+
+def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
+    """Return the kind of what a key, a place or, as ``...``, an unnamed key leads to."""
+    if isinstance(kind, inspect.UnionType):
+        return next(_inside(one, step) for one in kind.types if isinstance(one, _OBJECTS | _LISTS | inspect.DictType))
+    if isinstance(kind, _OBJECTS):
+        return next(field.type for field in kind.fields if field.encode_name == step)
+    if isinstance(kind, inspect.DictType):
+        return kind.value_type
+    assert isinstance(kind, _LISTS)
+    return kind.item_type
+
+
+def _noun(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.UnionType():
+            nouns = [_noun(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
+            return " or ".join(noun for noun in nouns if noun != "a whole number" or "a number" not in nouns)
+        case inspect.LiteralType():
+            return f"one of {', '.join(map(str, kind.values))}"
+        case inspect.StrType():
+            return "a word" if kind.min_length else "a string"
+        case inspect.IntType():
+            return "a whole number"
+        case inspect.FloatType():
+            return "a number"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.DateTimeType():
+            return "a date"
+        case inspect.ListType() | inspect.VarTupleType():
+            return "a list with at least one entry" if kind.min_length else "a list"
+        case _:
+            return "an object"
