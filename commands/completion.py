@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import typer
-from typer._click.core import Command
 from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from oarpy.client.boundary import Parser, parser
 
 _JOB_OPTIONS = frozenset({"-j", "--job", "-a", "--anterior", "--after", "--resubmit", "--why", "--priority"})
 """Options whose value is the id of a job."""
@@ -45,7 +45,7 @@ complete -o default -F _oarpy_complete {names}
 def bash_script() -> str:
     """Return the script. It is complete in itself: only job ids are asked for when it is used."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("oar*.py"))
-    nodes = [node for name in names for node in _tree(name, _command(name))]
+    nodes = [node for name in names for node in tree(name)]
     words = {path: _words(command) for path, command in nodes}
     job_options = {path: [one for one in words[path] if one in _JOB_OPTIONS] for path, _ in nodes}
     takes_jobs = {path: ["yes"] if _takes_jobs(command) else [] for path, command in nodes}
@@ -54,18 +54,20 @@ def bash_script() -> str:
     )
 
 
-def _command(name: str) -> Command:
-    return typer.main.get_command(importlib.import_module(f"oarpy.commands.{name}").app)
+def tree(name: str) -> Iterator[tuple[str, Parser]]:
+    """Yield a command and its subcommands, each with the words that run it."""
+    yield from _below(name, parser(importlib.import_module(f"oarpy.commands.{name}").app))
 
 
-def _tree(path: str, command: Command) -> Iterator[tuple[str, Command]]:
+def _below(path: str, command: object) -> Iterator[tuple[str, Parser]]:
+    assert isinstance(command, Parser)
     yield path, command
     if isinstance(command, TyperGroup):
         for name, child in command.commands.items():
-            yield from _tree(f"{path} {name}", child)
+            yield from _below(f"{path} {name}", child)
 
 
-def _words(command: Command) -> list[str]:
+def _words(command: Parser) -> list[str]:
     """Subcommands come first: whether the first word is an option tells a group from a leaf."""
     subcommands = sorted(command.commands) if isinstance(command, TyperGroup) else []
     options = [
@@ -77,7 +79,7 @@ def _words(command: Command) -> list[str]:
     return [*subcommands, *options, "--help"]
 
 
-def _takes_jobs(command: Command) -> bool:
+def _takes_jobs(command: Parser) -> bool:
     return any(isinstance(one, TyperArgument) and (one.metavar or "").startswith("JOB_ID") for one in command.params)
 
 

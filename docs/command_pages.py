@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import typer
-from typer._click.core import Command
+from oarpy.commands.completion import tree
 from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from oarpy.client.boundary import Parser
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "commands.md"
@@ -36,7 +37,7 @@ def options(name: str) -> set[str]:
     """Return every option of a command and of its subcommands, short and long."""
     return {
         spelling
-        for _, command in _leaves(name, _command(name))
+        for _, command in _leaves(name)
         for one in command.params
         if isinstance(one, TyperOption)
         for spelling in one.opts
@@ -49,27 +50,19 @@ def commands_page() -> str:
     parts = [_INTRODUCTION, "".join(f"- [{name}](#{name})\n" for name in commands())]
     for name in commands():
         parts.append(f"## {name}\n")
-        parts += [_reference(path, command) for path, command in _leaves(name, _command(name))]
+        parts += [_reference(path, command) for path, command in _leaves(name)]
         if name in texts:
             parts.append(texts[name]["text"].strip() + "\n")
             parts.append(f"Exit status: {texts[name]['exit']}\n")
     return "\n".join(parts)
 
 
-def _command(name: str) -> Command:
-    return typer.main.get_command(importlib.import_module(f"oarpy.commands.{name}").app)
-
-
-def _leaves(path: str, command: Command) -> Iterator[tuple[str, Command]]:
+def _leaves(name: str) -> Iterator[tuple[str, Parser]]:
     """Yield what can be run, with the words that run it."""
-    if isinstance(command, TyperGroup):
-        for name, child in command.commands.items():
-            yield from _leaves(f"{path} {name}", child)
-    else:
-        yield path, command
+    return (node for node in tree(name) if not isinstance(node[1], TyperGroup))
 
 
-def _reference(path: str, command: Command) -> str:
+def _reference(path: str, command: Parser) -> str:
     usage = " ".join([path, *command.collect_usage_pieces(typer.Context(command, info_name=path))])
     rows = [
         (f"`{name}`", (one.help or "").replace("|", "\\|"))

@@ -15,8 +15,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 import typer
-from typer._click.core import Command
-from typer._click.exceptions import NoArgsIsHelpError, UsageError
+from typer.core import TyperCommand, TyperGroup
 
 from oarpy.frontend import standard_streams
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
@@ -25,6 +24,9 @@ _LONGEST_LINE = 500
 """Characters of an error shown: an argument of a megabyte must not fill the terminal."""
 
 INTERRUPTED = 130
+
+Parser = TyperCommand | TyperGroup
+"""What parses the arguments of a command."""
 
 
 def run(app: typer.Typer, name: str) -> NoReturn:
@@ -58,13 +60,8 @@ def execute(
         return _reader_left() if isinstance(stop, BrokenPipeError) or _broken(stop) else _status(stop)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except NoArgsIsHelpError as help_page:
-        print(help_page.format_message(), file=sys.stderr)  # noqa: T201
-        return 2
     except typer.TyperException as error:
-        return _report(
-            name, f"{error.format_message().rstrip('.')} (see {_misused(error, name)} --help)", error.exit_code
-        )
+        return _misused(error, name)
     except OarpyError as error:
         return _report(name, str(error), error.exit_status)
     except Exception as error:
@@ -73,15 +70,24 @@ def execute(
         return _report(name, message, status)
 
 
-def _misused(error: typer.TyperException, name: str) -> str:
-    """Return the command whose help tells more: of one with subcommands, the subcommand."""
-    return error.ctx.command_path if isinstance(error, UsageError) and error.ctx is not None else name
+def _misused(error: typer.TyperException, name: str) -> int:
+    """Name the command whose help tells more: of one with subcommands, the subcommand."""
+    message = error.format_message()
+    # a command with subcommands that is called alone raises its help page, empty where rich has printed it already
+    if not message or message.startswith("Usage: "):
+        print(message, file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    context = getattr(error, "ctx", None)
+    command = name if context is None else context.command_path
+    return _report(name, f"{message.rstrip('.')} (see {command} --help)", error.exit_code)
 
 
 @functools.cache
-def parser(app: typer.Typer) -> Command:
+def parser(app: typer.Typer) -> Parser:
     """Return what parses the arguments of ``app``, made once for the life of the process."""
-    return typer.main.get_command(app)
+    command = typer.main.get_command(app)
+    assert isinstance(command, Parser)
+    return command
 
 
 def _report(name: str, message: str, status: int) -> int:
