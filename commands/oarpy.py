@@ -174,7 +174,7 @@ def simulate(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", metavar="CSV", help="Write one line a job.")] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the Gantt chart: SVG or PNG.")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the Gantt chart, SVG or PNG (extra plots).")
     ] = None,
     as_json: Json = False,
 ) -> None:

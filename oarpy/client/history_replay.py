@@ -20,12 +20,12 @@ from oarpy.model.errors import UsageError
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.bits import positions
 from oarpy.scheduler.snapshot import Policy, QuotaRule
+from oarpy.simulation.charts.gantt import check_plot, write_plot
+from oarpy.simulation.charts.processor_rows import Bar
 from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
 from oarpy.simulation.history_report import HistoryResult, history_json, history_table, write_history_csv
 from oarpy.simulation.output_files import check_places, own_file, write_file
 from oarpy.simulation.past import Admission, admit_as_they_were
-from oarpy.simulation.plot import check_plot, write_plot
-from oarpy.simulation.processor_rows import Bar
 from oarpy.simulation.progress import ProgressBar
 from oarpy.simulation.scenario_reader import read_quotas
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
+from oarpy.simulation.charts.gantt import check_plot, write_plot
+from oarpy.simulation.charts.processor_rows import trace_bars
 from oarpy.simulation.engine import Scheduler, replay
 from oarpy.simulation.live_order import LiveOrder, ordered
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.metrics import measure
 from oarpy.simulation.output_files import check_places, own_file, write_file
-from oarpy.simulation.plot import check_plot, write_plot
 from oarpy.simulation.policies import check_policy, make_scheduler
-from oarpy.simulation.processor_rows import trace_bars
 from oarpy.simulation.progress import ProgressBar
 from oarpy.simulation.queue_order import ranks
 from oarpy.simulation.report import PolicyResult, summary_json, summary_table, write_csv

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.simulation.gantt_svg import write_svg
+from oarpy.simulation.charts.gantt import write_plot
+from oarpy.simulation.charts.processor_rows import processor_rows, trace_bars
 from oarpy.simulation.metrics import measure
-from oarpy.simulation.processor_rows import processor_rows, trace_bars
 from oarpy.simulation.run import run_simulate
 from oarpy.simulation.trace import TraceJob
 from tests.harness.busy_processors import busy_steps
@@ -159,10 +159,9 @@ def test_progress_is_drawn_on_a_terminal_only(trace: Path) -> None:
     assert pipe.getvalue() == ""
 
 
-def test_the_chart_is_well_formed_and_shows_every_job() -> None:
-    out = io.StringIO()
-    write_svg(trace_bars(JOBS, [0, 100, 20], 4), 4, "a <title> & more", out)
-    root = ElementTree.fromstring(out.getvalue())
+def test_the_chart_is_well_formed_and_shows_every_job(tmp_path: Path) -> None:
+    write_plot(tmp_path / "chart.svg", trace_bars(JOBS, [0, 100, 20], 4), 4, "a <title> & more")
+    root = ElementTree.parse(tmp_path / "chart.svg").getroot()
     titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == ["a <title> & more", "job 1", "job 2", "job 3"]
 
