@@ -13,24 +13,26 @@ RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 
 FRAME = """# Benchmarks
 
-Figures of the planner, of the answers made with it, and of the simulator. The tables come from
+This page has figures of the planner, of the answers made with it, and of the simulator. The tables come from
 `benchmarks/results/*.json`: run a benchmark, then `make docs`. The other measurements are on the page on
 [performance](performance.md).
 
 ## Planning
 
-`oarpy bench planning` plans a whole queue by conservative backfilling on an empty platform of nodes with 64 cores, one
-process on one core: sizes log-uniform, 1 to 256 cores (*flat*), or 1 to 16 nodes with 1 to 64 cores each
-(*hierarchical*), or half of each (*mixed*); walltimes log-uniform, 5 minutes to 24 hours; all from a fixed seed.
-*quotas*, *calendars* and *reservations* are flat jobs with quotas on users, with others by day than by night, or beside
-200 accepted reservations. *consumables* are hierarchical jobs that ask for memory on each node, log-uniform 1 to 256
-GiB of 512; *timesharing* are flat jobs half of which share with jobs of their user; *best* are flat jobs under a quota
-half of which ask for four cores of each node that has them free. *One more* is a pass after the
-first jobs of the queue have started and another job has come.
+`oarpy bench planning` plans a whole queue by conservative backfilling on an empty platform of nodes with 64 cores, in
+one process on one core. Sizes are log-uniform: 1 to 256 cores (*flat*), 1 to 16 nodes with 1 to 64 cores each
+(*hierarchical*), or half of each (*mixed*). Walltimes are log-uniform, 5 minutes to 24 hours. All come from a fixed
+seed.
+
+*Quotas* are flat jobs with quotas on users, *calendars* with other quotas by day than by night; *reservations* are
+flat jobs beside 200 accepted reservations. *Consumables* are hierarchical jobs that ask for memory on each node,
+log-uniform 1 to 256 GiB of 512. *Timesharing* are flat jobs, half of which share with jobs of their user. *Best* are
+flat jobs under a quota, half of which ask for four cores of each node that has them free. *One more* is a pass after
+the first jobs of the queue have started and another job has come.
 
 Seconds are processor time, the best of some runs. Behind them is the same in units of the reference loop, which tells
-how fast the machine is: 2,000,000 ANDs of neighbours in a list of 20,001 random 10,240-bit integers in a plain Python
-loop, {loop:.3f} s in that run.
+how fast the machine is. The loop is 2,000,000 ANDs of neighbours in a list of 20,001 random 10,240-bit integers in
+plain Python; it took {loop:.3f} s in that run.
 
 {planning}
 ### Growth
@@ -40,27 +42,27 @@ The time of a plan grows like the number of jobs to this power, from 3,000 jobs 
 {growth}
 ## Why a job waits
 
-`oarpy bench why`: `oarstat --why` of the last of {why_waiting} jobs that wait for 160 nodes of 64 cores, a process that
-is started, asks, prints and ends. *Through the gateway* is how users ask, beside a meta-scheduler whose last pass was a
-moment ago; *no places* when what that pass foresaw is gone, so that all jobs are planned anew for the answer. Processor
-time is that of command, gateway and database together. When this was measured the load of the machine was
-{why_load:.1f} on {why_cores} cores, which the wall-clock shows; the reference loop took {why_loop:.3f} s of processor
+`oarpy bench why` runs `oarstat --why` of the last of {why_waiting} jobs that wait for 160 nodes of 64 cores: a
+process that starts, asks, prints and ends. *Through the gateway* is how users ask, beside a meta-scheduler whose last
+pass was a moment ago. *No places* means that what that pass foresaw is gone, so that all jobs are planned anew for
+the answer. Processor time is that of command, gateway and database together. The load of the machine was
+{why_load:.1f} on {why_cores} cores, which the wall-clock shows. The reference loop took {why_loop:.3f} s of processor
 time.
 
 {why}
 ## Simulation
 
 `oarpy bench simulation --traces FOLDER --json benchmarks/results/simulation.json` replays traces of the Parallel
-Workloads Archive, jobs in the order of submission, walltimes as their users asked for them. *Conservative* is the
-planner of production. Waits are seconds; jobs/s are jobs of the trace a second of wall-clock. The reference loop
-took {simulation_loop:.3f} s of wall-clock in that run.
+Workloads Archive. Jobs come in the order of submission, with the walltimes that their users asked for. *Conservative*
+is the planner of production. Waits are seconds; jobs/s are jobs of the trace a second of wall-clock. The reference
+loop took {simulation_loop:.3f} s of wall-clock in that run.
 
 {simulation}
 ## ESP2
 
-`oarpy bench esp2`: 230 jobs on 34 processors, in virtual time. *Efficiency* is the work of the jobs over what the
-processors could have done until the last one ended. Columns: how jobs are submitted, and how their sizes, which are
-fractions of the machine, are rounded.
+`oarpy bench esp2` runs 230 jobs on 34 processors, in virtual time. *Efficiency* is the work of the jobs over what the
+processors could have done until the last one ended. The columns tell how jobs are submitted, and how their sizes,
+which are fractions of the machine, are rounded.
 
 {esp2}"""
 """The page without its tables."""

@@ -77,13 +77,13 @@ _AUTOMATON = """# The automaton
 
 The automaton alone decides when a module runs. Triggers of the database announce what happened on the channel
 `oarpy_events`, whoever did it: a module, a command, or an admin in psql. The automaton merges repeats and tells each
-module that is concerned, on a channel of its own. It keeps no truth: a notification that is lost, doubled or late
-delays, and never breaks, because each module also runs on a slow period and finds its work in the tables. One automaton
+module that is concerned, on a channel of its own. It keeps no truth. A notification that is lost, doubled or late
+delays, and never breaks. Each module also runs on a slow period and finds its work in the tables. One automaton
 leads, by an advisory lock of the database; another one waits and takes over.
 
 Of every module it believes one of three things. A stimulus moves the belief; *tell* is the notification to the module.
-*Wanted* comes from an event, *done* from the module's own report, *overdue* when the module has not been told for its
-slow period (so a module that was killed in the middle of its work is told again).
+*Wanted* comes from an event, *done* from the module's own report. *Overdue* comes when the module has not been told for
+its slow period. So a module that was killed in the middle of its work is told again.
 """
 
 
