@@ -41,10 +41,10 @@ def configuration_page() -> str:
 
 _INTRODUCTION = """# Configuration
 
-One file in TOML: `$OARPY_CONFIG`, else `~/.config/oarpy/config.toml` if it exists, else `/etc/oarpy/config.toml`. No
-file is needed: every key has a default. A variable `OARPY_<SECTION>_<KEY>` in the environment wins over the file; lists
-are written with commas in it (`OARPY_SUBMISSION_ADMINS=root,alice`). An unknown section or key
-is an error, and so is a value that cannot be meant.
+The configuration is one file in TOML: `$OARPY_CONFIG`, else `~/.config/oarpy/config.toml` if it exists, else
+`/etc/oarpy/config.toml`. No file is needed: every key has a default. A variable `OARPY_<SECTION>_<KEY>` in the
+environment wins over the file. In it, lists are written with commas (`OARPY_SUBMISSION_ADMINS=root,alice`). An unknown
+section or key is an error, and so is a value that cannot be meant.
 
 `oarpy config show` prints every value and where it came from.
 """
