@@ -21,7 +21,7 @@ BENCHMARK_OPTIONS_simulation := --json $(RESULTS)/simulation.json
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1 \2/' |
-	while read -r name what; do printf '%-8s %s\n' "$$name" "$$what"; done
+	while read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
 
 .PHONY: demo
 demo: $(VENV)/.installed-embedded ## set up, then run the main job for real: database, nodes, jobs, accounting
@@ -30,6 +30,10 @@ demo: $(VENV)/.installed-embedded ## set up, then run the main job for real: dat
 .PHONY: test
 test: check services ## set up, then check everything and run every test
 	@$(BIN)/python packaging/run_tests.py </dev/null
+
+.PHONY: test-quick
+test-quick: $(VENV)/.installed-dev ## the tests that need no database and no server, in less than a minute
+	@$(BIN)/python packaging/run_tests.py --quick </dev/null
 
 .PHONY: check
 check: $(VENV)/.installed-dev ## style, types, import contracts, lengths: no database, no test

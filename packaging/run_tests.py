@@ -1,6 +1,7 @@
-"""Run every test, on each PostgreSQL that is supported and installed; the last line printed is the total.
+"""Run every test; the last line printed is the total. ``--quick`` leaves out those with a database or a server.
 
-The embedded server takes the whole suite; the other version takes the tests that use a database.
+The embedded PostgreSQL takes the whole suite. The oldest one that is supported, where it is installed, takes the tests
+marked ``oldest``: schema, store, and one use of each command.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from xml.etree import ElementTree
 from oarpy.store.server_binaries import available_versions
 
 ROOT = Path(__file__).resolve().parent.parent
-OTHER_VERSION = "15"
+OLDEST = "15"
 """The oldest PostgreSQL that is supported, Debian 12's."""
+QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture")
+"""Folders whose tests need neither a database nor a server."""
 WORKERS = os.environ.get("OARPY_TEST_WORKERS", "2")
+BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
+"""A file stays with one worker, so that what its tests share is made once. The longest files begin."""
 NOTHING_SELECTED = 5
 
 
@@ -47,7 +52,7 @@ def run(title: str, *arguments: str, version: str | None = None) -> Count:
     environment = {**os.environ, **({"OARPY_TEST_POSTGRES": version} if version else {})}
     with tempfile.TemporaryDirectory(prefix="oarpy-report-") as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, "--dist", "worksteal", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, *BY_FILE, f"--junitxml={report}"]
         done = subprocess.run([*command, *arguments], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
         return _count(report, done.returncode)
 
@@ -63,15 +68,21 @@ def _count(report: Path, status: int) -> Count:
     return Count(tests - failed - skipped, failed, skipped, status in (0, NOTHING_SELECTED))
 
 
+def run_on_oldest(*arguments: str) -> Count:
+    """Run what is marked ``oldest`` there; say so when it is not installed."""
+    if OLDEST in available_versions():
+        return run(f"schema, store and commands, on PostgreSQL {OLDEST}", "-m", "oldest", *arguments, version=OLDEST)
+    sys.stdout.write(f"\n== not run on PostgreSQL {OLDEST}: apt-get install postgresql-{OLDEST}\n")
+    return Count()
+
+
 def main(arguments: list[str]) -> int:
     """Run the suite, with extra arguments for pytest; exit status 1 when anything failed."""
-    total = run("every test, on the embedded PostgreSQL", *arguments)
-    if OTHER_VERSION in available_versions():
-        total += run(
-            f"tests that use a database, on PostgreSQL {OTHER_VERSION}", "-m", "db", *arguments, version=OTHER_VERSION
-        )
+    if arguments[:1] == ["--quick"]:
+        total = run("tests without a database or a server", *QUICK, *arguments[1:])
     else:
-        sys.stdout.write(f"\n== not run on PostgreSQL {OTHER_VERSION}: apt-get install postgresql-{OTHER_VERSION}\n")
+        total = run("every test, on the embedded PostgreSQL", *arguments)
+        total += run_on_oldest(*arguments)
     sys.stdout.write(f"\n{total.passed} passed, {total.failed} failed, {total.skipped} skipped\n")
     return 0 if total.sound and not total.failed and total.passed else 1
 

@@ -45,9 +45,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FIRST = ("campaigns", "e2e", "packaging", "db")
+"""Folders, by how long a file of theirs takes."""
 # a test's database is thrown away: nothing is gained by forcing it to the disk
 TEST_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 MEMORY_NEEDED = 2 * 2**30
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that no worker ends long after the others."""
+    items.sort(key=lambda item: _place(item.path))
+
+
+def _place(path: Path) -> int:
+    folder = path.relative_to(ROOT / "tests").parts[0]
+    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
 from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 DAY = 86400
 BIRTH = datetime(1970, 1, 1, tzinfo=UTC)

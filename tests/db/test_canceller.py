@@ -8,7 +8,7 @@ from oarpy.store import kill_requests
 from oarpy.transport.messages import Kill, Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from oarpy.store.schema.check import check
 from oarpy.transport.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from oarpy.admission.filters import Filter, compile_filter
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 COLUMNS = {
     "a": "integer",

@@ -9,7 +9,7 @@ from oarpy.transport.jobspec import JobKey
 from oarpy.transport.messages import Checkpointed, Clean, Command, Forget, Kill, Signal, Start, Terminate
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 WHOLE = ["Waiting", "toLaunch", "Launching", "Running", "Finishing", "Terminated"]
 

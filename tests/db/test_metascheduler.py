@@ -9,7 +9,7 @@ from oarpy.model.dependency import Dependency, Outcome
 from oarpy.store import decisions
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 
 @pytest.fixture

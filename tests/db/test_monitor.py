@@ -11,7 +11,7 @@ from oarpy.store import notifications
 from oarpy.transport.messages import Kill
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 SILENCE = 60.0
 

@@ -21,7 +21,7 @@ from oarpy.modules.notifier import Notifier
 from tests.harness.mail_server import MailServer, mail_server
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 DEADLINE = 30.0
 ME = pwd.getpwuid(os.getuid()).pw_name

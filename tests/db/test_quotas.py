@@ -14,7 +14,7 @@ from psycopg.errors import CheckViolation, ExclusionViolation, ForeignKeyViolati
 from tests.harness.hand_written import insert, one
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 WEEK: dict[str, Any] = {
     "quotas": {"default,*,*,eve": [1, -1, -1]},

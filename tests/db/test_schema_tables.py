@@ -10,7 +10,7 @@ import pytest
 from oarpy.store.schema import statements
 from oarpy.store.schema.check import check, expected_constraints
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 

@@ -9,7 +9,7 @@ from oarpy.gateway.database import KeptReader
 from oarpy.modules.snapshot_reader import Reading, SnapshotReader
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 
-pytestmark = pytest.mark.db
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 NOW = 1_900_000_000
 

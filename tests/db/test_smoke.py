@@ -1,0 +1,58 @@
+"""Each command does what it is for once, so that its statements are seen by every PostgreSQL that is supported."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
+
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RUNNING, WAITING = 1, 2
+ON_A_NODE = {"oarsh", "oarconnect", "oarsrun", "oarprint"}
+"""Commands that need a node, or nothing but a job's files."""
+USES = [
+    ("oarsub", "-l", "/nodes=1,walltime=0:10:0", "-p", "mem > 1", "date"),
+    ("oarsub", "--dry-run", "-l", "/nodes=1", "date"),
+    ("oarstat",),
+    ("oarstat", "-f", "-J"),
+    ("oarstat", "--why", str(WAITING)),
+    ("oarstat", "--gantt", "2026-01-01 00:00:00, 2026-01-02 00:00:00"),
+    ("oarwalltime", str(RUNNING)),
+    ("oarhold", str(WAITING)),
+    ("oarresume", str(WAITING)),
+    ("oardel", str(RUNNING)),
+    ("oarnodes",),
+    ("oarnodesetting", "-r", "5", "-p", "mem=3"),
+    ("oarproperty", "-a", "disk"),
+    ("oarqueue",),
+    ("oarqueue", "--add", "night,3,fifo"),
+    ("oaraccounting",),
+    ("oaradmin", "resources", "add", "/host=z[1-2]/core={2}"),
+    ("oaradmin", "resources", "list", "-J"),
+    ("oaradmissionrules", "list"),
+    ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
+    ("oarpy", "run", "metascheduler", "--once"),
+]
+
+
+@pytest.mark.parametrize("words", USES, ids=" ".join)
+def test_it_works(connection: Connection, oarsub: Submitter, words: tuple[str, ...]) -> None:
+    oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "date")
+    run_pass(connection)
+    oarsub.job_id("-l", "/nodes=3,walltime=1:0:0", "date")
+    run_pass(connection)
+    command, *arguments = words
+    if words == ("oarresume", str(WAITING)):
+        assert oarsub(str(WAITING), command="oarhold").status == 0
+    result = oarsub(*arguments, command=command)
+    assert (result.status, result.err) == (0, ""), result
+
+
+def test_no_command_is_forgotten() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert {words[0] for words in USES} | ON_A_NODE == set(scripts)
