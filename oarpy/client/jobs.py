@@ -15,7 +15,7 @@ from oarpy.client.job_selection import JobSelection, require_known
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.store import job_requests, kill_requests, suspensions
+from oarpy.store import events, job_requests, kill_requests, suspensions
 from oarpy.store.job_requests import JobHandle
 
 
@@ -94,7 +94,7 @@ def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bo
         toggled = job_requests.toggle_besteffort(session.connection, _ids(jobs), usual)
         for wanted, event in ((True, "ADD_BESTEFFORT_TYPE"), (False, "REMOVE_BESTEFFORT_TYPE")):
             changed = [job for job, besteffort in toggled.items() if besteffort is wanted]
-            kill_requests.log(session.connection, changed, session.user, event)
+            events.log_request(session.connection, changed, session.user, event)
     return dict(sorted(toggled.items()))
 
 
@@ -118,8 +118,8 @@ def hold(session: Session, selection: JobSelection, *, running: bool = False) ->
         job_requests.move(session.connection, waiting, JobState.WAITING, JobState.HOLD)
         job_requests.move(session.connection, resuming, JobState.RESUMING, JobState.SUSPENDED)
         suspensions.ask(session.connection, active, session.user)
-        kill_requests.log(session.connection, waiting, session.user, "HOLD_WAITING_JOB")
-        kill_requests.log(session.connection, [*active, *resuming], session.user, "HOLD_RUNNING_JOB")
+        events.log_request(session.connection, waiting, session.user, "HOLD_WAITING_JOB")
+        events.log_request(session.connection, [*active, *resuming], session.user, "HOLD_RUNNING_JOB")
     return _ids(jobs)
 
 
@@ -132,7 +132,7 @@ def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
         )
         job_requests.move(session.connection, held, JobState.HOLD, JobState.WAITING)
         job_requests.move(session.connection, suspended, JobState.SUSPENDED, JobState.RESUMING)
-        kill_requests.log(session.connection, [*held, *suspended], session.user, "RESUME_JOB")
+        events.log_request(session.connection, [*held, *suspended], session.user, "RESUME_JOB")
     return _ids(jobs)
 
 
@@ -192,7 +192,7 @@ def _move(
         jobs = _checked(session, selection, check)
         moving = [job.job_id for job in jobs if job.state == source]
         job_requests.move(session.connection, moving, source, target)
-        kill_requests.log(session.connection, moving, session.user, event)
+        events.log_request(session.connection, moving, session.user, event)
     return _ids(jobs)
 
 

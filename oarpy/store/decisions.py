@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent
+from oarpy.store.events import log as log_events
+from oarpy.store.kill_requests import ask_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +120,6 @@ _RESERVE_AGAIN = """
         JOIN unnest(%(jobs)s::bigint[], %(starts)s::float8[], %(walltimes)s::float8[])
             AS s(job_id, start_time, walltime) USING (job_id)
 """
-_EVENTS = """
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT type, job_id, description FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS e(type, job_id, description)
-"""
 
 # A job that can never run, or a reservation that is refused: the reason is its message.
 _REFUSE = """
@@ -131,18 +130,6 @@ _REFUSE = """
         RETURNING j.job_id, r.reason
     )
     INSERT INTO event_logs (type, job_id, description) SELECT %(event)s, job_id, reason FROM refused
-"""
-
-_KILL = """
-    WITH asked AS (
-        INSERT INTO kill_requests (job_id, requested_by, reason)
-        SELECT j.job_id, 'metascheduler', 'BESTEFFORT_KILL' FROM jobs j
-        WHERE j.job_id = ANY(%s) AND j.state NOT IN ('Terminated', 'Error')
-        ON CONFLICT (job_id) DO NOTHING
-        RETURNING job_id
-    )
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT 'BESTEFFORT_KILL', job_id, 'its resources are needed by a job that is not best-effort' FROM asked
 """
 
 _PREDICT = """
@@ -239,9 +226,7 @@ def move(connection: Connection, moves: Sequence[Move], security_time: float) ->
 
 def log(connection: Connection, events: Sequence[tuple[int, str, str]]) -> None:
     """Note (job, type, description) in the events of jobs."""
-    if events:
-        jobs, types, texts = ([event[place] for event in events] for place in range(3))
-        connection.execute(_EVENTS, [types, jobs, texts])
+    log_events(connection, (NewEvent(kind, text, job) for job, kind, text in events))
 
 
 def refuse(
@@ -262,8 +247,9 @@ def refuse(
 
 def kill(connection: Connection, jobs: Sequence[int]) -> None:
     """Flag best-effort jobs to be cancelled; the canceller does it."""
-    if jobs:
-        connection.execute(_KILL, [list(jobs)])
+    asked = ask_once(connection, [(job, "BESTEFFORT_KILL") for job in jobs], "metascheduler")
+    text = "its resources are needed by a job that is not best-effort"
+    log(connection, [(job, "BESTEFFORT_KILL", text) for job in asked])
 
 
 def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:

@@ -1,9 +1,12 @@
-"""Reading the log of events, of jobs and of nodes."""
+"""The log of events, of jobs and of nodes.
+
+Statements that change rows log by themselves what they changed; what is known beforehand goes through :func:`log`.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,6 +25,22 @@ class Event:
     description: str
 
 
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """What is to be logged of a job, of nodes, or of both."""
+
+    type: str
+    description: str
+    job: int | None = None
+    hosts: tuple[str, ...] = ()
+
+
+_LOG = """
+    INSERT INTO event_logs (type, job_id, hosts, description)
+    SELECT type, job_id, string_to_array(hosts, ' '), description
+    FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[]) AS e(type, job_id, hosts, description)
+"""
+
 _OF_JOBS = """
     SELECT event_id, extract(epoch FROM at)::float8, type, job_id, hosts, description
     FROM event_logs WHERE job_id = ANY(%s) ORDER BY event_id
@@ -35,6 +54,18 @@ _OF_HOSTS = """
       AND at >= coalesce(%(since)s::timestamptz, '-infinity')
     ORDER BY at DESC, event_id DESC LIMIT %(limit)s
 """
+
+
+def log(connection: Connection, new: Iterable[NewEvent]) -> None:
+    """Log events, in this order."""
+    rows = [(event.type, event.job, " ".join(event.hosts), event.description) for event in new]
+    if rows:
+        connection.execute(_LOG, [list(column) for column in zip(*rows, strict=True)])
+
+
+def log_request(connection: Connection, job_ids: Iterable[int], by: str, event: str) -> None:
+    """Log for each job that ``by`` asked for ``event``."""
+    log(connection, (NewEvent(event, f"asked by {by}", job) for job in job_ids))
 
 
 def job_events(connection: Connection, job_ids: Sequence[int]) -> dict[int, tuple[Event, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent, log
 
 
 class HeldAmount(NamedTuple):
@@ -110,7 +111,7 @@ class End:
 _CLAIM = """
     UPDATE jobs j SET state = 'Launching', attempt = attempt + 1, incarnation = c.incarnation
     FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)
-    WHERE j.job_id = c.job_id AND j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
+    WHERE j.job_id = c.job_id AND j.state = 'toLaunch'
     RETURNING j.job_id
 """
 
@@ -120,7 +121,7 @@ _TO_LAUNCH = """
     FROM jobs j
         LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
         LEFT JOIN resources r USING (resource_id)
-    WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
+    WHERE j.state = 'toLaunch'
     GROUP BY j.job_id
     ORDER BY j.job_id
 """
@@ -144,15 +145,15 @@ _ENVIRONMENTS = "SELECT submission_id, environment FROM submissions WHERE submis
 
 # Looking at jobs costs more than looking whether there are any; the signals of jobs that are over are settled too.
 _AGENDA = """
-    SELECT EXISTS (SELECT FROM jobs WHERE state = 'toLaunch' AND state NOT IN ('Terminated', 'Error')),
-           EXISTS (SELECT FROM jobs WHERE state = 'Finishing' AND state NOT IN ('Terminated', 'Error'))
+    SELECT EXISTS (SELECT FROM jobs WHERE state = 'toLaunch'),
+           EXISTS (SELECT FROM jobs WHERE state = 'Finishing')
                OR EXISTS (SELECT FROM kill_requests WHERE state = 'decided' AND state <> 'done'),
            EXISTS (SELECT FROM signal_requests WHERE NOT done),
            EXISTS (SELECT FROM walltime_changes WHERE NOT node_told),
            EXISTS (SELECT FROM suspend_requests) OR EXISTS (
-               SELECT FROM jobs WHERE state IN ('Suspended', 'Resuming') AND state NOT IN ('Terminated', 'Error')),
+               SELECT FROM jobs WHERE state IN ('Suspended', 'Resuming')),
            (SELECT extract(epoch FROM min(expected_end(jobs)))::float8 FROM jobs
-            WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND types && %s::text[])
+            WHERE state = 'Running' AND types && %s::text[])
 """
 
 # Jobs on nodes; with the second condition only those that the launcher has something to do about.
@@ -166,7 +167,6 @@ _LIVE = """
         LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
         LEFT JOIN resources r USING (resource_id)
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
-      AND j.state NOT IN ('Terminated', 'Error')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
       AND (%(all)s OR j.state IN ('Launching', 'Finishing')
            OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
@@ -193,12 +193,6 @@ _FINISH = """
                 %(messages)s::text[]) AS e(job_id, final_state, exit_status, started, message)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
     RETURNING j.job_id
-"""
-_FINISH_EVENTS = """
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT e.type, e.job_id, e.message
-    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS e(job_id, type, message)
-    WHERE e.type <> ''
 """
 
 # What is known to have started and ended by itself, with nothing to be done on its nodes: all at once.
@@ -242,19 +236,17 @@ _CANCEL_WAITING = """
     UPDATE jobs j SET state = 'Error', ended_at = greatest(now(), submitted_at), message = 'killed: ' || k.reason
     FROM kill_requests k
     WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('Waiting', 'Hold')
-      AND j.state NOT IN ('Terminated', 'Error')
     RETURNING j.job_id
 """
 _CANCEL_UNLAUNCHED = """
     UPDATE jobs j SET state = 'toError', message = 'killed: ' || k.reason
     FROM kill_requests k
     WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('toLaunch', 'toAckReservation')
-      AND j.state NOT IN ('Terminated', 'Error')
     RETURNING j.job_id
 """
 _BURY = """
     UPDATE jobs SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at)
-    WHERE state = 'toError' AND state NOT IN ('Terminated', 'Error')
+    WHERE state = 'toError'
     RETURNING job_id
 """
 # A best-effort job that can write a checkpoint is signalled once and left the time it asked for. Whoever asks for its
@@ -290,13 +282,13 @@ _SETTLE = """
 
 _GIVE_UP = """
     UPDATE jobs SET state = 'toError', message = %s
-    WHERE job_id = ANY(%s) AND state = 'toLaunch' AND state NOT IN ('Terminated', 'Error')
+    WHERE job_id = ANY(%s) AND state = 'toLaunch'
 """
 
 _SIGNALS = """
     SELECT s.request_id, s.job_id, j.attempt, s.signal, s.elsewhere
     FROM signal_requests s JOIN jobs j USING (job_id)
-    WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
+    WHERE NOT s.done AND j.state IN ('Running', 'Suspended', 'Resuming')
     ORDER BY s.request_id
 """
 _SIGNAL_ELSEWHERE = """
@@ -406,11 +398,7 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
         },
     )
     moved = {row[0] for row in rows}
-    told = [end for end in ends if end.job in moved and end.event]
-    if told:
-        connection.execute(
-            _FINISH_EVENTS, [[end.job for end in told], [end.event for end in told], [end.message for end in told]]
-        )
+    log(connection, (NewEvent(end.event, end.message, end.job) for end in ends if end.job in moved and end.event))
     return sorted(moved)
 
 

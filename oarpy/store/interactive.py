@@ -25,7 +25,7 @@ _PROGRESS = """
 
 _RUNNING = """
     SELECT job_id FROM jobs
-    WHERE state = 'Running' AND state NOT IN ('Terminated', 'Error') AND user_name = %s AND NOT types && %s::text[]
+    WHERE state = 'Running' AND user_name = %s AND NOT types && %s::text[]
     ORDER BY job_id
 """
 

@@ -44,7 +44,7 @@ _TOGGLE_BESTEFFORT = """
     SET types = CASE WHEN types @> '{besteffort}' THEN array_remove(types, 'besteffort')
                      ELSE types || '{besteffort}' END,
         queue_name = CASE WHEN types @> '{besteffort}' THEN %s ELSE 'besteffort' END
-    WHERE job_id = ANY(%s) AND state = 'Running' AND state NOT IN ('Terminated', 'Error')
+    WHERE job_id = ANY(%s) AND state = 'Running'
     RETURNING job_id, types @> '{besteffort}'
 """
 _ANNOUNCE_CHANGE = "SELECT announce(ARRAY['job changed'])"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from oarpy.store import events, kill_requests
 from oarpy.store.database import Connection
 
 
@@ -172,7 +173,7 @@ _STRANDED = """
             FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
             WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
               AND n.channel_since < now() - %(timeout)s * interval '1 second') s ON true
-    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
       AND NOT j.types && %(types)s::text[]
     UNION ALL
     SELECT j.job_id, n.network_address, true
@@ -180,7 +181,7 @@ _STRANDED = """
         JOIN nodes n ON n.network_address = e.host AND n.channel = 'lost'
             AND n.channel_since < now() - %(timeout)s * interval '1 second'
         JOIN jobs j ON e.type = ANY(j.types)
-    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming') AND j.state NOT IN ('Terminated', 'Error')
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
 """
 
 # What was to be launched on such a node, or on what is Absent, Dead or at fault by now, waits again: nothing was sent
@@ -193,7 +194,7 @@ _UNPLACE = """
             -- a late start had shortened that of a reservation
             walltime = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE
                 (SELECT m.walltime FROM moldable_descriptions m WHERE m.moldable_id = j.moldable_id) END
-        WHERE j.state = 'toLaunch' AND j.state NOT IN ('Terminated', 'Error')
+        WHERE j.state = 'toLaunch'
           AND EXISTS (
             SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
                 LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
@@ -213,33 +214,14 @@ _UNPLACE = """
 
 _FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
 
-_KILL = """
-    WITH asked AS (
-        INSERT INTO kill_requests (job_id, requested_by, reason)
-        SELECT k.job_id, 'monitor', k.reason FROM unnest(%s::bigint[], %s::text[]) AS k(job_id, reason)
-        ON CONFLICT (job_id) DO NOTHING
-        RETURNING job_id, reason
-    )
-    INSERT INTO event_logs (type, job_id, description) SELECT 'NODE_LOST', job_id, reason FROM asked
-"""
-
 # Jobs on resources that somebody took away (Absent, Dead): as oarnodesetting does, also when it was done by hand, and
 # whenever: no job is given such a resource, unless it was taken away while the job was being placed.
 _WITHDRAWN = """
-    WITH taken AS (
-        SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state) AS reason
-        FROM resources r
-            JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
-            JOIN jobs j ON j.job_id = a.job_id AND j.state NOT IN ('Terminated', 'Error')
-        WHERE r.state IN ('Absent', 'Dead')
-        GROUP BY a.job_id
-    ), asked AS (
-        INSERT INTO kill_requests (job_id, requested_by, reason) SELECT job_id, 'monitor', reason FROM taken
-        ON CONFLICT (job_id) DO NOTHING
-        RETURNING job_id
-    )
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT 'FRAG_JOB_REQUEST', job_id, 'asked by monitor' FROM asked
+    SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state)
+    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+    WHERE r.state IN ('Absent', 'Dead')
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
+    GROUP BY a.job_id
 """
 
 _LAUNCHER_LEADS = """
@@ -324,13 +306,16 @@ def forget_lost_channels(connection: Connection) -> None:
 
 def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
     """Ask the canceller to kill jobs, with a reason each."""
-    if kills:
-        connection.execute(_KILL, [[job for job, _ in kills], [reason for _, reason in kills]])
+    reasons = dict(reversed(kills))
+    asked = kill_requests.ask_once(connection, list(reasons.items()), "monitor")
+    events.log(connection, (events.NewEvent("NODE_LOST", reasons[job], job) for job in asked))
 
 
 def kill_on_withdrawn(connection: Connection) -> int:
     """Ask the canceller to kill jobs whose resources became Absent or Dead; return how many were asked for anew."""
-    return connection.execute(_WITHDRAWN).rowcount
+    asked = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
+    events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
+    return len(asked)
 
 
 def is_led(connection: Connection, key: tuple[int, int]) -> bool:

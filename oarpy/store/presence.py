@@ -11,13 +11,11 @@ _THERE = """
         JOIN jobs j ON j.job_id = a.job_id
     WHERE r.network_address = %s AND j.user_name = %s
       AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
-      AND j.state NOT IN ('Terminated', 'Error')
 """
 
 _ANYWHERE = """
     SELECT DISTINCT types FROM jobs
     WHERE user_name = %s AND state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
-      AND state NOT IN ('Terminated', 'Error')
 """
 
 

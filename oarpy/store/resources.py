@@ -14,6 +14,7 @@ from psycopg.sql import SQL, Composable, Identifier
 from oarpy.model.errors import OarpyError
 from oarpy.store import properties
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent, log
 from oarpy.store.job_scope import Condition
 
 PropertyValue: TypeAlias = "int | str | bool | datetime | None"
@@ -230,9 +231,6 @@ def known_nodes(connection: Connection, names: Sequence[str]) -> set[str]:
     return {row[0] for row in connection.execute(_KNOWN_NODES, (list(names),))}
 
 
-_LOG = "INSERT INTO event_logs (type, hosts, description) VALUES ('NODE_STATE_CHANGED', %s, %s)"
-
-
 def log_change(connection: Connection, nodes: Sequence[str], description: str) -> None:
     """Note in the events of the nodes what somebody did to them."""
-    connection.execute(_LOG, (list(nodes), description))
+    log(connection, [NewEvent("NODE_STATE_CHANGED", description, hosts=tuple(nodes))])

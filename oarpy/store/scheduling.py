@@ -23,7 +23,7 @@ _QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY prio
 # Jobs that wait, in order of submission; the partial index holds live jobs alone. Every UPDATE changes a row's xmin.
 _WAITING_VERSIONS = """
     SELECT job_id, xmin FROM jobs
-    WHERE state NOT IN ('Terminated', 'Error') AND state IN ('Waiting', 'Hold')
+    WHERE state IN ('Waiting', 'Hold')
     ORDER BY job_id
 """
 _WAITING = """
@@ -31,7 +31,7 @@ _WAITING = """
            extract(epoch FROM submitted_at)::float8, state = 'Hold',
            extract(epoch FROM reservation_start)::float8, reservation_state
     FROM jobs
-    WHERE job_id = ANY(%s) AND state NOT IN ('Terminated', 'Error') AND state IN ('Waiting', 'Hold')
+    WHERE job_id = ANY(%s) AND state IN ('Waiting', 'Hold')
 """
 _DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
 
@@ -45,8 +45,7 @@ _HOLDING = """
            extract(epoch FROM j.checkpoint)::float8,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming'
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
-    WHERE j.state NOT IN ('Terminated', 'Error')
-      AND j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
+    WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
                       'toError')
     GROUP BY j.job_id
     ORDER BY j.job_id

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent, log
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ _PAUSES = """
     WITH paused AS (
         SELECT job_id FROM suspend_requests
         UNION
-        SELECT job_id FROM jobs WHERE state IN ('Suspended', 'Resuming') AND state NOT IN ('Terminated', 'Error')
+        SELECT job_id FROM jobs WHERE state IN ('Suspended', 'Resuming')
     )
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
@@ -92,11 +93,6 @@ _STAY = """
     SELECT 'RESUME_SCRIPT_ERROR', job_id, 'it stays suspended: ' || detail FROM said JOIN stays USING (job_id)
 """
 
-_NOTE = """
-    INSERT INTO event_logs (type, job_id, description)
-    SELECT 'SUSPEND_SCRIPT_ERROR', job_id, detail FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, detail)
-"""
-
 
 def ask(connection: Connection, jobs: Sequence[int], by: str) -> None:
     """Ask for running jobs to be suspended."""
@@ -149,5 +145,4 @@ def stay(connection: Connection, jobs: Mapping[int, str]) -> None:
 
 def note_failures(connection: Connection, jobs: Mapping[int, str]) -> None:
     """Record how the site's program for suspended jobs failed."""
-    if jobs:
-        connection.execute(_NOTE, [list(jobs), list(jobs.values())])
+    log(connection, (NewEvent("SUSPEND_SCRIPT_ERROR", detail, job) for job, detail in jobs.items()))

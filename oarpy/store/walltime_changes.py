@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent, log
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,6 @@ _ASK = """
             delay_next_jobs = excluded.delay_next_jobs, requested_at = excluded.requested_at,
             requested_by = excluded.requested_by, give_up_at = excluded.give_up_at
 """
-_LOG = "INSERT INTO event_logs (type, job_id, description) VALUES (%s, %s, %s)"
 
 # A job that ended meanwhile gets nothing. What was granted is no longer pending; of a reduction, nothing is: a job
 # that has run for longer than it is to run ends now.
@@ -127,7 +127,6 @@ _UNTOLD = """
             WHERE a.job_id = j.job_id AND upper_inf(a.during) AND r.type = 'default')
     FROM walltime_changes w JOIN jobs j USING (job_id)
     WHERE NOT w.node_told AND j.state IN ('Running', 'Suspended', 'Resuming')
-      AND j.state NOT IN ('Terminated', 'Error')
 """
 _TOLD = """
     UPDATE walltime_changes w SET node_told = true
@@ -166,7 +165,7 @@ def ask(connection: Connection, request: Request, text: str) -> None:
             "timeout": request.timeout,
         },
     )
-    connection.execute(_LOG, ["WALLTIME_REQUEST", request.job, text])
+    log(connection, [NewEvent("WALLTIME_REQUEST", text, request.job)])
 
 
 def grant(connection: Connection, granted: Sequence[tuple[int, int]]) -> list[int]:
