@@ -18,12 +18,38 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.admission.rules import DEFAULT_TIME_LIMIT, RefusedByRule, Rule, RuleSet
-from oarpy.admission.site import FixedSite, JobInfo, QueueInfo
+from oarpy.admission.site import FixedSite
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import Submission
+from oarpy.model.typed_values import Misfit, from_values
+
+
+class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a case expects."""
+
+    changes: dict[str, Any] | UnsetType = UNSET
+    notes: tuple[str, ...] | UnsetType = UNSET
+    refused: str | None = None
+
+
+class CaseEntry(Struct, forbid_unknown_fields=True):
+    """A case as it is written."""
+
+    submission: dict[str, Any] = {}
+    name: str = ""
+    site: FixedSite = FixedSite()
+    expect: Expectation = Expectation()
+
+
+class CaseFile(Struct, forbid_unknown_fields=True):
+    """A whole file."""
+
+    case: Annotated[list[CaseEntry], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +83,22 @@ def parse_cases(text: str) -> list[Case]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"cases are not TOML: {error}") from None
-    entries = document.get("case")
-    if set(document) != {"case"} or not isinstance(entries, list) or not entries:
-        raise UsageError("a file of cases holds [[case]] tables and nothing else")
+    try:
+        entries = from_values(document, CaseFile).case
+    except Misfit as error:
+        raise _named(error) from None
     return [_case(entry, number) for number, entry in enumerate(entries, 1)]
+
+
+def _named(error: Misfit) -> UsageError:
+    """Return the error under the name of its case: ``late jobs: site: jobs 2: key 'id': missing``."""
+    match error.path:
+        case ("case", int(place), *rest):
+            case = error.document["case"][place]
+            name = case.get("name") if isinstance(case, dict) else None
+            inside = Misfit(case, tuple(rest), error.problem, error.hint)
+            return inside.error(str(name or f"case {place + 1}"))
+    return UsageError("a file of cases holds [[case]] tables and nothing else")
 
 
 def run_cases(rules: Rule | Sequence[Rule], cases: Sequence[Case]) -> list[CaseResult]:
@@ -94,78 +132,12 @@ def _problems(rules: RuleSet, case: Case) -> list[str]:
     return problems
 
 
-def _case(entry: object, number: int) -> Case:
-    table = _table(entry, f"case {number}", {"name", "submission", "site", "expect"})
-    name = str(table.get("name") or f"case {number}")
+def _case(entry: CaseEntry, number: int) -> Case:
+    name, expect = entry.name or f"case {number}", entry.expect
+    if expect.refused is not None and (expect.changes is not UNSET or expect.notes is not UNSET):
+        raise UsageError(f"{name}: a refused submission has no changes and no notes")
     try:
-        expect = _table(table.get("expect", {}), "expect", {"changes", "notes", "refused"})
-        if "refused" in expect and len(expect) > 1:
-            raise UsageError("a refused submission has no changes and no notes")
-        return Case(
-            name=name,
-            submission=Submission.from_record(_table(table.get("submission", {}), "submission")),
-            site=_site(table.get("site", {}), "site"),
-            changes=_table(expect.get("changes", {}), "changes"),
-            notes=_strings(expect.get("notes", []), "notes"),
-            refused=None if "refused" not in expect else str(expect["refused"]),
-        )
+        submission = Submission.from_record(entry.submission)
     except UsageError as error:
         raise UsageError(f"{name}: {error.message}", hint=error.hint) from None
-
-
-def _site(entry: object, place: str) -> FixedSite:
-    table = _table(entry, place, {"now", "settings", "groups", "queues", "properties", "jobs"})
-    queues, jobs = table.get("queues"), table.get("jobs", [])
-    result = FixedSite(
-        settings=_table(table.get("settings", {}), place),
-        members={user: _strings(groups, place) for user, groups in _table(table.get("groups", {}), place).items()},
-        columns={name: str(kind) for name, kind in _table(table.get("properties", {}), place).items()},
-        jobs=tuple(_job(job, f"{place}: job") for job in _list(jobs, place)),
-    )
-    if "now" in table:
-        result = dataclasses.replace(result, at=_instant(table["now"], place))
-    if queues is not None:
-        result = dataclasses.replace(result, queues=tuple(_queue(queue, place) for queue in _list(queues, place)))
-    return result
-
-
-def _job(entry: object, place: str) -> JobInfo:
-    table = _table(entry, place, {item.name for item in dataclasses.fields(JobInfo)})
-    number = table.get("id")
-    if not isinstance(number, int):
-        raise UsageError(f"{place} without a whole number as id")
-    texts = {name: str(value) for name, value in table.items() if name not in ("id", "types", "reservation")}
-    types = _strings(table.get("types", []), place)
-    return JobInfo(**({"user": ""} | texts), id=number, types=types, reservation=bool(table.get("reservation", False)))
-
-
-def _queue(entry: object, place: str) -> QueueInfo:
-    table = _table(entry, place, {"name", "priority", "active"})
-    priority = table.get("priority", 0)
-    return QueueInfo(
-        str(table.get("name", "")), priority if isinstance(priority, int) else 0, bool(table.get("active", True))
-    )
-
-
-def _instant(value: object, place: str) -> datetime:
-    if not isinstance(value, datetime):
-        raise UsageError(f"{place}: now is a date", hint="now = 2026-01-01T12:00:00Z")
-    return value if value.tzinfo else value.astimezone()
-
-
-def _table(entry: object, place: str, keys: set[str] | None = None) -> dict[str, object]:
-    if not isinstance(entry, dict):
-        raise UsageError(f"{place} is not a table")
-    if keys is not None and (unknown := sorted(set(entry) - keys)):
-        raise UsageError(f"{place}: unknown key '{unknown[0]}'", hint=f"keys: {', '.join(sorted(keys))}")
-    return entry
-
-
-def _list(entry: object, place: str) -> list[object]:
-    if not isinstance(entry, list):
-        raise UsageError(f"{place} is not a list")
-    return entry
-
-
-def _strings(entry: object, place: str) -> tuple[str, ...]:
-    return tuple(map(str, _list(entry, place)))
+    return Case(name, submission, entry.site, expect.changes or {}, expect.notes or (), expect.refused)

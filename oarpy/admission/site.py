@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class QueueInfo:
+class QueueInfo(Struct, frozen=True, forbid_unknown_fields=True):
     """A queue as rules see it."""
 
     name: str
@@ -17,12 +17,11 @@ class QueueInfo:
     active: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class JobInfo:
+class JobInfo(Struct, frozen=True, forbid_unknown_fields=True):
     """A live job (not Terminated, not Error) as rules see it."""
 
     id: int
-    user: str
+    user: str = ""
     queue: str = "default"
     project: str = "default"
     name: str = ""
@@ -76,20 +75,22 @@ class Site(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FixedSite:
-    """A :class:`Site` made of given values: for cases, tests, and trying rules without a database."""
+_AS_WRITTEN = {"at": "now", "members": "groups", "columns": "properties"}
+
+
+class FixedSite(Struct, frozen=True, forbid_unknown_fields=True, rename=_AS_WRITTEN):
+    """A :class:`Site` of given values, for cases, tests and replays. Cases call each field as its question."""
 
     at: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    settings: Mapping[str, object] = field(default_factory=dict)
-    members: Mapping[str, Collection[str]] = field(default_factory=dict)
+    settings: Mapping[str, Any] = {}
+    members: Mapping[str, Collection[str]] = {}
     queues: tuple[QueueInfo, ...] = (QueueInfo("admin", 10), QueueInfo("default", 3), QueueInfo("besteffort", 0))
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = {}
     jobs: tuple[JobInfo, ...] = ()
 
     def now(self) -> datetime:
-        """Return the fixed instant."""
-        return self.at
+        """Return the fixed instant, in the time zone of this machine where it has none."""
+        return self.at if self.at.tzinfo else self.at.astimezone()
 
     def setting(self, name: str) -> object:
         """Return the setting, or None."""

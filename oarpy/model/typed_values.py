@@ -33,10 +33,17 @@ class Misfit(Exception):
         self.document, self.path, self.problem, self.hint = document, path, problem, hint
 
     def error(self, owner: str) -> UsageError:
-        """Return the error that names ``owner`` and the innermost key of the path."""
-        keys = [step for step in self.path if isinstance(step, str)]
-        key = f"key '{keys[-1]}': " if keys else ""
-        return UsageError(f"{owner}: {key}{self.problem}", hint=self.hint)
+        """Return the error that names ``owner``, the way and the last key: ``owner: jobs 2: key 'id': missing``."""
+        path = list(self.path)
+        while path and isinstance(path[-1], int):
+            path.pop()
+        names = [owner]
+        for step in path[:-1]:
+            if isinstance(step, str):
+                names.append(step)
+            else:
+                names[-1] += f" {step + 1}"
+        return UsageError(": ".join([*names, *(f"key '{key}'" for key in path[-1:]), self.problem]), hint=self.hint)
 
 
 def from_json(text: str, kind: type[Kind]) -> Kind:

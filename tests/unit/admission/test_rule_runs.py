@@ -144,7 +144,7 @@ def test_a_rule_that_never_ends_is_interrupted(text: str) -> None:
 
 
 def test_an_exit_out_of_the_api_refuses_too() -> None:
-    class Leaving(FixedSite):
+    class Leaving(FixedSite, frozen=True):
         def groups(self, user: str) -> tuple[str, ...]:
             raise SystemExit(3)
 
@@ -153,7 +153,7 @@ def test_an_exit_out_of_the_api_refuses_too() -> None:
 
 
 def test_an_unreachable_database_is_not_blamed_on_the_rule() -> None:
-    class Lost(FixedSite):
+    class Lost(FixedSite, frozen=True):
         def groups(self, user: str) -> tuple[str, ...]:
             raise Unreachable("the database does not answer")
 
