@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Sequence
 from io import BytesIO
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,11 +144,14 @@ def fullness(bars: Sequence[Bar], starts: Numbers, ends: Numbers, limits: Number
     """Return how full (0 to 1) each band of rows between two of ``limits`` is in each column."""
     sizes = [len(bar.rows) for bar in bars]
     jobs = np.repeat(np.arange(len(bars)), sizes)
-    held = np.fromiter((row for bar in bars for row in bar.rows), np.float64, sum(sizes))
+    held = np.fromiter(chain.from_iterable(bar.rows for bar in bars), np.int64, sum(sizes))
+    bands = (np.searchsorted(limits, held, side="right") - 1).astype(np.uint16)
+    by_band = np.split(jobs[np.argsort(bands, kind="stable")], np.cumsum(np.bincount(bands, minlength=len(limits) - 1)))
     full = np.empty((len(limits) - 1, len(edges) - 1))
     for band, (low, high) in enumerate(pairwise(limits)):
-        inside = jobs[(held >= low) & (held < high)]
-        full[band] = column_means(starts[inside], ends[inside], np.ones(len(inside)), edges) / (high - low)
+        rows = np.bincount(by_band[band], minlength=len(bars)).astype(np.float64)
+        there = np.flatnonzero(rows)
+        full[band] = column_means(starts[there], ends[there], rows[there], edges) / (high - low)
     return full
 
 

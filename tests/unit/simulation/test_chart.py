@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Sequence
 from io import BytesIO
@@ -83,7 +84,7 @@ def test_the_unit_of_time_is_that_of_the_length(last: float, unit: str) -> None:
 @pytest.mark.parametrize("rows", [1, 59, 61, 340])
 def test_many_jobs_are_drawn_as_shades_in_a_file_that_does_not_grow_with_them(rows: int, tmp_path: Path) -> None:
     sizes = []
-    for jobs in (MOST_BOXES + 1, 4 * MOST_BOXES):
+    for jobs in (MOST_BOXES + 1, 2 * MOST_BOXES):
         bars = busy_in_turn(jobs, rows)
         (mesh,) = (one for one in chart(bars, rows, "full").axes[0].collections if isinstance(one, QuadMesh))
         # one job after the other on everything: a single darkest shade
@@ -115,6 +116,11 @@ def test_the_name_of_the_file_says_what_is_drawn(tmp_path: Path) -> None:
         check_plot(Path("a.jpg"))
     with pytest.raises(OarpyError, match="cannot write"):
         write_plot(tmp_path / "nowhere" / "a.png", bars, 1, "x")
+
+
+def test_what_draws_is_loaded_only_to_draw() -> None:
+    program = "import sys, oarpy.simulation.run, oarpy.client.history_replay; print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 
 def test_without_matplotlib_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
