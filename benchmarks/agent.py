@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobSpec
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import ChannelLost, Ended, Forget, Ready, Refused, Report, Start
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.jobs import JobSpec
+from oarpy.wire.messages import ChannelLost, Ended, Forget, Ready, Refused, Report, Start
 
 from .results import save
 

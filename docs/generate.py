@@ -6,7 +6,9 @@ With ``--check`` nothing is written: the exit status is 1 if a page is not what 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable
@@ -17,6 +19,9 @@ import benchmark_tables
 from oarpy.configuration import SECTIONS
 from oarpy.model.job_types import TYPES, JobType, Usable
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity
+from oarpy.wire.jobs import JobSpec
+from oarpy.wire.messages import COMMANDS, REPORTS, JobReport, Message
+from oarpy.wire.structure import Structure
 
 DOCS = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by `make docs`: change {source} instead. -->\n"
@@ -87,6 +92,43 @@ its slow period. So a module that was killed in the middle of its work is told a
 """
 
 
+def messages_page() -> str:
+    """What server and agents say to each other."""
+    head = ("word", "message", "fields", "meaning")
+    commands, reports = (_table(head, map(_message_row, table.values())) for table in (COMMANDS, REPORTS))
+    return _page(
+        "oarpy/wire/messages.py",
+        f"{_MESSAGES}\n## From the server to an agent\n\n{commands}\n## From an agent to the server\n\n{reports}\n"
+        f"A `JobReport` has {', '.join(' '.join(one) for one in _fields(JobReport))}.\n\n"
+        f"## A job\n\nA `JobSpec` has these fields:\n\n{_table(('field', 'kind'), _fields(JobSpec))}",
+    )
+
+
+_MESSAGES = """# Messages between server and agents
+
+One table, `oarpy/wire/messages.py`, says what may be said: a class for each message, with its word and its fields. Each
+field names what it may hold. Both sides derive their encoding and decoding from it: what is not exactly a message, with
+all its fields and no other, is refused.
+
+The server writes one command a line, an agent one line for all reports of a turn; JSON both ways. A message is an
+object of its fields, and its word is under `type`. A `JobKey` is `[job, attempt]`. Specifications of jobs travel
+together: what all have in common is sent once under `shared`, the rest of every one in the list `each`.
+"""
+
+
+def _message_row(kind: type[Message]) -> tuple[str, ...]:
+    first = (kind.__doc__ or "").partition("\n\n")[0]
+    meaning = re.sub(r":class:`(\w+)`", r"\1", " ".join(first.split())).replace("``", "`")
+    return f"`{kind.WORD}`", kind.__name__, ", ".join(f"{name} {sort}" for name, sort in _fields(kind)), meaning
+
+
+def _fields(kind: type[Structure]) -> list[tuple[str, str]]:
+    sorts: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        sorts |= inspect.get_annotations(one)
+    return [(f"`{name}`", sorts[name].replace("|", "or").replace(", ...", "")) for name in kind.CHECKS]
+
+
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
@@ -126,6 +168,7 @@ def _type_row(kind: JobType) -> tuple[str, str]:
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "automaton.md": automaton_page,
+    "messages.md": messages_page,
     "benchmarks.md": benchmarks_page,
     _GUIDE: types_page,
 }

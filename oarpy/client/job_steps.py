@@ -24,8 +24,9 @@ from oarpy.store.execution import LaunchRow
 from oarpy.store.job_scope import JobScope
 from oarpy.transport.local import PipeStream
 from oarpy.transport.node import NodeAddress, NodeMode
-from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepSpec, Terminal
+from oarpy.transport.steps import UNREACHABLE, StepEnded, StepEvent, StepFailed, StepOutput, Steps
 from oarpy.transport.stream import Opener
+from oarpy.wire.steps import StepSpec, Terminal
 
 _USUAL_TERMINAL = "dumb"
 _LAUNCH_PATIENCE = 10.0

@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Mapping
 
-from oarpy.frontend.frames import (
+from oarpy.wire.frames import (
     CONTENT,
     ERRORS,
     MESSAGE,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import select
 import socket
 import time
@@ -21,16 +20,9 @@ PATIENCE = 15.0
 
 _RETRY = 0.2
 
-_TOKEN = re.compile(r"[0-9a-f]{32}", re.ASCII)
-
 
 class NotReached(Exception):
     """Nobody came; the text says what was tried."""
-
-
-def is_token(text: object) -> bool:
-    """Tell whether it is what commands listen under."""
-    return isinstance(text, str) and _TOKEN.fullmatch(text) is not None
 
 
 def be_called(state: str, patience: float = PATIENCE) -> socket.socket:

@@ -7,7 +7,8 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from oarpy.frontend.frames import (
+from oarpy.frontend.submission_environment import submission_environment
+from oarpy.wire.frames import (
     CONTENT,
     ERRORS,
     LARGEST_FRAME,
@@ -19,7 +20,6 @@ from oarpy.frontend.frames import (
     Malformed,
     read_message,
 )
-from oarpy.frontend.submission_environment import submission_environment
 
 PATIENCE = 300.0
 """Seconds without a frame after which the gateway is given up."""

@@ -7,7 +7,7 @@ import socket
 from contextlib import suppress
 
 from oarpy.client.caller import Size
-from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Channel, Frames, Gone, Malformed, read_message
+from oarpy.wire.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Channel, Frames, Gone, Malformed, read_message
 
 _READ = 1 << 16
 _LARGEST = 1 << 20

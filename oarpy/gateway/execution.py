@@ -13,12 +13,12 @@ import structlog
 
 from oarpy.client.boundary import execute
 from oarpy.client.caller import acting_for
-from oarpy.frontend.frames import ERRORS, OUTPUT
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import application
 from oarpy.gateway.output import Output
 from oarpy.gateway.remote_caller import RemoteCaller
-from oarpy.gateway.request import Request
+from oarpy.wire.frames import ERRORS, OUTPUT
+from oarpy.wire.openings import Request
 
 log = structlog.get_logger()
 

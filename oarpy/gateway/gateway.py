@@ -15,7 +15,6 @@ from contextlib import suppress
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.frontend.prefaces import Knock
 from oarpy.gateway.calls import Call, Calls
 from oarpy.gateway.commands import warm_up
 from oarpy.gateway.intake import Client, Intake
@@ -24,6 +23,7 @@ from oarpy.gateway.pool import Member, Pool
 from oarpy.gateway.sessions import Sessions
 from oarpy.gateway.spokesman import speak
 from oarpy.gateway.worker import Worker
+from oarpy.wire.openings import Knock
 
 log = structlog.get_logger()
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from oarpy.frontend.frames import HEADER, KNOCK, LARGEST_REQUEST, MESSAGE, SPEAKER, Malformed, read_header
-from oarpy.frontend.prefaces import LARGEST_PREFACE, Knock, read_knock, read_speaker
 from oarpy.gateway.credentials import peer_uid
-from oarpy.gateway.request import refusal
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
+from oarpy.wire.frames import HEADER, KNOCK, LARGEST_REQUEST, MESSAGE, SPEAKER, Malformed, read_header
+from oarpy.wire.openings import LARGEST_PREFACE, Knock, read_knock, read_speaker, refusal
 
 CONNECTIONS_PER_USER = 512
 """Requests of one user that may be on their way in or queued."""

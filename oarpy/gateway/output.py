@@ -7,7 +7,7 @@ import io
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from oarpy.frontend.frames import Channel, Gone
+from oarpy.wire.frames import Channel, Gone
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from oarpy.client.caller import Streams
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
-from oarpy.frontend.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.database import KeptConnection, KeptReader
-from oarpy.gateway.request import Request
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
+from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
+from oarpy.wire.openings import Request
 
 PATIENCE = 10.0
 """Seconds for the caller's process to take or to send a frame."""

@@ -15,16 +15,15 @@ import structlog
 from oarpy.client.job_steps import opener_for
 from oarpy.client.vouching import vouched_user
 from oarpy.configuration import Configuration
-from oarpy.frontend.frames import HEADER, MESSAGE, Malformed, first_frame, pack_message, read_message
-from oarpy.frontend.prefaces import LARGEST_PREFACE, Knock, Speaker
 from oarpy.gateway.calls import TAKEN
-from oarpy.gateway.request import refusal
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable
 from oarpy.modules.launcher import addresses
 from oarpy.store import nodes, site
 from oarpy.store.database import Connection, connect, database_dsn, reachable
 from oarpy.transport.bundle import agent_program
 from oarpy.transport.stream import ByteStream
+from oarpy.wire.frames import HEADER, MESSAGE, Malformed, first_frame, pack_message, read_message
+from oarpy.wire.openings import LARGEST_PREFACE, Knock, Speaker, refusal
 
 log = structlog.get_logger()
 

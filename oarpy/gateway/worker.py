@@ -11,18 +11,17 @@ from contextlib import suppress
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.frontend.frames import Gone, Malformed
-from oarpy.frontend.prefaces import LARGEST_PREFACE, Speaker, read_speaker
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
 from oarpy.gateway.credentials import peer_uid
 from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.execution import run
 from oarpy.gateway.remote_caller import RemoteCaller
-from oarpy.gateway.request import Request, decode, refusal
 from oarpy.gateway.sessions import Sessions
 from oarpy.model.errors import OarpyError
 from oarpy.modules.parent import end_with
+from oarpy.wire.frames import Gone, Malformed
+from oarpy.wire.openings import LARGEST_PREFACE, Request, Speaker, read_request, read_speaker, refusal
 
 log = structlog.get_logger()
 
@@ -73,7 +72,7 @@ class Worker:
             with suppress(OSError):
                 connection.sendall(refusal(f"the gateway does not understand the request: {error}", 1))
             return
-        uid, node = speaker
+        uid, node = speaker.uid, speaker.node
         caller = RemoteCaller(
             uid, node, request, connection, self._configuration, self._database, self._reader, self._wait, self._leave
         )
@@ -113,7 +112,7 @@ def _speaker(data: bytes, connection: socket.socket) -> Speaker:
 
 
 def _understood(payload: bytes) -> Request:
-    request = decode(payload)
+    request = read_request(payload)
     if request.command not in COMMANDS:
         raise Malformed(f"no command {request.command[:40]!a}")
     return request

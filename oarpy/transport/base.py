@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.messages import Command
 from oarpy.transport.node import NodeAddress
+from oarpy.wire.messages import Command
 
 
 class Transport(Protocol):

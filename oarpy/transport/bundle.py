@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from oarpy import frontend
-from oarpy.frontend import node_command
+from oarpy import frontend, wire
+from oarpy.frontend import call, node_command
 from oarpy.transport import agent
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire import frames
 
 _BOOTSTRAP = """\
 import os, sys
@@ -50,22 +51,18 @@ sys.meta_path.insert(0, Packed)
 """
 
 
-_SHARED = ("oarpy.frontend.frames", "oarpy.frontend.call")
-"""What the agent uses of the package of the commands."""
-
-
 @cache
 def agent_sources() -> dict[str, str]:
     """The sources of the agent by module name."""
     sources = {"oarpy": "", "oarpy.transport": "", "oarpy.frontend": ""}
-    sources |= {name: text for name, text in _modules(frontend).items() if name in _SHARED}
-    return sources | _modules(agent)
+    sources[call.__name__] = _modules(frontend)[call.__name__]
+    return {**sources, **_modules(wire), **_modules(agent)}
 
 
 @cache
 def command_script() -> str:
     """The program of the commands that nodes get: what a command's own process needs to reach the gateway."""
-    sources = {"oarpy": "", **_modules(frontend)}
+    sources = {"oarpy": "", "oarpy.wire": "", frames.__name__: _modules(wire)[frames.__name__], **_modules(frontend)}
     return f"SOURCES = {sources!r}\n{_LOADER}from {node_command.__name__} import main\n\nmain()\n"
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey, JobSpec
-from oarpy.transport.messages import (
+from oarpy.transport.node import NodeAddress
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import (
     ChangeWalltime,
     ChannelLost,
     Check,
@@ -19,30 +20,24 @@ from oarpy.transport.messages import (
     Command,
     Ended,
     Forget,
+    JobOrder,
     JobReport,
     Kill,
     Ping,
     Pong,
-    Query,
     Ready,
     Refused,
-    Release,
     Report,
     Resume,
     Resumed,
     RunScript,
     ScriptEnded,
-    Signal,
-    Signalled,
     Start,
     Started,
     Suspend,
     Suspended,
-    Terminate,
-    Unknown,
     WalltimeChanged,
 )
-from oarpy.transport.node import NodeAddress
 
 _EXIT = re.compile(r"(?:.*;\s*)?exit (\d+)\s*")
 _ENDLESS = re.compile(r".*\b(sleep|cat)\b.*")
@@ -157,7 +152,7 @@ class FakeTransport:
             return
         fake.connected = True
         reports = tuple(JobReport(key, job.state) for key, job in fake.jobs.items())
-        ready = Ready(1, fake.boots, 0, node.name, f"boot-{fake.boots}", fake.incarnation, "3", self._clock(), reports)
+        ready = Ready(fake.boots, f"boot-{fake.boots}", fake.incarnation, self._clock(), reports)
         told: list[Report] = [ready]
         for job in fake.jobs.values():
             told += _story(job)
@@ -195,42 +190,34 @@ class FakeTransport:
             return [Checked(node.problem)]
         if isinstance(command, RunScript):
             return [report for spec in command.jobs for report in self._script_of(node, command.kind, spec.key)]
-        return [report for key in command.jobs for report in self._act_on(node, command, key)]
+        assert isinstance(command, JobOrder)
+        return [report for key in command.jobs for report in self._obey(node, command, key)]
 
-    def _act_on(self, node: FakeNode, command: Command, key: JobKey) -> list[Report]:
+    def _obey(self, node: FakeNode, order: JobOrder, key: JobKey) -> list[Report]:
         job = node.jobs.get(key)
-        running = job is not None and job.ended is None
-        if isinstance(command, Kill):
-            return self._kill(node, key)
-        if isinstance(command, Signal):
-            return [Signalled(key, command.signal, running)]
-        if isinstance(command, Clean):
-            return [Cleaned(key, 0, 0)]
-        if isinstance(command, Release | Terminate):
-            return []
-        if isinstance(command, Forget):
-            node.jobs.pop(key, None)
-            node.forgotten.add(key)
-            return []
-        if job is None and isinstance(command, Suspend | Resume):
-            return [(Suspended if isinstance(command, Suspend) else Resumed)(key, self._clock())]
-        if job is None:
-            return [Unknown(key)]
-        if isinstance(command, Query) or not running:
-            return _story(job)
-        return self._change(job, command, key)
+        match order:
+            case Kill():
+                return self._kill(node, key)
+            case Clean():
+                return [Cleaned(key, 0, 0)]
+            case Forget():
+                node.jobs.pop(key, None)
+                node.forgotten.add(key)
+            case Suspend() | Resume() if job is None:
+                return [(Suspended if isinstance(order, Suspend) else Resumed)(key, self._clock())]
+            case Suspend() | Resume() | ChangeWalltime() if job is not None:
+                return _story(job) if job.ended is not None else self._change(job, order, key)
+        return []
 
-    def _change(self, job: FakeJob, command: Command, key: JobKey) -> list[Report]:
-        if isinstance(command, Suspend):
+    def _change(self, job: FakeJob, order: Suspend | Resume | ChangeWalltime, key: JobKey) -> list[Report]:
+        if isinstance(order, Suspend):
             job.suspended = Suspended(key, self._clock())
             return [job.suspended]
-        if isinstance(command, Resume):
+        if isinstance(order, Resume):
             job.suspended = None
             return [Resumed(key, self._clock())]
-        if isinstance(command, ChangeWalltime):
-            job.walltime = command.seconds
-            return [WalltimeChanged(key, command.seconds)]
-        return []
+        job.walltime = order.seconds
+        return [WalltimeChanged(key, order.seconds)]
 
     def _start(self, node: FakeNode, spec: JobSpec, fence: str) -> list[Report]:
         key = spec.key
@@ -261,7 +248,7 @@ class FakeTransport:
 
     def _kill(self, node: FakeNode, key: JobKey) -> list[Report]:
         if key in node.forgotten:
-            return [Unknown(key)]
+            return []
         job = node.jobs.setdefault(key, FakeJob(None, None))
         if job.ended is None:
             status = None if job.started is None else 15

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 
-from oarpy.transport.messages import Report
+from oarpy.wire.messages import Report
 
 
 class Inbox:

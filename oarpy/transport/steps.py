@@ -8,9 +8,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from oarpy.frontend.frames import (
+from oarpy.model.errors import Unreachable
+from oarpy.transport.bundle import agent_program
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.stream import ByteStream, Opener
+from oarpy.wire.frames import (
     CONTENT,
     ERRORS,
     MESSAGE,
@@ -21,56 +25,12 @@ from oarpy.frontend.frames import (
     pack_message,
     read_message,
 )
-from oarpy.model.errors import Unreachable
-from oarpy.transport.bundle import agent_program
-from oarpy.transport.jobspec import JobSpec
-from oarpy.transport.node import ChannelConfig, NodeAddress
-from oarpy.transport.stream import ByteStream, Opener
+from oarpy.wire.steps import StepSpec
 
 UNREACHABLE = "UNREACHABLE"
 _SETTLE = 5.0
 _MOST_WAITING = 1 << 20
 """Bytes of output that nobody took yet, after which a step is not read any more; the same for its input."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """The terminal that a step gets: its type (``xterm``) and its size in characters."""
-
-    type: str
-    rows: int
-    columns: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepSpec:
-    """What a step is. ``job`` is the specification of its job for this node; paths are those of the node.
-
-    ``command`` is for the user's shell, empty for an interactive one. ``variables`` win over those of the job.
-    ``head`` says whether the node is the first of the job, where its script runs. ``lead``: it is the shell of an
-    interactive job, which ends with it.
-    """
-
-    job: JobSpec
-    command: str
-    directory: str
-    variables: dict[str, str] = field(default_factory=dict)
-    terminal: Terminal | None = None
-    head: bool = True
-    lead: bool = False
-
-    def to_json(self) -> dict[str, object]:
-        """The form sent to the node."""
-        terminal = self.terminal
-        return {
-            "job": self.job.to_json(),
-            "command": self.command,
-            "directory": self.directory,
-            "variables": self.variables,
-            "terminal": terminal and {"type": terminal.type, "rows": terminal.rows, "columns": terminal.columns},
-            "head": self.head,
-            "lead": self.lead,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +82,7 @@ class Steps:
         """Begin to start a step on a node; return its number, which its events carry. Never waits."""
         number = len(self._steps)
         program = agent_program(node, self._config, "step")
-        step = _Step(number, node, self._opener(node), program, pack_message(spec.to_json()))
+        step = _Step(number, node, self._opener(node), program, pack_message(spec.entry()))
         self._steps.append(step)
         step.begin(self._mailbox)
         return number

@@ -11,9 +11,11 @@ from typing import Protocol
 from oarpy.model.errors import Unreachable
 from oarpy.transport.bundle import agent_program
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.messages import (
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.frames import Malformed
+from oarpy.wire.lines import MAXIMUM_LINE
+from oarpy.wire.messages import (
     AgentError,
-    BadMessage,
     ChannelLost,
     Command,
     Ping,
@@ -23,11 +25,9 @@ from oarpy.transport.messages import (
     decode_reports,
     encode_command,
 )
-from oarpy.transport.node import ChannelConfig, NodeAddress
 
 _LIVENESS = "liveness"
 _SETTLE = 5.0
-_LONGEST_LINE = 64 << 20
 
 
 class ByteStream(Protocol):
@@ -197,14 +197,14 @@ class Channel:
                 self._deliver([report for line in lines for report in self._decode(line)])
             unfinished.append(rest)
             size = len(rest) if lines else size + len(rest)
-            if size > _LONGEST_LINE:
+            if size > MAXIMUM_LINE:
                 self.lose("the agent sent a line without an end")
                 return
 
     def _decode(self, line: bytes) -> list[Report]:
         try:
             return decode_reports(line)
-        except BadMessage as error:
+        except Malformed as error:
             return [AgentError(str(error))]
 
     def _deliver(self, reports: list[Report]) -> None:

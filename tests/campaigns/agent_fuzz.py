@@ -19,29 +19,43 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from oarpy.benchmarks.process_table import pids_with
 
-from oarpy.transport.agent import wire
 from oarpy.transport.bundle import agent_arguments, agent_program
-from oarpy.transport.jobspec import JobKey, JobSpec
-from oarpy.transport.messages import (
-    BadMessage,
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.frames import Malformed
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import (
+    COMMANDS,
+    REPORTS,
+    AgentError,
+    Checked,
+    Checkpointed,
     Cleaned,
     Ended,
     Forget,
+    JobReport,
+    Knocked,
+    Pong,
+    Ready,
+    Refused,
     Report,
+    Resumed,
     RunScript,
+    ScriptEnded,
     Start,
     Started,
+    Suspended,
+    WalltimeChanged,
     decode_reports,
     encode_command,
+    encode_reports,
 )
-from oarpy.transport.node import ChannelConfig, NodeAddress
-from oarpy.transport.steps import StepSpec, Terminal
+from oarpy.wire.steps import StepSpec, Terminal
 from tests.harness import bare_environment
 
 PATIENCE = 60.0
@@ -78,22 +92,6 @@ VALUES: list[Any] = [
     {"a": "b\0"},
     *_TRICKS,
 ]
-_TYPES = [
-    "start",
-    "kill",
-    "terminate",
-    "signal",
-    "suspend",
-    "resume",
-    "walltime",
-    "clean",
-    "forget",
-    "query",
-    "ping",
-    "check",
-    "script",
-    "release",
-]
 
 
 @dataclass(slots=True)
@@ -121,7 +119,7 @@ class Agent:
     def spec(self, job: int, command: str, **changes: object) -> JobSpec:
         """Return a job of this user."""
         made = JobSpec(job, 1, getpass.getuser(), command, str(self.directory), shell="/bin/sh", walltime=600)
-        return replace(made, allow_root=os.geteuid() == 0, **changes)  # type: ignore[arg-type]
+        return made.replace(allow_root=os.geteuid() == 0, **changes)
 
     def write(self, content: bytes) -> None:
         """Send bytes; the agent must take them in time."""
@@ -224,14 +222,14 @@ class Messages:
         return self.chance.randbytes(self.chance.choice([1, 4, 60, 3000])) + b"\n"
 
     def _json(self) -> bytes:
-        deep = self.chance.choice([b"[", b'{"type":', b'{"type":"query","jobs":['])
+        deep = self.chance.choice([b"[", b'{"type":', b'{"type":"forget","jobs":['])
         long = b"9" * self.chance.choice([100, 5000])
         texts = [
             deep * self.chance.choice([1, 200, 3000]),
             b"NaN",
             b"-Infinity",
             b"1e999",
-            b'{"type":"query","jobs":[[' + long + b",1]]}",
+            b'{"type":"forget","jobs":[[' + long + b",1]]}",
             b'"' + b"x" * 70_000 + b'"',
             b"\xff\xfe",
             json.dumps(self.chance.choice(VALUES)).encode(),
@@ -255,8 +253,8 @@ class Messages:
         """Return a script for a job of nobody, whole or with one value that does not belong there."""
         content = self._whole_script()
         if self.chance.random() < 0.8:
-            (job,) = content["jobs"]
-            target = self.chance.choice([content, content, job])
+            (job,) = content["jobs"]["each"]
+            target = self.chance.choice([content, content, content["jobs"], job])
             names = [name for name in target if name != "user"]
             target[self.chance.choice(names)] = self.chance.choice(VALUES)
         return json.dumps(content).encode() + b"\n"
@@ -277,20 +275,23 @@ class Messages:
 
     def _order(self) -> bytes:
         """Return an order about jobs that are not there, or with values that do not belong there."""
-        body: dict[str, Any] = {"type": self.chance.choice(_TYPES)}
+        word = self.chance.choice(list(COMMANDS))
+        body: dict[str, Any] = {"type": word}
         key = [self.chance.randrange(10**6, 10**6 + 50), self.chance.choice([0, 1, 65535])]
         tricky = [self.chance.choice(_TRICKS), 1]
         body["jobs"] = self.chance.choice([[key], [key, key], [tricky], [key, tricky], self.chance.choice(VALUES)])
-        for name in ("grace", "signal", "seconds", "token", "incarnation", "shared"):
-            if self.chance.random() < 0.4:
-                body[name] = self.chance.choice([9, 3600, *VALUES])
+        for name in COMMANDS[word].CHECKS.keys() - {"jobs"}:
+            if self.chance.random() < 0.9:
+                body[name] = self.chance.choice([9, 3600, None] if self.chance.random() < 0.7 else VALUES)
+        if self.chance.random() < 0.1:
+            body[self.chance.choice(["grace", "token", "no such field"])] = self.chance.choice(VALUES)
         return json.dumps(body).encode() + b"\n"
 
     def _start(self) -> bytes:
         """Return a start with one value that does not belong there, one missing, or one too many."""
         content: dict[str, Any] = json.loads(self._whole())
-        (job,) = content["jobs"]
-        target = self.chance.choice([job, job, job, content["shared"], content])
+        (job,) = content["jobs"]["each"]
+        target = self.chance.choice([job, job, job, content["jobs"]["shared"], content["jobs"], content])
         if target is job and self.chance.random() < 0.3:
             del job[self.chance.choice(list(job))]
         else:
@@ -327,7 +328,7 @@ def fuzz_steps(count: int, seed: int) -> list[str]:
     """Read ``count`` specifications of steps with values that do not belong there; return what is wrong."""
     chance, wrong = random.Random(seed), []
     job = JobSpec(1, 1, "user", "true", "/tmp", environment={"A": "b"})
-    whole = json.dumps(StepSpec(job, "date", "/tmp", terminal=Terminal("vt100", 24, 80)).to_json())
+    whole = json.dumps(StepSpec(job, "date", "/tmp", terminal=Terminal("vt100", 24, 80)).entry(), default=vars)
     for _ in range(count):
         content: dict[str, Any] = json.loads(whole)
         target = chance.choice([content, content["job"], content["terminal"]])
@@ -337,38 +338,40 @@ def fuzz_steps(count: int, seed: int) -> list[str]:
         else:
             target[name] = chance.choice(VALUES)
         try:
-            read = wire.read_step(content)
-            if set(read["job"]) != set(json.loads(whole)["job"]):
+            if vars(StepSpec.read(content).job).keys() != JobSpec.CHECKS.keys():
                 wrong.append(f"a job with other fields: {str(content)[:200]}")
-        except wire.BadMessage:
+        except Malformed:
             continue
         except Exception as error:  # what this looks for
             wrong.append(f"{type(error).__name__} on {str(content)[:200]}")
     return wrong
 
 
+_KEY = JobKey(1, 1)
+_REPORTS: list[Report] = [
+    Ready(1, "b", "b:i", 1.0, (JobReport(_KEY, "running"),)),
+    Started(_KEY, 5.0),
+    Ended(_KEY, 0, "exited", 5.0, 6.0),
+    Refused(_KEY, "FORGOTTEN", ""),
+    Cleaned(_KEY, 0, 0),
+    Suspended(_KEY, 5.0),
+    Resumed(_KEY, 5.0),
+    Checkpointed(_KEY, 5.0),
+    Pong("t", 1.0),
+    Checked(""),
+    ScriptEnded(_KEY, "prologue", "ok", ""),
+    WalltimeChanged(_KEY, 60),
+    Knocked("0123456789abcdef" * 2),
+    AgentError("e"),
+]
+assert {type(one) for one in _REPORTS} == {*REPORTS.values()}
+
+
 def reports(chance: random.Random) -> bytes:
     """Return one line of a hostile agent: a whole message, one of its values put to something else, or noise."""
-    whole: list[dict[str, Any]] = [
-        {"type": "ready", "version": 1, "pid": 1, "uid": 0, "host": "h", "boot_id": "b", "incarnation": "b:i"}
-        | {"python": "3", "clock": 1.0, "jobs": [{"job": 1, "attempt": 1, "state": "running"}]},
-        {"type": "started", "job": 1, "attempt": 1, "start": 5.0},
-        {"type": "ended", "job": 1, "attempt": 1, "status": 0, "reason": "exited", "start": 5.0, "end": 6.0}
-        | {"detail": "", "left": 0},
-        {"type": "refused", "job": 1, "attempt": 1, "reason": "FORGOTTEN", "detail": ""},
-        {"type": "unknown", "job": 1, "attempt": 1},
-        {"type": "signalled", "job": 1, "attempt": 1, "signal": 9, "taken": True},
-        {"type": "cleaned", "job": 1, "attempt": 1, "killed": 0, "left": 0},
-        {"type": "suspended", "job": 1, "attempt": 1, "at": 5.0},
-        {"type": "pong", "token": "t", "clock": 1.0},
-        {"type": "checked", "problem": ""},
-        {"type": "scripted", "job": 1, "attempt": 1, "kind": "prologue", "outcome": "ok", "detail": ""},
-        {"type": "walltime", "job": 1, "attempt": 1, "seconds": 60},
-        {"type": "error", "detail": "e"},
-    ]
-    message = chance.choice(whole)
-    if "job" in message:
-        message |= {"job": chance.randrange(1, 9), "attempt": chance.randrange(3)}
+    message: dict[str, Any] = json.loads(encode_reports([chance.choice(_REPORTS)]))[0]
+    if "key" in message:
+        message["key"] = [chance.randrange(1, 9), chance.randrange(3)]
     if chance.random() < 0.7:
         target = message["jobs"][0] if message["type"] == "ready" and chance.random() < 0.4 else message
         target[chance.choice(list(target))] = chance.choice(["it is weird", "WEIRD", "killed", 9e12, *VALUES])
@@ -389,7 +392,7 @@ def fuzz_reader(count: int, seed: int) -> tuple[Counter[str], list[str]]:
             for report in decode_reports(line):
                 outcomes["read"] += 1
                 wrong += _not_storable(report)
-        except BadMessage:
+        except Malformed:
             outcomes["refused"] += 1
         except Exception as error:  # what this looks for
             wrong.append(f"{type(error).__name__} on {line[:200]!r}")

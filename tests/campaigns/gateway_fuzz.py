@@ -23,7 +23,8 @@ from pathlib import Path
 import psycopg
 
 from oarpy.client.sandbox import Sandbox
-from oarpy.frontend.frames import (
+from oarpy.store import embedded
+from oarpy.wire.frames import (
     CONTENT,
     HEADER,
     KNOCK,
@@ -37,8 +38,7 @@ from oarpy.frontend.frames import (
     pack_message,
     read_message,
 )
-from oarpy.frontend.prefaces import LARGEST_PREFACE
-from oarpy.store import embedded
+from oarpy.wire.openings import LARGEST_PREFACE
 from tests.harness import bare_environment
 from tests.harness.gateway_process import GatewayProcess, gateway, request
 

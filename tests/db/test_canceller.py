@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oarpy.store import kill_requests
-from oarpy.transport.messages import Kill, Signal
+from oarpy.wire.messages import Kill, Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]

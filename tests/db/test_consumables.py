@@ -12,7 +12,7 @@ import pytest
 from psycopg.errors import CheckViolation, RaiseException
 
 from oarpy.store.schema.check import check
-from oarpy.transport.messages import Start
+from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]

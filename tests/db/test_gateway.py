@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from oarpy.benchmarks.process_table import is_running
 
-from oarpy.frontend.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
+from oarpy.wire.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, final, gateway, request
 from tests.harness.oarsub_cluster import build, process, settings
 from tests.harness.sample_cluster import Connection

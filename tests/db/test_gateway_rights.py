@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from oarpy.frontend.frames import Channel, pack_message
-from oarpy.frontend.prefaces import Speaker
+from oarpy.wire.frames import Channel, pack_message
+from oarpy.wire.openings import Speaker
 from tests.harness.gateway_process import GatewayProcess, final, gateway, request
 from tests.harness.oarsub_cluster import build
 from tests.harness.sample_cluster import Connection

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.messages import Release, RunScript, Start
+from oarpy.wire.messages import Release, RunScript, Start
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
 

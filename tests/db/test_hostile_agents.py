@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from oarpy.transport.messages import BadMessage, Ended, JobReport, Ready, Refused, Report, Started, decode_reports
+from oarpy.wire.frames import Malformed
+from oarpy.wire.messages import Ended, JobReport, Ready, Refused, Report, Started, decode_reports
 from tests.campaigns.agent_fuzz import reports
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster
@@ -28,7 +29,7 @@ def test_the_launcher_survives_whatever_an_agent_says(cluster: SmallCluster) -> 
     chance = random.Random(3)
     for _ in range(150):
         for _ in range(20):
-            with contextlib.suppress(BadMessage):
+            with contextlib.suppress(Malformed):
                 cluster.nodes.inbox.put("n2", decode_reports(reports(chance)))
         cluster.launch()
     assert cluster.state(honest) == "Running"
@@ -59,7 +60,7 @@ def test_a_node_that_claims_to_know_a_job_of_another_does_not_keep_it_from_start
     job = cluster.submit("/nodes=1")
     cluster.plan()
     cluster.sql("UPDATE jobs SET state = 'Launching', attempt = 1, incarnation = %s", cluster.node("n1").incarnation)
-    lie = Ready(1, 1, 0, "n2", "b", "b:i", "3", 1.0, (JobReport(cluster.key(job), "running"),))
+    lie = Ready(1, "b", "b:i", 1.0, (JobReport(cluster.key(job), "running"),))
     cluster.nodes.inbox.put("n2", [lie])
     cluster.settle()
     assert cluster.state(job) == "Running"

@@ -9,8 +9,8 @@ import pytest
 from oarpy import configuration
 from oarpy.client import job_steps
 from oarpy.client.session import Session
-from oarpy.transport.messages import Clean, RunScript, Start
 from oarpy.transport.node import NodeMode
+from oarpy.wire.messages import Clean, RunScript, Start
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Checkpointed, Clean, Command, Forget, Kill, Signal, Start, Terminate
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Checkpointed, Clean, Command, Forget, JobOrder, Kill, Signal, Start, Terminate
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
@@ -25,7 +25,8 @@ def nodes_told(cluster: SmallCluster, kind: type[Command], job: int) -> set[str]
     """The nodes that were sent a command of this kind about a job."""
     told = set()
     for name, command in cluster.sent(kind):
-        jobs = [spec.job for spec in command.jobs] if isinstance(command, Start) else [key.job for key in command.jobs]  # type: ignore[union-attr]
+        assert isinstance(command, Start | JobOrder)
+        jobs = [spec.job for spec in command.jobs] if isinstance(command, Start) else [key.job for key in command.jobs]
         if job in jobs:
             told.add(name)
     return told

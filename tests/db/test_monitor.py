@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from oarpy.store import notifications
-from oarpy.transport.messages import Kill
+from oarpy.wire.messages import Kill
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Check, Cleaned, Ended
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Check, Cleaned, Ended
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
 

@@ -8,7 +8,7 @@ import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.modules.metascheduler import Metascheduler
-from oarpy.transport.messages import Signal
+from oarpy.wire.messages import Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db

@@ -17,7 +17,7 @@ from oarpy.client import jobs as client
 from oarpy.client.job_selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, OarpyError
-from oarpy.transport.messages import Clean, Command, Kill, Resume, Start, Suspend
+from oarpy.wire.messages import Clean, Command, Kill, Resume, Start, Suspend
 from tests.harness.sample_cluster import Shell, add_job, add_nodes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from oarpy.client.vouching import vouched_user
-from oarpy.frontend.frames import HEADER, KNOCK
-from oarpy.frontend.prefaces import Knock, read_knock
 from oarpy.model.errors import NotAllowed
 from oarpy.modules.launcher.knocks import Knocks
-from oarpy.transport.messages import Checked, Knocked
+from oarpy.wire.frames import HEADER, KNOCK
+from oarpy.wire.messages import Knocked
+from oarpy.wire.openings import Knock, read_knock
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
 
@@ -66,13 +66,17 @@ def test_a_job_on_a_host_of_the_site_is_there_and_not_on_its_nodes(cluster: Smal
 
 def test_knocks_are_passed_on_and_nothing_waits(tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    knock, other = ("n1", Knocked(TOKEN)), ("n2", Checked(""))
     for knocks in (Knocks(""), Knocks(str(path))):
-        assert knocks.pass_on([knock, other]) == [other], "nobody is there"
+        assert list(knocks.hears()) == [Knocked]
+        knocks.note("n1", Knocked(TOKEN))
+        knocks.pass_on()  # nobody is there
     with socket.socket(socket.AF_UNIX) as gateway:
         gateway.bind(str(path))
         gateway.listen(2)
-        assert Knocks(str(path)).pass_on([knock] * 1000 + [other]) == [other], "it is slow"
+        knocks = Knocks(str(path))
+        for _ in range(1000):
+            knocks.note("n1", Knocked(TOKEN))
+        knocks.pass_on()  # it is slow
         with gateway.accept()[0] as connection:
             data = connection.recv(1 << 16)
     assert HEADER.unpack(data[: HEADER.size])[0] == KNOCK
@@ -85,7 +89,10 @@ def test_a_node_where_many_knock_takes_no_place_of_another(tmp_path: Path) -> No
     with socket.socket(socket.AF_UNIX) as gateway:
         gateway.bind(str(path))
         gateway.listen(200)
-        Knocks(str(path)).pass_on([*many, ("n2", Knocked(TOKEN))])
+        knocks = Knocks(str(path))
+        for node, report in [*many, ("n2", Knocked(TOKEN))]:
+            knocks.note(node, report)
+        knocks.pass_on()
         gateway.setblocking(False)
         heard = []
         with suppress(BlockingIOError):

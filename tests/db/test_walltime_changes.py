@@ -13,7 +13,7 @@ from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, OarpyError, UsageError
 from oarpy.store import notifications
-from oarpy.transport.messages import ChangeWalltime
+from oarpy.wire.messages import ChangeWalltime
 from tests.harness.sample_cluster import Shell, add_job, add_nodes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.frontend.frames import MESSAGE, Frames, pack_message, read_message
-from oarpy.frontend.prefaces import Knock, Speaker
+from oarpy.wire.frames import MESSAGE, Frames, pack_message, read_message
+from oarpy.wire.openings import Knock, Speaker
 from tests.harness.bare_environment import NO_GATEWAY
 from tests.harness.gateway_process import CLIENT
 from tests.harness.ssh_cluster import SshCluster, run_cluster

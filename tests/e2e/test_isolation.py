@@ -14,11 +14,12 @@ from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.agent.isolation import Isolation
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport, PipeStream
-from oarpy.transport.messages import Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from oarpy.transport.steps import Steps, StepSpec
+from oarpy.transport.steps import Steps
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Ended, Kill, Started
+from oarpy.wire.steps import StepSpec
 from tests.harness.transport_driver import Driver, end_all, marked
 from tests.harness.waiting import until
 

@@ -13,10 +13,10 @@ import pytest
 from oarpy.benchmarks.process_table import pids_with
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import Clean, Cleaned, Release, RunScript, ScriptEnded
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Clean, Cleaned, Release, RunScript, ScriptEnded
 from tests.harness.transport_driver import Driver, end_all
 from tests.harness.waiting import until
 

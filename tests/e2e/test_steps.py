@@ -15,11 +15,12 @@ import pytest
 from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey, JobSpec
 from oarpy.transport.local import LocalTransport, PipeStream
-from oarpy.transport.messages import Clean, Cleaned, Ended, Kill, Started
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepSpec, StepStarted, Terminal
+from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepStarted
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import Clean, Cleaned, Ended, Kill, Started
+from oarpy.wire.steps import StepSpec, Terminal
 from tests.harness.transport_driver import DEADLINE, Driver, end_all, marked
 from tests.harness.waiting import until
 
@@ -39,7 +40,7 @@ class Bench:
     def start(self, command: str, **changes: object) -> int:
         """Start a step of the job."""
         spec = StepSpec(self.job, command, self.job.directory)
-        return self.steps.start(self.driver.node, replace(spec, **changes))  # type: ignore[arg-type]
+        return self.steps.start(self.driver.node, spec.replace(**changes))
 
     def last(self, step: int) -> StepEnded | StepFailed:
         """Wait for the end of a step."""
@@ -185,7 +186,7 @@ def test_a_killed_step_program_leaves_nothing_beyond_the_job(bench: Bench) -> No
 
 
 def test_a_job_that_is_over_or_unknown_takes_no_step(bench: Bench) -> None:
-    unknown = bench.start("true", job=replace(bench.job, job=2))
+    unknown = bench.start("true", job=bench.job.replace(job=2))
     bench.driver.send(Kill((bench.job.key,), 0))
     bench.driver.expect(Ended)
     over = bench.start("true")
@@ -194,7 +195,7 @@ def test_a_job_that_is_over_or_unknown_takes_no_step(bench: Bench) -> None:
 
 
 def test_on_another_node_of_the_job_steps_run_until_it_is_cleaned(bench: Bench) -> None:
-    other = replace(bench.job, job=3, nodes=("node0", "node1"))
+    other = bench.job.replace(job=3, nodes=("node0", "node1"))
     step = bench.start("cat $OAR_NODEFILE; sleep 600", job=other, head=False)
     bench.wait_for_output(step, b"node0\nnode1\n")
     bench.driver.send(Clean((other.key,)))
@@ -210,7 +211,7 @@ def test_on_another_node_of_the_job_steps_run_until_it_is_cleaned(bench: Bench) 
 def test_what_cannot_be_started_says_why(bench: Bench) -> None:
     step = bench.start("true", directory="/no/such/place")
     assert bench.last(step) == StepFailed(step, "WORKING_DIRECTORY", "/no/such/place: No such file or directory")
-    step = bench.start("true", job=replace(bench.job, user="nobody-at-all"))
+    step = bench.start("true", job=bench.job.replace(user="nobody-at-all"))
     assert bench.last(step) == StepFailed(step, "NO_SUCH_USER", "user 'nobody-at-all' does not exist on this node")
     broken = bench.steps.start(
         replace(bench.driver.node, python="/no/such/python3"), StepSpec(bench.job, "true", bench.job.directory)

@@ -19,10 +19,10 @@ from oarpy.client.sandbox import Sandbox, local_nodes, running_sandbox
 from oarpy.store import site
 from oarpy.transport.agent.processes import MARK, mark_of
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import Clean, Cleaned, Resume, Resumed, Suspend, Suspended
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Clean, Cleaned, Resume, Resumed, Suspend, Suspended
 from tests.harness.transport_driver import Driver, end_all, is_stopped, marked
 from tests.harness.waiting import until
 

@@ -19,22 +19,23 @@ import pytest
 from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport, PipeStream
-from oarpy.transport.messages import (
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.stream import StreamTransport
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import (
     ChannelLost,
     Ended,
     Forget,
     Kill,
-    Query,
     Refused,
+    Resume,
+    Resumed,
     Start,
     Started,
     Suspend,
     Suspended,
 )
-from oarpy.transport.node import ChannelConfig, NodeAddress
-from oarpy.transport.stream import StreamTransport
 from tests.harness.transport_driver import Driver, end_all
 from tests.harness.waiting import until
 
@@ -106,7 +107,7 @@ import os, sys
 AGENT = os.getpid()
 COUNT = [0, False]
 def enter(frame, event, argument):
-    if not frame.f_code.co_filename.startswith("oarpy-agent/oarpy.transport.agent."):
+    if not frame.f_code.co_filename.startswith(("oarpy-agent/oarpy.transport.agent.", "oarpy-agent/oarpy.wire.")):
         return None
     if frame.f_code.co_name in ({begin!r},):
         COUNT[1] = True
@@ -258,14 +259,14 @@ def test_all_agents_of_a_directory_hear_of_a_job(bench: Bench) -> None:
     assert second.ended(1) == first.ended(1)
 
 
-def test_a_job_asked_for_is_followed(bench: Bench) -> None:
+def test_a_job_that_an_order_was_about_is_followed(bench: Bench) -> None:
     first, second = bench.driver(), bench.driver()
     first.connect()
     second.connect()
     first.start(first.spec(1, "while [ ! -e go ]; do sleep 0.02; done; exit 5"))
     first.started(1)
-    second.send(Query((FIRST,)))
-    second.started(1)
+    second.send(Resume((FIRST,)))
+    second.expect(Resumed)
     (first.directory / "go").write_text("")
     assert second.ended(1) == first.ended(1)
 
@@ -290,7 +291,7 @@ def test_a_claim_without_a_start_is_taken_over(bench: Bench) -> None:
     driver.connect()
     (bench.state / "jobs" / "1.1").write_text("")
     (bench.state / "jobs" / "2.1").write_text('\n{"event": "star')
-    driver.send(Query((FIRST,)))
+    driver.send(Resume((FIRST,)))
     assert driver.run(driver.spec(1, "exit 4")).status == 4 << 8
     assert driver.run(driver.spec(2, "exit 4")).status == 4 << 8
 
@@ -303,7 +304,7 @@ def test_a_claim_held_by_another_is_started_when_that_one_dies(bench: Bench) -> 
     holder = open(path)  # noqa: SIM115 - closed in the middle of the test
     fcntl.flock(holder, fcntl.LOCK_EX)
     driver.start(driver.spec(1, "exit 4"))
-    driver.send(Query((FIRST,)))
+    driver.send(Resume((FIRST,)))
     assert driver.run(driver.spec(2, "exit 0")).status == 0
     assert not [report for _, report in driver.log if isinstance(report, Started) and report.key == FIRST]
     holder.close()

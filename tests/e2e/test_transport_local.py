@@ -18,9 +18,10 @@ import pytest
 from oarpy.benchmarks.process_table import is_running
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import Checkpoint, JobKey
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import (
+from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import (
     AgentError,
     ChangeWalltime,
     ChannelLost,
@@ -32,15 +33,12 @@ from oarpy.transport.messages import (
     Forget,
     Ping,
     Pong,
-    Query,
     Resume,
     Resumed,
     Signal,
     Suspend,
     Suspended,
-    Unknown,
 )
-from oarpy.transport.node import ChannelConfig, NodeAddress
 from tests.harness.transport_conformance import FIRST, Conformance
 from tests.harness.transport_driver import Driver, end_all, is_stopped
 from tests.harness.waiting import until
@@ -335,7 +333,7 @@ TRAP = "trap 'echo caught >> signals' USR2; echo ready; while [ ! -e signals ]; 
 
 def test_the_checkpoint_signal_comes_before_the_end(driver: Driver) -> None:
     driver.connect()
-    ended = driver.run(driver.spec(1, TRAP, walltime=30, checkpoint=Checkpoint(29, signal.SIGUSR2)))
+    ended = driver.run(driver.spec(1, TRAP, walltime=30, checkpoint=29, checkpoint_signal=signal.SIGUSR2))
     assert (ended.reason, ended.status) == ("exited", 9 << 8)
 
 
@@ -401,17 +399,17 @@ GARBAGE = [
     b'{"type":"unheard"}',
     b'{"type":["start"]}',
     b'{"type":"start"}',
-    b'{"type":"start","jobs":[{}]}',
-    b'{"type":"start","jobs":[1]}',
-    b'{"type":"start","jobs":[{"job":"1"}]}',
-    b'{"type":"start","jobs":[{"surprise":1}]}',
-    b'{"type":"start","jobs":[],"shared":7}',
-    b'{"type":"kill","jobs":7}',
-    b'{"type":"kill","jobs":[[1]]}',
-    b'{"type":"kill","jobs":[[-1,1]]}',
-    b'{"type":"kill","jobs":[[true,1]]}',
-    b'{"type":"kill","jobs":[[1e400,1]]}',
-    b'{"type":"kill","jobs":[["../../etc",1]]}',
+    b'{"type":"start","incarnation":"","jobs":[{}]}',
+    b'{"type":"start","incarnation":"","jobs":{"shared":{},"each":[1]}}',
+    b'{"type":"start","incarnation":"","jobs":{"shared":{},"each":[{"job":"1"}]}}',
+    b'{"type":"start","incarnation":"","jobs":{"shared":{},"each":[{"surprise":1}]}}',
+    b'{"type":"start","incarnation":"","jobs":{"shared":7,"each":[]}}',
+    b'{"type":"kill","grace":null,"jobs":7}',
+    b'{"type":"kill","grace":null,"jobs":[[1]]}',
+    b'{"type":"kill","grace":null,"jobs":[[-1,1]]}',
+    b'{"type":"kill","grace":null,"jobs":[[true,1]]}',
+    b'{"type":"kill","grace":null,"jobs":[[1e400,1]]}',
+    b'{"type":"kill","grace":null,"jobs":[["../../etc",1]]}',
     b'{"type":"signal","jobs":[[1,1]],"signal":0}',
     b'{"type":"signal","jobs":[[1,1]],"signal":999}',
     b'{"type":"walltime","jobs":[[1,1]],"seconds":-5}',
@@ -456,8 +454,8 @@ def test_the_agent_runs_on_other_versions_of_python(driver: Driver, python: str)
     assert driver.ended(3).reason == "WORKING_DIRECTORY"
     assert driver.ended(4).reason == "walltime"
     driver.send(Forget((FIRST,)))
-    driver.send(Query((FIRST,)))
-    driver.expect(Unknown)
+    driver.start(driver.spec(1, "exit 0"))
+    assert driver.refused(1).reason == "FORGOTTEN"
 
 
 def test_large_jobs_pass(driver: Driver) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import Clean, Cleaned, Ended
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Clean, Cleaned, Ended
 from tests.harness.transport_driver import Driver, end_all
 from tests.harness.waiting import until
 
@@ -154,7 +154,7 @@ def test_an_agent_without_privileges_runs_its_own_user_only(directory: Path, dri
     state.mkdir()
     os.chown(state, GAMES.pw_uid, GAMES.pw_gid)
     driver.node = NodeAddress("node1", str(state), python=str(python))
-    assert driver.connect().uid == GAMES.pw_uid
+    assert os.stat(f"/proc/{driver.connect().pid}").st_uid == GAMES.pw_uid
     assert driver.run(driver.spec(1, "id -un", allow_root=False)).status == 0
     assert driver.output(1) == "games\n"
     driver.start(driver.spec(2, "id -un", user="nobody", allow_root=True))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oarpy.frontend.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, pack_message, read_message
+from oarpy.wire.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, pack_message, read_message
 from tests.harness.bare_environment import bare_environment
 from tests.harness.sample_cluster import Result
 from tests.harness.waiting import until

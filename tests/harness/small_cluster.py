@@ -25,9 +25,9 @@ from oarpy.store import consumables, notifications, submissions
 from oarpy.transport.base import Transport
 from oarpy.transport.fake import FakeNode, FakeTransport
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Command
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Command
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 

@@ -15,9 +15,9 @@ from typing import TypeVar
 from oarpy.benchmarks.process_table import pids_with
 
 from oarpy.transport.base import Transport
-from oarpy.transport.jobspec import JobKey, JobSpec
-from oarpy.transport.messages import ChannelLost, Command, Ended, Kill, Ready, Refused, Report, Start, Started
 from oarpy.transport.node import NodeAddress
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import ChannelLost, Command, Ended, Kill, Ping, Pong, Ready, Refused, Report, Start, Started
 
 DEADLINE = 30.0
 
@@ -131,6 +131,13 @@ class Driver:
     def refused(self, job: int) -> Refused:
         """Wait for the refusal of a job."""
         return self.expect(Refused, lambda report: report.key.job == job)
+
+    def said_until_pong(self) -> list[Report]:
+        """Return what is said before the answer to a ping, which comes after those to everything before."""
+        first = len(self.log) - len(self._pending)
+        self.send(Ping("all before"))
+        pong = self.expect(Pong, lambda report: report.token == "all before")
+        return [report for _, report in self.log[first:] if report is not pong]
 
     def run(self, spec: JobSpec) -> Ended:
         """Start a job and wait for its end."""

@@ -1,13 +1,14 @@
-"""Sorts what arrived from the nodes since the last look, before anything is written."""
+"""What the launcher itself hears from the nodes: sorted, before it is written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import Any
 
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import (
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import (
     AgentError,
     ChannelLost,
     Checked,
@@ -17,13 +18,12 @@ from oarpy.transport.messages import (
     Ready,
     Refused,
     Report,
-    Resumed,
     ScriptEnded,
     Started,
-    Suspended,
-    Unknown,
-    WalltimeChanged,
 )
+
+Hears = dict[type[Report], Callable[[str, Any], None]]
+"""What a part of the launcher hears: by kind of report, what takes in the name of a node and its report."""
 
 CONNECTED = "connected"
 LOST = "lost"
@@ -39,9 +39,6 @@ class Arrivals:
     started: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
     ended: dict[JobKey, tuple[str, Ended]] = field(default_factory=dict)
     refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
-    unknown: set[JobKey] = field(default_factory=set)
-    obeyed: list[tuple[str, WalltimeChanged | Suspended | Resumed]] = field(default_factory=list)
-    """What nodes did of what they were told."""
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
     """Node to what it cannot do."""
@@ -58,27 +55,17 @@ class Arrivals:
             refused={key: said for key, said in self.refused.items() if heard(key, said[0])},
             checkpoints={key: said for key, said in self.checkpoints.items() if heard(key, said[0])},
             ready={
-                node: replace(ready, jobs=tuple(job for job in ready.jobs if heard(job.key, node)))
+                node: ready.replace(jobs=tuple(job for job in ready.jobs if heard(job.key, node)))
                 for node, ready in self.ready.items()
             },
         )
-
-    def note(self, node: str, report: Report) -> None:
-        """Take in what is not about the program of a job."""
-        match report:
-            case Checked():
-                self.checked[node] = report.problem
-            case Checkpointed():
-                self.checkpoints[report.key] = (node, report.at)
-            case ScriptEnded():
-                self.scripts.append((node, report))
 
     def __bool__(self) -> bool:
         return any(getattr(self, item.name) for item in fields(self))
 
 
 def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = MappingProxyType({})) -> Arrivals:
-    """Return the reports of all nodes, sorted; the order between nodes does not matter.
+    """Return the reports of all nodes that are to be recorded; the order between nodes does not matter.
 
     Of a job that was sent to a node (``sent``) no other node is heard.
     """
@@ -95,16 +82,16 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
                 arrivals.ended[report.key] = (node, report)
             case Refused():
                 arrivals.refused[report.key] = (node, report)
-            case Unknown():
-                arrivals.unknown.add(report.key)
-            case WalltimeChanged() | Suspended() | Resumed():
-                arrivals.obeyed.append((node, report))
+            case Checkpointed():
+                arrivals.checkpoints[report.key] = (node, report.at)
+            case ScriptEnded():
+                arrivals.scripts.append((node, report))
             case Cleaned():
                 arrivals.cleaned.append((node, report))
+            case Checked():
+                arrivals.checked[node] = report.problem
             case AgentError():
                 arrivals.complaints.append((node, report.detail[:500]))
-            case _:
-                arrivals.note(node, report)
     return arrivals
 
 

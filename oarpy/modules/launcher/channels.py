@@ -11,10 +11,10 @@ from oarpy.modules.launcher.addresses import channel_config, confines, node_addr
 from oarpy.store.nodes import NodeRow
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.jobspec import JobKey
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.messages import ChannelLost, Command, Forget, Ready, Report
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import ChannelLost, Command, Forget, Ready, Report
 
 _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0

@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
 from oarpy.store.execution import LiveRow
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Clean, Cleaned
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import Clean, Cleaned
 
 _PATIENCE = 30.0
 
@@ -54,6 +55,10 @@ class Cleaning:
         sweep.unasked = {node for node in sweep.unasked - sweep.asked if channels.is_pending(node)}
         sweep.asked = {node for node in sweep.asked if channels.is_connected(node)}
         return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE + self.grace
+
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {Cleaned: self.answered}
 
     def answered(self, node: str, report: Cleaned) -> None:
         """Take in the answer of a node; one with processes that resist SIGKILL is suspected, and not waited for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oarpy.model.states import JobState
 from oarpy.store.execution import End
 from oarpy.store.nodes import Fault
-from oarpy.transport.messages import Cleaned, Ended, Refused
+from oarpy.wire.messages import Cleaned, Ended, Refused
 
 KILLED = "killed"
 _NODES_FAULT = frozenset({"INCARNATION", "FORGOTTEN", "STATE_DIRECTORY", "SUPERVISOR"})

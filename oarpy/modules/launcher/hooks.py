@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from oarpy.configuration import Jobs
 from oarpy.model.states import JobState
+from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.node_scripts import NodeScripts
 from oarpy.modules.launcher.server_scripts import EVENTS, ServerScripts
 from oarpy.store import server_scripts
 from oarpy.store.database import Connection
 from oarpy.store.execution import End, LiveRow
-from oarpy.transport.jobspec import JobKey, JobSpec
-from oarpy.transport.messages import EPILOGUE, OK, PROLOGUE, Release, ScriptEnded
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import EPILOGUE, OK, PROLOGUE, ChannelLost, Ready, Release, ScriptEnded
 
 
 class Hooks:
@@ -105,14 +106,18 @@ class Hooks:
 
     # What the nodes say
 
-    def answered(self, node: str, report: ScriptEnded) -> None:
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {ScriptEnded: self._answered, Ready: self._lose, ChannelLost: self._lose}
+
+    def _answered(self, node: str, report: ScriptEnded) -> None:
         """Take in how a script ended on a node."""
         (self._prologue if report.kind == PROLOGUE else self._epilogue).answered(node, report)
 
-    def lose(self, nodes: Iterable[str]) -> None:
-        """The channels of these nodes were lost, or are new."""
+    def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
+        """The channel of a node was lost, or is new."""
         for scripts in (self._prologue, self._epilogue):
-            scripts.lose(nodes)
+            scripts.lose(node)
 
     def forget(self, live: set[int]) -> None:
         """Drop what is known of jobs that are not live any more."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 
-from oarpy.frontend.prefaces import Knock
-from oarpy.transport.messages import Knocked, Report
+from oarpy.modules.launcher.arrivals import Hears
+from oarpy.wire.messages import Knocked
+from oarpy.wire.openings import Knock
 
 _MOST = 128
 """Knocks passed on in one round. Who is not among them says that nobody came."""
@@ -22,19 +22,24 @@ class Knocks:
 
     def __init__(self, gateway: str) -> None:
         self._gateway = gateway
+        self._heard: dict[Knock, None] = {}
 
-    def pass_on(self, reports: Sequence[tuple[str, Report]]) -> list[tuple[str, Report]]:
-        """Tell the gateway of the knocks among ``reports``; return the others."""
-        knocks = [Knock(node, report.token) for node, report in reports if isinstance(report, Knocked)]
-        if not knocks:
-            return list(reports)
-        if self._gateway:
-            of_node: Counter[str] = Counter()
-            for knock in dict.fromkeys(knocks):
-                of_node[knock.node] += 1
-                if of_node[knock.node] <= _MOST_OF_NODE and of_node.total() <= _MOST:
-                    self._tell(knock)
-        return [(node, report) for node, report in reports if not isinstance(report, Knocked)]
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {Knocked: self.note}
+
+    def note(self, node: str, report: Knocked) -> None:
+        """Take in that a command knocks."""
+        self._heard[Knock(node, report.token)] = None
+
+    def pass_on(self) -> None:
+        """Tell the gateway of the knocks that were heard."""
+        knocks, self._heard = self._heard, {}
+        of_node: Counter[str] = Counter()
+        for knock in knocks if self._gateway else ():
+            of_node[knock.node] += 1
+            if of_node[knock.node] <= _MOST_OF_NODE and of_node.total() <= _MOST:
+                self._tell(knock)
 
     def _tell(self, knock: Knock) -> None:
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:

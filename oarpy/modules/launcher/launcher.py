@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import structlog
 
@@ -35,8 +36,8 @@ from oarpy.store import execution, nodes, resubmission, site
 from oarpy.store.database import Connection
 from oarpy.store.execution import End, LiveRow
 from oarpy.transport.descriptors import allow_many
-from oarpy.transport.jobspec import JobKey, JobSpec
-from oarpy.transport.messages import (
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import (
     Check,
     Clean,
     Cleaned,
@@ -79,6 +80,10 @@ class Launcher:
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
         self._pauses = Pauses(configuration, self._places)
+        self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
+        for part in (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses):
+            for kind, hear in part.hears().items():
+                self._hears.setdefault(kind, []).append(hear)
         self._environments: dict[int, dict[str, str]] = {}
         self._unsure = True
         """Whether there may be jobs that are Launching and of which no node was told."""
@@ -92,7 +97,7 @@ class Launcher:
         channels = self._open_channels(connection)
         next_sync = self._sync_nodes(connection, channels)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
-        self._unrecorded += self._knocks.pass_on(channels.reports())
+        self._unrecorded += self._hear(channels.reports())
         arrivals = sorting.sort(self._unrecorded, self._sent)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []
@@ -150,24 +155,25 @@ class Launcher:
         self._unsure = True
         return float("inf")
 
+    def _hear(self, reports: Sequence[tuple[str, Report]]) -> Sequence[tuple[str, Report]]:
+        """Give each part what it hears; what is to be recorded is for the launcher itself."""
+        for node, report in reports:
+            for hear in self._hears.get(type(report), ()):
+                hear(node, report)
+        self._knocks.pass_on()
+        return reports
+
     # Reports --------------------------------------------------------------------------------------------------------
 
     def _record(self, connection: Connection, channels: Channels, arrivals: Arrivals, now: float) -> int:
         """Write what arrived, in one transaction; let nodes forget what is recorded. Returns how many jobs ended."""
         for node, detail in arrivals.complaints:
             log.warning("agent complains", node=node, detail=detail)
-        for node, report in arrivals.cleaned:
-            self._cleaning.answered(node, report)
-        for node, answer in arrivals.scripts:
-            self._hooks.answered(node, answer)
-        self._hooks.lose(arrivals.channels)
-        self._pauses.hear(arrivals.obeyed)
         with connection.transaction():
             left_behind = {node: nodes.left_behind(connection, node) for node in arrivals.ready}
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
             arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
-            self._walltimes.record(connection, arrivals.obeyed)
             passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
             execution.signal_elsewhere(connection, passed)
             self._judge(connection, arrivals)
@@ -187,7 +193,7 @@ class Launcher:
         """The live jobs which the reports may be about."""
         if arrivals.ready:
             return self._placed(execution.live(connection, everything=True))
-        jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused, *arrivals.unknown)}
+        jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused)}
         jobs |= {report.key.job for _, report in arrivals.scripts} | {key.job for key in arrivals.checkpoints}
         return self._placed(execution.live_among(connection, sorted(jobs))) if jobs else []
 
@@ -252,12 +258,9 @@ class Launcher:
         for node, keys in forget.items():
             channels.forget(node, keys)
         self._unsure |= bool(arrivals.channels)
-        self._signalling.lost(arrivals.channels)
         for node in arrivals.channels:
             # What was on its way when a channel was lost may not have arrived: it is said again.
             self._sent = {key: head for key, head in self._sent.items() if head != node}
-            self._walltimes.lost(node)
-            self._pauses.lost(node)
         for node, dead in left_behind.items():
             if dead:
                 channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
 from oarpy.store.execution import End
 from oarpy.store.nodes import Fault
-from oarpy.transport.jobspec import JobKey, JobSpec
-from oarpy.transport.messages import EPILOGUE, FAILED, LOST, OK, PROLOGUE, SKIPPED, TIMEOUT, RunScript, ScriptEnded
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import EPILOGUE, FAILED, LOST, OK, PROLOGUE, SKIPPED, TIMEOUT, RunScript, ScriptEnded
 
 _LATE = 30.0
 """Seconds beyond its time limit for which an answer about an epilogue is waited for."""
@@ -48,7 +48,7 @@ class NodeScripts:
         """
         run = self._runs.setdefault(spec.key, _Run(time.monotonic()))
         # A script of the site takes nothing from the user.
-        bare = replace(spec, command="", environment={}, variables={})
+        bare = spec.replace(command="", environment={}, variables={})
         command = RunScript(self.kind, self._program, self._timeout, (bare,), self._after_prologue)
         waiting = [node for node in nodes if node not in run.done]
         run.asked |= {node for node in waiting if node not in run.asked and channels.send(node, command)}
@@ -63,11 +63,10 @@ class NodeScripts:
         if run is not None and (self.kind == EPILOGUE or report.outcome == OK):
             run.done.add(node)
 
-    def lose(self, nodes: Iterable[str]) -> None:
+    def lose(self, node: str) -> None:
         """What was on its way when the channel of a node was lost is said again."""
-        lost = set(nodes)
         for run in self._runs.values():
-            run.asked -= lost
+            run.asked.discard(node)
 
     def forget(self, live: set[int]) -> None:
         """Drop jobs that are not live any more."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from oarpy.modules.launcher.programs import ProgramEnd, Programs
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import OK
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import OK
 
 _NOTHING = ProgramEnd(OK, "")
 

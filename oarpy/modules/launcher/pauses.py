@@ -9,18 +9,18 @@ and before others get its resources, one when it has its resources back and befo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 
 from oarpy.configuration import Configuration
 from oarpy.model.states import JobState
+from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.pause_scripts import PauseScripts
 from oarpy.modules.launcher.places import Places
 from oarpy.store import suspensions
 from oarpy.store.database import Connection
 from oarpy.store.suspensions import PauseRow
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import OK, Report, Resume, Resumed, Suspend, Suspended
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import OK, ChannelLost, Ready, Resume, Resumed, Suspend, Suspended
 
 _REPEAT = 10.0
 _HERE = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING})
@@ -62,17 +62,18 @@ class Pauses:
         self._after_suspend.close()
         self._before_resume.close()
 
-    def hear(self, answers: Iterable[tuple[str, Report]]) -> None:
-        """Take in what nodes answered; what nobody asked them does not count."""
-        for node, report in answers:
-            if not isinstance(report, Suspended | Resumed):
-                continue
-            order: Order = Suspend if isinstance(report, Suspended) else Resume
-            said, _ = self._said.get((report.key, node), (None, 0.0))
-            if said is order:
-                self._obeyed[report.key, node] = order
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {Suspended: self._answered, Resumed: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
-    def lost(self, node: str) -> None:
+    def _answered(self, node: str, report: Suspended | Resumed) -> None:
+        """Take in what a node answered; what nobody asked it does not count."""
+        order: Order = Suspend if isinstance(report, Suspended) else Resume
+        said, _ = self._said.get((report.key, node), (None, 0.0))
+        if said is order:
+            self._obeyed[report.key, node] = order
+
+    def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
         """Say everything again to a node whose channel was lost."""
         self._said = {place: said for place, said in self._said.items() if place[1] != node}
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Generic, TypeVar
 
-from oarpy.transport.messages import FAILED, OK, TIMEOUT
+from oarpy.wire.messages import FAILED, OK, TIMEOUT
 
 _AT_ONCE = 16
 _KEPT = 400

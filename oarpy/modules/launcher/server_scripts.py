@@ -8,7 +8,7 @@ from oarpy.modules.launcher.programs import Programs
 from oarpy.store import server_scripts
 from oarpy.store.database import Connection
 from oarpy.store.server_scripts import ScriptOutcome
-from oarpy.transport.messages import FAILED, LOST, OK, PROLOGUE, TIMEOUT
+from oarpy.wire.messages import FAILED, LOST, OK, PROLOGUE, TIMEOUT
 
 _CUT_OFF = "was cut off: the launcher that ran it was killed"
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
+from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
 from oarpy.store import execution
 from oarpy.store.database import Connection
 from oarpy.store.execution import LiveRow, SignalRow
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import Kill, Signal, Terminate
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import ChannelLost, Kill, Ready, Signal, Terminate
 
 _REPEAT = 10.0
 
@@ -71,6 +72,10 @@ class Signalling:
         for key in keys:
             self.killed.pop(key, None)
 
-    def lost(self, nodes: Mapping[str, object]) -> None:
-        """Say again what was on its way to first nodes when their channels were lost."""
-        self.killed = {key: kill for key, kill in self.killed.items() if kill[0] not in nodes}
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {Ready: self._lose, ChannelLost: self._lose}
+
+    def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
+        """Say again what was on its way to a first node when its channel was lost."""
+        self.killed = {key: kill for key, kill in self.killed.items() if kill[0] != node}

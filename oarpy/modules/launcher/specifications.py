@@ -9,7 +9,7 @@ from oarpy.configuration import Jobs
 from oarpy.model.file_names import file_name
 from oarpy.model.job_types import INTERACTIVE
 from oarpy.store.execution import LaunchRow
-from oarpy.transport.jobspec import Checkpoint, JobSpec
+from oarpy.wire.jobs import JobSpec
 
 DEFAULT_TYPE = "default"
 
@@ -19,7 +19,6 @@ def specification(
 ) -> JobSpec:
     """Return the specification of a job for one of its nodes; ``confined``: it keeps to its processors there."""
     mine = [resource for resource in row.resources if resource["network_address"] == node]
-    checkpoint = Checkpoint(int(row.checkpoint), row.checkpoint_signal) if row.checkpoint else None
     return JobSpec(
         job=row.id,
         attempt=row.attempt,
@@ -37,7 +36,8 @@ def specification(
         nodes=tuple(_hosts(row.resources)),
         resources=tuple(map(_properties_line, row.resources)),
         login_shell=settings.login_shell,
-        checkpoint=checkpoint,
+        checkpoint=int(row.checkpoint),
+        checkpoint_signal=row.checkpoint_signal,
         kill_grace=settings.kill_grace,
         allow_root=row.user == "root",
         variables=_devices(mine) | _amounts(row),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.places import Places
 from oarpy.store import walltime_changes
 from oarpy.store.database import Connection
-from oarpy.transport.jobspec import JobKey
-from oarpy.transport.messages import ChangeWalltime, Report, WalltimeChanged
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import ChangeWalltime, ChannelLost, Ready, WalltimeChanged
 
 _REPEAT = 10.0
 
@@ -22,9 +22,15 @@ class Walltimes:
 
     places: Places
     said: dict[JobKey, tuple[int, str, float]] = field(default_factory=dict)
+    taken: dict[JobKey, int] = field(default_factory=dict)
+    """Walltimes (seconds) that nodes have taken and that are not recorded yet."""
 
     def tell(self, connection: Connection, channels: Channels) -> None:
-        """Tell the nodes that do not know; jobs that no node ends need no telling."""
+        """Record which nodes know, and tell the others; jobs that no node ends need no telling."""
+        if self.taken:
+            with connection.transaction():
+                walltime_changes.told(connection, [(*key, seconds) for key, seconds in self.taken.items()])
+            self.taken.clear()
         rows = walltime_changes.untold(connection)
         if not rows:
             self.said.clear()
@@ -46,16 +52,15 @@ class Walltimes:
             ):
                 self.said[key] = row.walltime, head, moment
 
-    def record(self, connection: Connection, answers: Iterable[tuple[str, Report]]) -> None:
-        """Note which nodes have taken what was said to them; what others say does not count."""
-        taken = [
-            (report.key.job, report.key.attempt, report.seconds)
-            for node, report in answers
-            if isinstance(report, WalltimeChanged)
-            and self.said.get(report.key, (0, "", 0.0))[:2] == (report.seconds, node)
-        ]
-        walltime_changes.told(connection, taken)
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {WalltimeChanged: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
-    def lost(self, node: str) -> None:
+    def _answered(self, node: str, report: WalltimeChanged) -> None:
+        """Take in that a node has taken what was said to it; what others say does not count."""
+        if self.said.get(report.key, (0, "", 0.0))[:2] == (report.seconds, node):
+            self.taken[report.key] = report.seconds
+
+    def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
         """Say again what was on its way when a channel was lost."""
         self.said = {key: said for key, said in self.said.items() if said[1] != node}

@@ -17,8 +17,9 @@ import sys
 import threading
 import time
 
-from oarpy.frontend.call import CALLS, is_token
-from oarpy.frontend.frames import HEADER, MESSAGE, Malformed, pack_message, read_header, read_message
+from oarpy.frontend.call import CALLS
+from oarpy.wire.fields import is_token
+from oarpy.wire.frames import HEADER, MESSAGE, Malformed, pack_message, read_header, read_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

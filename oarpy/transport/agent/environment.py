@@ -8,10 +8,9 @@ from oarpy.transport.agent.processes import MARK, NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from oarpy.transport.agent.account import Account
     from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
@@ -28,9 +27,9 @@ def properties_file(state: StateDir, key: str) -> str:
     return f"{state.files}/{key}.properties"
 
 
-def write_files(state: StateDir, key: str, spec: dict[str, Any], account: Account, *, replace: bool = True) -> None:
+def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
     """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing."""
-    for path, lines in ((node_file(state, key), spec["nodes"]), (properties_file(state, key), spec["resources"])):
+    for path, lines in ((node_file(state, key), spec.nodes), (properties_file(state, key), spec.resources)):
         if not lines:
             continue
         text = "".join(f"{line}\n" for line in lines)
@@ -73,7 +72,7 @@ def _with_last(path: str, directory: str) -> str:
 
 
 def job_environment(
-    state: StateDir, key: str, spec: dict[str, Any], account: Account, mark: str, group: str
+    state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str
 ) -> dict[str, str]:
     """A job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
 
@@ -82,12 +81,12 @@ def job_environment(
     environment: dict[str, str] = {
         "PATH": _DEFAULT_PATH,
         "HOME": account.home,
-        "SHELL": spec["shell"] or account.shell,
-        **spec["environment"],
+        "SHELL": spec.shell or account.shell,
+        **spec.environment,
     }
     environment.pop("SHLVL", None)
     environment.pop("OLDPWD", None)
-    job, walltime, directory = str(spec["job"]), int(spec["walltime"]), spec["directory"]
+    job, walltime, directory = str(spec.job), spec.walltime, spec.directory
     environment.update(
         USER=account.name,
         LOGNAME=account.name,
@@ -98,21 +97,21 @@ def job_environment(
         OAR_USER=account.name,
         OAR_JOB_WALLTIME=f"{walltime // 3600}:{walltime % 3600 // 60}:{walltime % 60}",
         OAR_JOB_WALLTIME_SECONDS=str(walltime),
-        OAR_JOB_NAME=spec["name"],
-        OAR_PROJECT_NAME=spec["project"],
-        OAR_STDOUT=os.path.join(directory, spec["stdout"]) if spec["stdout"] else "",
-        OAR_STDERR=os.path.join(directory, spec["stderr"]) if spec["stderr"] else "",
+        OAR_JOB_NAME=spec.name,
+        OAR_PROJECT_NAME=spec.project,
+        OAR_STDOUT=os.path.join(directory, spec.stdout) if spec.stdout else "",
+        OAR_STDERR=os.path.join(directory, spec.stderr) if spec.stderr else "",
     )
     environment.update(dict.fromkeys(_DIRECTORY_NAMES, directory))
-    environment.update(dict.fromkeys(("OAR_ARRAYID", "OAR_ARRAY_ID"), str(spec["array_id"] or job)))
-    environment.update(dict.fromkeys(("OAR_ARRAYINDEX", "OAR_ARRAY_INDEX"), str(spec["array_index"] or 1)))
+    environment.update(dict.fromkeys(("OAR_ARRAYID", "OAR_ARRAY_ID"), str(spec.array_id or job)))
+    environment.update(dict.fromkeys(("OAR_ARRAYINDEX", "OAR_ARRAY_INDEX"), str(spec.array_index or 1)))
     if group:
         environment["OAR_CPUSET"] = group
-    if spec["nodes"]:
+    if spec.nodes:
         environment.update(dict.fromkeys(_NODE_FILE_NAMES, node_file(state, key)))
-    if spec["resources"]:
+    if spec.resources:
         environment["OAR_RESOURCE_PROPERTIES_FILE"] = properties_file(state, key)
-    environment.update(spec["variables"])
+    environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark
     environment[NODE] = state.root

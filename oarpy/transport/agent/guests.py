@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.jobs import Jobs
 
 
-def send(pids: list[int], number: int) -> int:
-    """Signal processes of a job; return how many took it.
+def send(pids: list[int], number: int) -> None:
+    """Signal processes of a job.
 
     A shell around a program, which has processes of the job below it and none above, gets it only when it handles it:
     it would die otherwise, though the program below it wanted to act.
     """
     parents = {pid: processes.parent(pid) for pid in pids}
     above = set(parents.values())
-    return processes.send(
+    processes.send(
         [pid for pid in pids if pid not in above or parents[pid] in parents or processes.catches(pid, number)], number
     )
 
@@ -43,9 +43,9 @@ class Guests:
         self._asked: dict[str, float] = {}
         self._awaited: dict[str, float] = {}
 
-    def signal(self, key: str, number: int) -> bool:
-        """Send a signal to what the job has here; return whether there was anything."""
-        return send(self._find(key), number) > 0
+    def signal(self, key: str, number: int) -> None:
+        """Send a signal to what the job has here."""
+        send(self._find(key), number)
 
     def terminate(self, key: str) -> None:
         """Ask what the job has here to end, once."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.record import Record
     from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
 
     Tell = Callable[[str, dict[str, Any]], None]
 
@@ -53,7 +54,7 @@ class JobRun:
         state: StateDir,
         isolation: Isolation,
         record: Record,
-        spec: dict[str, Any],
+        spec: JobSpec,
         account: Account,
         mark: str,
         tell: Tell,
@@ -86,7 +87,7 @@ class JobRun:
         """Run the job to its end; return how many of its processes could not be killed."""
         self._start = time.time()
         self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
-        self._tell_at = time.monotonic() + (0.0 if self._spec["keep"] else _SHORT)
+        self._tell_at = time.monotonic() + (0.0 if self._spec.keep else _SHORT)
         try:
             self._set_deadlines()
             self._take_requests()
@@ -107,7 +108,7 @@ class JobRun:
     def _end(self) -> int:
         """End all that the job has here; return how many processes resist."""
         try:
-            if self._spec["memory"]:
+            if self._spec.memory:
                 self._memory_kills = self._isolation.memory_kills(self._record.key)
             left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
             return max(left, self._end_group())
@@ -130,31 +131,29 @@ class JobRun:
         return processes.kill_marked([self._mark], processes.ancestors(), self._patience, node)[self._mark][1]
 
     def _set_deadlines(self) -> None:
-        walltime = self._spec["walltime"]
-        if walltime:
-            self._walltime_at = self._began + walltime
-            checkpoint = self._spec["checkpoint"]
-            if checkpoint:
-                self._checkpoint_at = self._walltime_at - checkpoint[0]
+        if self._spec.walltime:
+            self._walltime_at = self._began + self._spec.walltime
+            if self._spec.checkpoint:
+                self._checkpoint_at = self._walltime_at - self._spec.checkpoint
 
     def _launch(self) -> int:
         spec, account = self._spec, self._account
         try:
             write_files(self._state, self._record.key, spec, account)
-            pipe = keeper.make_pipe(self._state, self._record.key, account) if spec["keep"] else ""
+            pipe = keeper.make_pipe(self._state, self._record.key, account) if spec.keep else ""
         except OSError as error:
             raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         group = self._isolation.name_of(self._record.key)
         environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
-        shell = spec["shell"] or account.command_shell
+        shell = spec.shell or account.command_shell
         name = os.path.basename(shell)
-        arguments = [f"-{name}" if spec["login_shell"] else name, "-c", spec["command"]]
+        arguments = [f"-{name}" if spec.login_shell else name, "-c", spec.command]
         if pipe:
-            shell, arguments = keeper.SHELL, keeper.arguments(pipe, spec["keep"])
+            shell, arguments = keeper.SHELL, keeper.arguments(pipe, spec.keep)
         entered = False
         if self._is_confined():
             self._grouped = True
-            entered = self._isolation.enter(self._record.key, spec["processors"], spec["memory"])
+            entered = self._isolation.enter(self._record.key, spec.processors, spec.memory)
         try:
             return run_as(account, lambda: self._execute(shell, arguments, environment))
         finally:
@@ -168,7 +167,7 @@ class JobRun:
             return self._execute_there(shell, arguments, environment)
 
     def _execute_there(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
-        enter_directory(self._spec["directory"])
+        enter_directory(self._spec.directory)
         opened = self._open_outputs()
         try:
             actions = [
@@ -177,8 +176,8 @@ class JobRun:
                 (os.POSIX_SPAWN_DUP2, opened[1], 2),
             ]
             plain = None
-            if not (self._spec["login_shell"] or self._spec["keep"]):
-                plain = plain_command(self._spec["command"], shell, environment)
+            if not (self._spec.login_shell or self._spec.keep):
+                plain = plain_command(self._spec.command, shell, environment)
             if plain is not None:
                 # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
                 with contextlib.suppress(LaunchFailure):
@@ -190,7 +189,7 @@ class JobRun:
 
     def _open_outputs(self) -> list[int]:
         opened: list[int] = []
-        wanted = ("", "") if self._spec["keep"] else (self._spec["stdout"], self._spec["stderr"])
+        wanted = ("", "") if self._spec.keep else (self._spec.stdout, self._spec.stderr)
         for path in (wanted[0] or os.devnull, wanted[1] or os.devnull):
             try:
                 # Non-blocking only while opening: a pipe nobody reads must not hold the supervisor for ever.
@@ -238,7 +237,7 @@ class JobRun:
         return found.get(self._mark, [])
 
     def _is_confined(self) -> bool:
-        return bool(self._spec["processors"] or self._spec["memory"])
+        return bool(self._spec.processors or self._spec.memory)
 
     def _tell_start(self) -> None:
         if self._tell_at is not None:
@@ -271,11 +270,11 @@ class JobRun:
         if self._suspended_at is not None or self._kill_at is not None:
             return
         if self._walltime_at is not None and now >= self._walltime_at:
-            self._terminate("walltime", self._spec["kill_grace"])
+            self._terminate("walltime", self._spec.kill_grace)
         elif self._checkpoint_at is not None and now >= self._checkpoint_at:
             self._checkpoint_at = None
-            self._signal(self._spec["checkpoint"][1])
-            if len(set(self._spec["nodes"])) > 1:
+            self._signal(self._spec.checkpoint_signal)
+            if len(set(self._spec.nodes)) > 1:
                 self._report_change("checkpoint")  # the server tells the other nodes
 
     def _take_requests(self) -> None:
@@ -284,7 +283,7 @@ class JobRun:
             if not self._main and verb in _NEED_PROCESSES:
                 self._early.append((verb, value))
             elif verb == requests.KILL:
-                self._terminate("killed", self._spec["kill_grace"] if value < 0 else value)
+                self._terminate("killed", self._spec.kill_grace if value < 0 else value)
             elif verb == requests.SIGNAL:
                 self._signal(value)
             elif verb == requests.SUSPEND:
@@ -313,7 +312,7 @@ class JobRun:
         A shell without a handler would die, and the job with it, though the program below it wanted to act.
         """
         guests.send(self._steps(), number)
-        if self._spec["keep"]:
+        if self._spec.keep:
             return  # what keeps an interactive job is none of its programs
         tree = processes.descendants(os.getpid())
         if len(tree) > 1 and not processes.catches(self._main, number):
@@ -352,12 +351,12 @@ class JobRun:
     def _change_walltime(self, seconds: int) -> None:
         """Set a new walltime, counted from the start as the old one; what was suspended stays added."""
         if self._walltime_at is not None and seconds > 0:
-            moved = seconds - self._spec["walltime"]
-            self._spec["walltime"] = seconds
+            moved = seconds - self._spec.walltime
+            self._spec = self._spec.replace(walltime=seconds)
             self._walltime_at += moved
-            checkpoint = self._spec["checkpoint"]
-            if checkpoint and (self._checkpoint_at is not None or self._walltime_at - checkpoint[0] > time.monotonic()):
-                self._checkpoint_at = self._walltime_at - checkpoint[0]  # also once more, before the new end
+            at = self._walltime_at - self._spec.checkpoint
+            if self._spec.checkpoint and (self._checkpoint_at is not None or at > time.monotonic()):
+                self._checkpoint_at = at  # also once more, before the new end
 
     def _now(self) -> float:
         """Seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""

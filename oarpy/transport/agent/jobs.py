@@ -6,11 +6,10 @@ import os
 import time
 
 from oarpy.transport.agent import pausing, processes, record
+from oarpy.wire.messages import REPORTS, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.outbox import Outbox
     from oarpy.transport.agent.pool import Pool
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.transport.agent.supervisor import Supervisor
     from oarpy.transport.agent.tombstones import Tombstones
-
-    Spec = dict[str, Any]
+    from oarpy.wire.jobs import JobSpec
 
 _CLEANING_PATIENCE = 5.0
 _TRIES = 3
@@ -30,7 +28,7 @@ class _Watched:
 
     __slots__ = ("reported", "spec", "tries")
 
-    def __init__(self, reported: str, spec: Spec | None, tries: int) -> None:
+    def __init__(self, reported: str, spec: JobSpec | None, tries: int) -> None:
         self.reported = reported
         self.spec = spec
         self.tries = tries
@@ -55,12 +53,11 @@ class Jobs:
         self._pool = pool
         self._outbox = outbox
         self._watched: dict[str, _Watched] = {}
-        self._running: dict[str, tuple[Spec, int]] = {}
+        self._running: dict[str, tuple[JobSpec, int]] = {}
 
     def mark(self, key: str) -> str:
         """The mark that all processes of a job carry."""
-        job, attempt = record.parse_key(key) or (0, 0)
-        return processes.mark_of(self._instance, job, attempt)
+        return processes.mark_of(self._instance, *record.job_of(key))
 
     def stop(self, key: str) -> None:
         """Stop what runs of a job that is not led from this node."""
@@ -101,11 +98,11 @@ class Jobs:
 
     # Starting
 
-    def start(self, specs: list[Spec], durable: bool) -> None:
+    def start(self, specs: list[JobSpec], durable: bool) -> None:
         """Start those that nobody ever started, tell of the others; ``durable`` claims survive a power cut."""
-        claims: list[tuple[Record, Spec]] = []
+        claims: list[tuple[Record, JobSpec]] = []
         for spec in specs:
-            claimed = self._claim(record.key_of(spec["job"], spec["attempt"]), spec)
+            claimed = self._claim(str(spec.key), spec)
             if claimed is not None:
                 claims.append((claimed, spec))
         if not claims:
@@ -121,12 +118,13 @@ class Jobs:
         for claimed, spec in claims:
             self._run(claimed, spec, 1)
 
-    def _claim(self, key: str, spec: Spec) -> Record | None:
+    def _claim(self, key: str, spec: JobSpec) -> Record | None:
         """Lock the record of a job that was never started; None (and a report) in every other case."""
         try:
             found, held = record.lock_record(self._state.jobs, key, create=True)
         except OSError as error:
-            self._outbox.say("refused", key, reason="STATE_DIRECTORY", detail=f"{self._state.jobs}: {error.strerror}")
+            detail = f"{self._state.jobs}: {error.strerror}"
+            self._outbox.say(Refused(record.job_of(key), "STATE_DIRECTORY", detail))
             return None
         if found is None:
             return None
@@ -141,7 +139,7 @@ class Jobs:
             self.watch(key, history.stage, spec)
         return None
 
-    def _run(self, claimed: Record, spec: Spec, tries: int) -> None:
+    def _run(self, claimed: Record, spec: JobSpec, tries: int) -> None:
         """Hand a locked, never started job to a supervisor, unless it was forgotten meanwhile."""
         key = claimed.key
         self._watched.pop(key, None)
@@ -159,7 +157,7 @@ class Jobs:
         """Refuse a job whose record we hold, and leave nothing of it."""
         os.unlink(os.path.join(self._state.jobs, claimed.key))
         claimed.close()
-        self._outbox.say("refused", claimed.key, reason=reason, detail=detail)
+        self._outbox.say(Refused(record.job_of(claimed.key), reason, detail))
 
     # Following
 
@@ -173,7 +171,7 @@ class Jobs:
             self._lose(supervisor)
             return
         word, key, values = report
-        self._outbox.say(word, key, **values)
+        self._outbox.say(REPORTS[word](record.job_of(key), **values))
         if word in ("ended", "refused"):
             self._running.pop(key, None)
             self._pool.release(supervisor)
@@ -185,7 +183,7 @@ class Jobs:
             self.watch(key, "", spec, tries)
             self._look_at(key)
 
-    def watch(self, key: str, reported: str, spec: Spec | None = None, tries: int = 0) -> None:
+    def watch(self, key: str, reported: str, spec: JobSpec | None = None, tries: int = 0) -> None:
         """Follow a job, unless it is our own; ``spec`` is what to run if its holder dies before it did."""
         if key in self._running:
             return

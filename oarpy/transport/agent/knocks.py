@@ -11,7 +11,8 @@ import os
 import stat
 import time
 
-from oarpy.frontend.call import CALLS, KNOCKS, is_token
+from oarpy.frontend.call import CALLS, KNOCKS
+from oarpy.wire.fields import is_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

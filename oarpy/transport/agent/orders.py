@@ -1,4 +1,4 @@
-"""What the server asks for about jobs that are there already: kill, signal, suspend, clean, forget, query."""
+"""What the server asks for about jobs that are there already: kill, signal, suspend, clean, forget."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ import os
 import signal
 import time
 
-from oarpy.transport.agent import record, requests, wire
+from oarpy.transport.agent import record, requests
 from oarpy.transport.agent.environment import remove_files
 from oarpy.transport.agent.guests import Guests
+from oarpy.wire.frames import Malformed
+from oarpy.wire.messages import (
+    ChangeWalltime,
+    Clean,
+    Cleaned,
+    Forget,
+    Kill,
+    Resume,
+    Resumed,
+    Signal,
+    Suspend,
+    Suspended,
+    Terminate,
+    WalltimeChanged,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from oarpy.transport.agent.jobs import Jobs
@@ -20,8 +35,8 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.record import History, Record
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.transport.agent.tombstones import Tombstones
-
-    Message = dict[str, Any]
+    from oarpy.wire.jobs import JobKey
+    from oarpy.wire.messages import Command
 
 _AS_SPECIFIED = -1
 
@@ -36,26 +51,22 @@ class Orders:
         self._outbox = outbox
         self._guests = Guests(jobs)
 
-    def handlers(self) -> dict[str, Callable[[Message], None]]:
-        """The method for each type of message."""
+    def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
+        """The method for each command that is obeyed here."""
         return {
-            "kill": self._on_kill,
-            "terminate": self._on_terminate,
-            "signal": self._on_signal,
-            "suspend": self._on_suspend,
-            "resume": self._on_resume,
-            "walltime": self._on_walltime,
-            "clean": self._on_clean,
-            "forget": self._on_forget,
-            "query": self._on_query,
+            Kill: self._on_kill,
+            Terminate: self._on_terminate,
+            Signal: self._on_signal,
+            Suspend: self._on_suspend,
+            Resume: self._on_resume,
+            ChangeWalltime: self._on_walltime,
+            Clean: self._on_clean,
+            Forget: self._on_forget,
         }
 
-    def _on_kill(self, message: Message) -> None:
-        grace = message.get("grace")
-        if grace is not None and not wire.integer(grace):
-            raise wire.BadMessage("kill: 'grace' is not a number of seconds")
-        for key in wire.read_keys(message):
-            self._kill(key, _AS_SPECIFIED if grace is None else grace)
+    def _on_kill(self, order: Kill) -> None:
+        for key in map(str, order.jobs):
+            self._kill(key, _AS_SPECIFIED if order.grace is None else order.grace)
 
     def _kill(self, key: str, grace: int) -> None:
         self._jobs.give_up_start(key)
@@ -78,7 +89,6 @@ class Orders:
         self._tombstones.refresh()
         if found.key in self._tombstones:
             os.unlink(os.path.join(self._state.jobs, found.key))
-            self._outbox.say("unknown", found.key)
             return history
         now = time.time()
         detail = "killed before it was started"
@@ -94,10 +104,10 @@ class Orders:
             requests.rouse(found, int(history.started["pid"]))
         self._jobs.watch(found.key, history.stage)
 
-    def _ask_running(self, message: Message, verb: str, value: int) -> list[tuple[str, bool]]:
+    def _ask_running(self, jobs: Iterable[JobKey], verb: str, value: int) -> list[tuple[str, bool]]:
         """Ask for something that only a running job can do; return which jobs took it."""
         answers = []
-        for key in wire.read_keys(message):
+        for key in map(str, jobs):
             found, held = record.lock_record(self._state.jobs, key, create=False)
             running = found is not None and not held
             if found is not None:
@@ -107,76 +117,65 @@ class Orders:
             answers.append((key, running))
         return answers
 
-    def _on_signal(self, message: Message) -> None:
-        number = message.get("signal")
-        if not wire.integer(number, 1) or number not in signal.valid_signals():
-            raise wire.BadMessage("signal: 'signal' is not a signal number of this node")
-        for key, taken in self._ask_running(message, requests.SIGNAL, number):
-            guests = not taken and not self._jobs.has_record(key) and self._guests.signal(key, number)
-            self._outbox.say("signalled", key, signal=number, taken=taken or guests)
+    def _on_signal(self, order: Signal) -> None:
+        if order.signal not in signal.valid_signals():
+            raise Malformed("signal: 'signal' is not a signal number of this node")
+        for key, taken in self._ask_running(order.jobs, requests.SIGNAL, order.signal):
+            if not taken and not self._jobs.has_record(key):
+                self._guests.signal(key, order.signal)
 
-    def _on_terminate(self, message: Message) -> None:
-        for key in wire.read_keys(message):
+    def _on_terminate(self, order: Terminate) -> None:
+        for key in map(str, order.jobs):
             if not self._jobs.has_record(key):
                 self._guests.terminate(key)
 
-    def _on_suspend(self, message: Message) -> None:
-        self._pause(message, requests.SUSPEND, "suspended", self._jobs.stop)
+    def _on_suspend(self, order: Suspend) -> None:
+        for key in self._pause(order.jobs, requests.SUSPEND):
+            self._jobs.stop(key)
+            self._outbox.say(Suspended(record.job_of(key), time.time()))
 
-    def _on_resume(self, message: Message) -> None:
-        self._pause(message, requests.RESUME, "resumed", self._jobs.go_on)
+    def _on_resume(self, order: Resume) -> None:
+        for key in self._pause(order.jobs, requests.RESUME):
+            self._jobs.go_on(key)
+            self._outbox.say(Resumed(record.job_of(key), time.time()))
 
-    def _pause(self, message: Message, verb: str, word: str, here: Callable[[str], None]) -> None:
-        """Have supervisors do it for jobs that are led from this node, and do it ``here`` for what runs of others."""
-        for key, taken in self._ask_running(message, verb, 0):
+    def _pause(self, jobs: Iterable[JobKey], verb: str) -> list[str]:
+        """Have supervisors do it for jobs that are led from this node; return those that are led from another."""
+        others = []
+        for key, taken in self._ask_running(jobs, verb, 0):
             if taken:
                 continue
             if self._jobs.has_record(key):
-                self._query(key)
+                self._tell(key)
             else:
-                here(key)
-                self._outbox.say(word, key, at=time.time())
+                others.append(key)
+        return others
 
-    def _on_walltime(self, message: Message) -> None:
-        seconds: Any = message.get("seconds")
-        if not wire.integer(seconds, 1):
-            raise wire.BadMessage("walltime: 'seconds' is not a positive integer")
-        answers = self._ask_running(message, requests.WALLTIME, seconds)
-        for key, taken in answers:
+    def _on_walltime(self, order: ChangeWalltime) -> None:
+        for key, taken in self._ask_running(order.jobs, requests.WALLTIME, order.seconds):
             if taken:
-                self._outbox.say("walltime", key, seconds=seconds)
-        self._tell_others(answers)
+                self._outbox.say(WalltimeChanged(record.job_of(key), order.seconds))
+            else:
+                self._tell(key)
 
-    def _tell_others(self, answers: list[tuple[str, bool]]) -> None:
-        for key, taken in answers:
-            if not taken:
-                self._query(key)
-
-    def _on_query(self, message: Message) -> None:
-        for key in wire.read_keys(message):
-            self._query(key)
-
-    def _query(self, key: str) -> None:
+    def _tell(self, key: str) -> None:
+        """Tell what has become of a job, and follow it to its end; nothing when there is no trace of its start."""
         found, held = record.lock_record(self._state.jobs, key, create=False)
         if found is None:
-            self._outbox.say("unknown", key)
             return
         history = found.history()
         found.close()
         if held and history.state == record.CLAIMED:
-            self._outbox.say("unknown", key)
             return
         self._outbox.tell(key, history)
         if history.ended is None:
             self._jobs.watch(key, history.stage)
 
-    def _on_clean(self, message: Message) -> None:
-        keys, grace = wire.read_keys(message), message.get("grace", 0)
-        if not wire.integer(grace):
-            raise wire.BadMessage("clean: 'grace' is not a number of seconds")
-        if not grace:
+    def _on_clean(self, order: Clean) -> None:
+        keys = list(map(str, order.jobs))
+        if not order.grace:
             self._guests.forget(keys)
-        self._clean(self._guests.hold_back(keys, grace) if grace else keys)
+        self._clean(self._guests.hold_back(keys, order.grace) if order.grace else keys)
 
     def look_around(self) -> None:
         """Clean up after jobs that were given time."""
@@ -194,12 +193,12 @@ class Orders:
             remove_files(self._state, keys[mark])
             memory_kills = self._jobs.memory_kills(keys[mark])
             left = max(left, self._jobs.end_group(keys[mark]))
-            self._outbox.say("cleaned", keys[mark], killed=killed, left=left, memory_kills=memory_kills)
+            self._outbox.say(Cleaned(record.job_of(keys[mark]), killed, left, memory_kills))
 
-    def _on_forget(self, message: Message) -> None:
+    def _on_forget(self, order: Forget) -> None:
         opened: list[Record] = []
         try:
-            keys = [key for key in wire.read_keys(message) if self._may_forget(key, opened)]
+            keys = [key for key in map(str, order.jobs) if self._may_forget(key, opened)]
             if keys:
                 self._tombstones.add(keys)
             for found in opened:

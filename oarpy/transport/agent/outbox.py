@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from oarpy.transport.agent import record, wire
+from oarpy.transport.agent import record
+from oarpy.wire.lines import write_line
+from oarpy.wire.messages import AgentError, Checkpointed, Ended, Resumed, Started, Suspended, encode_reports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-_OUTCOME = ("start", "end", "status", "reason", "detail", "left", "memory_kills")
+    from oarpy.wire.messages import Report
 
 
 class Outbox:
@@ -16,36 +16,32 @@ class Outbox:
 
     def __init__(self, sink: int) -> None:
         self._sink = sink
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[Report] = []
 
-    def say(self, word: str, key: str = "", **values: object) -> None:
-        """Queue a message; with a key it is about that job."""
-        message: dict[str, Any] = {"type": word}
-        pair = record.parse_key(key)
-        if pair is not None:
-            message["job"], message["attempt"] = pair
-        message.update(values)
-        self._waiting.append(message)
+    def say(self, report: Report) -> None:
+        """Queue a message."""
+        self._waiting.append(report)
 
     def complain(self, text: str) -> None:
         """Queue an error message."""
-        self.say("error", detail=text)
+        self.say(AgentError(text))
 
     def tell(self, key: str, history: record.History) -> None:
         """Queue what the server must know of a job; nothing when it was only claimed."""
+        job = record.job_of(key)
         if history.ended is not None:
-            self.say("ended", key, **{name: history.ended.get(name) for name in _OUTCOME})
+            self.say(Ended(job, **{name: history.ended[name] for name in Ended.CHECKS if name in history.ended}))
         elif history.started is not None:
-            self.say("started", key, start=history.started["at"])
+            self.say(Started(job, history.started["at"]))
             if history.suspended:
-                self.say("suspended", key, at=history.changed)
+                self.say(Suspended(job, history.changed))
             elif history.resumed:
-                self.say("resumed", key, at=history.changed)
+                self.say(Resumed(job, history.changed))
             if history.checkpoint is not None:
-                self.say("checkpoint", key, at=history.checkpoint)
+                self.say(Checkpointed(job, history.checkpoint))
 
     def flush(self) -> None:
         """Write what waits."""
         if self._waiting:
-            messages, self._waiting = self._waiting, []
-            wire.write_messages(self._sink, messages)
+            reports, self._waiting = self._waiting, []
+            write_line(self._sink, encode_reports(reports))

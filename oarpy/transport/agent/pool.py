@@ -10,11 +10,11 @@ from oarpy.transport.agent.supervisor import Supervisor, start_supervisor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from select import epoll
-    from typing import Any
 
     from oarpy.transport.agent.isolation import Isolation
     from oarpy.transport.agent.record import Record
     from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
 
 _IDLE_SECONDS = 30.0
 _ORPHAN_PATIENCE = 5.0
@@ -33,7 +33,7 @@ class Pool:
         self._idle: list[Supervisor] = []
         self._pids: set[int] = set()
 
-    def run(self, record: Record, mark: str, spec: dict[str, Any]) -> None:
+    def run(self, record: Record, mark: str, spec: JobSpec) -> None:
         """Hand a job to a supervisor; a supervisor found dead is replaced."""
         while True:
             supervisor = self._idle.pop() if self._idle else self._start()

@@ -10,15 +10,14 @@ import fcntl
 import json
 import os
 
+from oarpy.wire.jobs import JobKey
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _MAXIMUM = 1 << 20
 _encode = json.JSONEncoder(check_circular=False).encode
-
-MAXIMUM_JOB = (1 << 47) - 1
-MAXIMUM_ATTEMPT = (1 << 16) - 1
 
 CLAIMED = "claimed"
 RUNNING = "running"
@@ -146,14 +145,13 @@ def lock_record(directory: str, key: str, create: bool) -> tuple[Record | None, 
         record.close()
 
 
-def key_of(job: int, attempt: int) -> str:
-    """The name of a record: ``<job>.<attempt>``."""
-    return f"{job}.{attempt}"
-
-
-def parse_key(key: str) -> tuple[int, int] | None:
-    """(job, attempt) of a record's name; None when it is not one."""
+def job_of(key: str) -> JobKey:
+    """Whose record has this name, ``<job>.<attempt>``."""
     job, _, attempt = key.partition(".")
-    if job.isdecimal() and attempt.isdecimal():
-        return int(job), int(attempt)
-    return None
+    return JobKey(int(job), int(attempt))
+
+
+def parse_key(key: str) -> JobKey | None:
+    """Whose record has this name; None when it is not that of a record."""
+    job, _, attempt = key.partition(".")
+    return job_of(key) if job.isdecimal() and attempt.isdecimal() else None

@@ -12,6 +12,7 @@ from oarpy.transport.agent import processes
 from oarpy.transport.agent.environment import remove_files
 from oarpy.transport.agent.spawning import LaunchFailure, spawn
 from oarpy.transport.agent.supervisor import detach
+from oarpy.wire.messages import FAILED, OK, TIMEOUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class ScriptRun:
         try:
             main = spawn(self.program, [self.program, *self.arguments], self.environment, actions)
         except LaunchFailure as failure:
-            return "failed", f"{self.kind} {failure}"
+            return FAILED, f"{self.kind} {failure}"
         os.close(sink)
         statuses: dict[int, int] = {}
         in_time = self._wait(main, source, statuses)
@@ -59,14 +60,14 @@ class ScriptRun:
         self._listen(source)
         text = self._said.decode(errors="replace").strip()
         if not in_time:
-            return "timeout", f"{self.kind} took more than {self.timeout:g} s: {text}".removesuffix(": ")
+            return TIMEOUT, f"{self.kind} took more than {self.timeout:g} s: {text}".removesuffix(": ")
         if left:
-            return "failed", f"{self.kind}: {left} of its processes resist SIGKILL"
+            return FAILED, f"{self.kind}: {left} of its processes resist SIGKILL"
         status = os.waitstatus_to_exitcode(statuses[main])
         if status == 0:
-            return "ok", ""
+            return OK, ""
         how = f"exit status {status}" if status > 0 else f"signal {-status}"
-        return "failed", f"{self.kind} ended with {how}: {text}".removesuffix(": ")
+        return FAILED, f"{self.kind} ended with {how}: {text}".removesuffix(": ")
 
     def _wait(self, main: int, source: int, statuses: dict[int, int]) -> bool:
         """Wait for the script itself, whatever it leaves in the background; False when its time is over."""

@@ -14,9 +14,11 @@ from oarpy.transport.agent import processes, record
 from oarpy.transport.agent.account import Accounts, Refusal
 from oarpy.transport.agent.environment import node_file, remove_files, write_files
 from oarpy.transport.agent.script_run import ScriptRun, start_runner
+from oarpy.wire.messages import EPILOGUE, LOST, PROLOGUE, SKIPPED, Release, RunScript, ScriptEnded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from oarpy.transport.agent.outbox import Outbox
@@ -24,10 +26,9 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.record import Record
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.transport.agent.tombstones import Tombstones
+    from oarpy.wire.jobs import JobSpec
+    from oarpy.wire.messages import Command
 
-    Spec = dict[str, Any]
-
-PROLOGUE, EPILOGUE = "prologue", "epilogue"
 _CLEANING_PATIENCE = 5.0
 _DAY = 86400.0
 
@@ -37,17 +38,17 @@ class Order:
 
     __slots__ = ("after_prologue", "kind", "program", "spec", "timeout")
 
-    def __init__(self, kind: str, program: str, timeout: float, after_prologue: bool, spec: Spec) -> None:
-        self.kind = kind
-        self.program = program
-        self.timeout = timeout
-        self.after_prologue = after_prologue
+    def __init__(self, script: RunScript, spec: JobSpec) -> None:
+        self.kind = script.kind
+        self.program = script.program
+        self.timeout = script.timeout
+        self.after_prologue = script.after_prologue
         self.spec = spec
 
     @property
     def key(self) -> str:
         """The record's name of the job."""
-        return record.key_of(self.spec["job"], self.spec["attempt"])
+        return str(self.spec.key)
 
     @property
     def name(self) -> str:
@@ -70,10 +71,16 @@ class Scripts:
         self._accounts = Accounts()
         self._pending: dict[str, Order] = {}
 
-    def take(self, order: Order) -> None:
+    def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
+        """The method for each command that is obeyed here."""
+        return {RunScript: self._on_script, Release: self._on_release}
+
+    def _on_script(self, script: RunScript) -> None:
         """Run what was never begun, tell of what has ended, follow what runs."""
-        self._pending[order.name] = order
-        self._look_at(order)
+        for spec in script.jobs:
+            order = Order(script, spec)
+            self._pending[order.name] = order
+            self._look_at(order)
 
     @property
     def awaits(self) -> bool:
@@ -85,9 +92,9 @@ class Scripts:
         for order in list(self._pending.values()):
             self._look_at(order)
 
-    def release(self, keys: list[str]) -> None:
+    def _on_release(self, order: Release) -> None:
         """Remove the records of jobs whose scripts are over for good."""
-        for key in keys:
+        for key in order.jobs:
             for kind in (PROLOGUE, EPILOGUE):
                 self._pending.pop(f"{key}.{kind}", None)
                 self._remove(f"{key}.{kind}")
@@ -109,7 +116,7 @@ class Scripts:
             said = "STATE_DIRECTORY", f"{self._state.root}: {error.strerror}"
         if said is not None:
             self._pending.pop(order.name, None)
-            self._outbox.say("scripted", order.key, kind=order.kind, outcome=said[0], detail=said[1])
+            self._outbox.say(ScriptEnded(order.spec.key, order.kind, *said))
 
     def _advance(self, order: Order) -> tuple[str, str] | None:
         """(outcome, detail) of a script that is over; None while it runs or waits, and when it was begun now."""
@@ -124,7 +131,7 @@ class Scripts:
                     prologue = None
             if prologue is None:
                 remove_files(self._state, order.key)
-                return "skipped", "no prologue was begun here"
+                return SKIPPED, "no prologue was begun here"
         found, held = record.lock_record(self._state.scripts, order.name, create=True)
         if found is None:
             return None
@@ -146,7 +153,7 @@ class Scripts:
             if order.key in self._tombstones:
                 os.unlink(os.path.join(self._state.scripts, order.name))
                 return "FORGOTTEN", "this attempt is over"
-        account = self._accounts.get(order.spec["user"])
+        account = self._accounts.get(order.spec.user)
         write_files(self._state, order.key, order.spec, account, replace=False)
         run = ScriptRun(order.kind, order.program, order.timeout, self._arguments(order), self._environment(order))
         found.append("started", time.time())
@@ -159,26 +166,26 @@ class Scripts:
     def _close_lost(self, found: Record, order: Order) -> tuple[str, str]:
         """Whoever ran it is gone: what is left of it must go too, and nobody knows what it did."""
         processes.kill_marked([self._mark(order)], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
-        return self._end(found, "lost", f"nobody saw the {order.kind} end: the process that ran it was killed")
+        return self._end(found, LOST, f"nobody saw the {order.kind} end: the process that ran it was killed")
 
     def _end(self, found: Record, outcome: str, detail: str) -> tuple[str, str]:
         found.append("ended", time.time(), outcome=outcome, detail=detail)
         return outcome, detail
 
     def _mark(self, order: Order) -> str:
-        return f"{processes.mark_of(self._instance, order.spec['job'], order.spec['attempt'])}/{order.kind}"
+        return f"{processes.mark_of(self._instance, *order.spec.key)}/{order.kind}"
 
     def _arguments(self, order: Order) -> list[str]:
-        arguments = [str(order.spec["job"]), order.spec["user"], node_file(self._state, order.key)]
-        return [*arguments, str(order.spec["walltime"])] if order.kind == PROLOGUE else arguments
+        arguments = [str(order.spec.job), order.spec.user, node_file(self._state, order.key)]
+        return [*arguments, str(order.spec.walltime)] if order.kind == PROLOGUE else arguments
 
     def _environment(self, order: Order) -> dict[str, str]:
         """Nothing that the user has chosen: this runs with the agent's rights."""
         return {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": "/",
-            "OAR_JOB_ID": str(order.spec["job"]),
-            "OAR_USER": order.spec["user"],
+            "OAR_JOB_ID": str(order.spec.job),
+            "OAR_USER": order.spec.user,
             "OAR_NODEFILE": node_file(self._state, order.key),
             processes.MARK: self._mark(order),
         }

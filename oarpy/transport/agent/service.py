@@ -6,12 +6,11 @@ import contextlib
 import gc
 import os
 import select
-import socket
 import sys
 import time
 import traceback
 
-from oarpy.transport.agent import commands, record, wire
+from oarpy.transport.agent import commands, record
 from oarpy.transport.agent.bell import Bell
 from oarpy.transport.agent.isolation import Isolation
 from oarpy.transport.agent.jobs import Jobs, write_lost
@@ -19,19 +18,35 @@ from oarpy.transport.agent.knocks import Knocks
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
 from oarpy.transport.agent.pool import Pool
-from oarpy.transport.agent.scripts import Order, Scripts
+from oarpy.transport.agent.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
 from oarpy.transport.agent.supervisor import become_subreaper
 from oarpy.transport.agent.tombstones import Tombstones
+from oarpy.wire.frames import Malformed
+from oarpy.wire.lines import Lines, write_line
+from oarpy.wire.messages import (
+    AgentError,
+    Check,
+    Checked,
+    JobReport,
+    Knocked,
+    Ping,
+    Pong,
+    Ready,
+    Refused,
+    Start,
+    decode_command,
+    encode_reports,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Message = dict[str, Any]
+    from oarpy.wire.jobs import JobSpec
+    from oarpy.wire.messages import Command
 
-VERSION = 1
 _TICK = 1.0
 _PRUNE_PERIOD = 3600.0
 _LOG_LIMIT = 1 << 20
@@ -40,13 +55,13 @@ _LOG_LIMIT = 1 << 20
 class Agent:
     """One agent on one state directory. All truth is on disk: several agents at once do no harm."""
 
-    def __init__(self, settings: Message, source: int = 0, sink: int = 1) -> None:
+    def __init__(self, settings: dict[str, Any], source: int = 0, sink: int = 1) -> None:
         self._state = StateDir(settings["state"])
         self._state.create()
         self._boot = settings.get("boot_id") or boot_id()
         self._incarnation = self._enter_incarnation()
         self._source = source
-        self._lines = wire.Lines(source)
+        self._lines = Lines(source)
         self._outbox = Outbox(sink)
         self._tombstones = Tombstones(self._state.forgotten, settings["keep_days"])
         self._tombstones.refresh()
@@ -63,14 +78,13 @@ class Agent:
         self._scripts = Scripts(
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )
-        orders = self._orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
-        self._handlers: dict[str, Callable[[Message], None]] = {
-            **orders.handlers(),
-            "start": self._on_start,
-            "ping": self._on_ping,
-            "check": self._on_check,
-            "script": self._on_script,
-            "release": self._on_release,
+        self._orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
+        self._obey: dict[type[Command], Callable[[Any], None]] = {
+            **self._orders.obeys(),
+            **self._scripts.obeys(),
+            Start: self._on_start,
+            Ping: self._on_ping,
+            Check: self._on_check,
         }
 
     def serve(self) -> None:
@@ -101,7 +115,7 @@ class Agent:
                     self._look_around()
                 elif fd == self._knocks.fd:
                     for token in self._knocks.hear():
-                        self._outbox.say("knock", token=token)
+                        self._outbox.say(Knocked(token))
                 else:
                     self._jobs.hear(fd)
 
@@ -132,44 +146,27 @@ class Agent:
 
     def _handle(self, line: bytes) -> None:
         try:
-            message = wire.parse_message(line)
-            handler = self._handlers.get(message["type"])
-            if handler is None:
-                raise wire.BadMessage(f"unknown type '{message['type'][:64]}'")
-            handler(message)
-        except wire.BadMessage as error:
+            command = decode_command(line)
+            self._obey[type(command)](command)
+        except Malformed as error:
             self._outbox.complain(str(error))
         except OSError as error:
             self._outbox.complain(f"{self._state.root}: {error.strerror or error}")
 
-    def _on_ping(self, message: Message) -> None:
-        token = message.get("token")
-        if not isinstance(token, str) or len(token) > 256:
-            raise wire.BadMessage("ping: 'token' is not a short text")
-        self._outbox.say("pong", token=token, clock=time.time())
+    def _on_ping(self, ping: Ping) -> None:
+        self._outbox.say(Pong(ping.token, time.time()))
 
-    def _on_check(self, _message: Message) -> None:
-        self._outbox.say("checked", problem=self._state.problem() or self._pool.problem())
+    def _on_check(self, _check: Check) -> None:
+        self._outbox.say(Checked(self._state.problem() or self._pool.problem()))
 
-    def _on_script(self, message: Message) -> None:
-        kind, program, timeout, after_prologue, specs = wire.read_script(message)
-        for spec in specs:
-            self._scripts.take(Order(kind, program, timeout, after_prologue, spec))
-
-    def _on_release(self, message: Message) -> None:
-        self._scripts.release(wire.read_keys(message))
-
-    def _on_start(self, message: Message) -> None:
-        specs = wire.read_specs(message)
-        fence = message.get("incarnation", "")
-        wanted = []
-        for spec in specs:
-            key = record.key_of(spec["job"], spec["attempt"])
+    def _on_start(self, start: Start) -> None:
+        fence = start.incarnation
+        wanted: list[JobSpec] = []
+        for spec in start.jobs:
             if fence not in ("", self._incarnation):
-                detail = "first sent to an earlier life of this node"
-                self._outbox.say("refused", key, reason="INCARNATION", detail=detail)
-            elif spec["start_deadline"] and time.time() > spec["start_deadline"]:
-                self._outbox.say("refused", key, reason="START_DEADLINE", detail="the start came too late")
+                self._outbox.say(Refused(spec.key, "INCARNATION", "first sent to an earlier life of this node"))
+            elif spec.start_deadline and time.time() > spec.start_deadline:
+                self._outbox.say(Refused(spec.key, "START_DEADLINE", "the start came too late"))
             else:
                 wanted.append(spec)
         self._jobs.start(wanted, durable=not fence)
@@ -208,27 +205,13 @@ class Agent:
             known.append((key, history))
             if history.ended is None and not (held and history.state == record.CLAIMED):
                 self._jobs.watch(key, history.stage)
-        reports = []
-        for key, history in known:
-            job, attempt = record.parse_key(key) or (0, 0)
-            reports.append({"job": job, "attempt": attempt, "state": history.state})
-        self._outbox.say(
-            "ready",
-            version=VERSION,
-            pid=os.getpid(),
-            uid=os.geteuid(),
-            host=socket.gethostname(),
-            boot_id=self._boot,
-            incarnation=self._incarnation,
-            python=sys.version.split()[0],
-            clock=time.time(),
-            jobs=reports,
-        )
+        reports = tuple(JobReport(record.job_of(key), history.state) for key, history in known)
+        self._outbox.say(Ready(os.getpid(), self._boot, self._incarnation, time.time(), reports))
         for key, history in known:
             self._outbox.tell(key, history)
 
 
-def main(settings: Message) -> None:
+def main(settings: dict[str, Any]) -> None:
     """Entry point on the node: serve the channel on standard input and output until it ends."""
     os.umask(0o022)
     try:
@@ -240,7 +223,7 @@ def main(settings: Message) -> None:
     except Exception as error:  # the last chance to say what went wrong; jobs go on whatever it is
         traceback.print_exc()
         detail = str(error) if isinstance(error, (StateError, OSError)) else f"{type(error).__name__}: {error}"
-        wire.write_messages(1, [{"type": "error", "detail": detail}])
+        write_line(1, encode_reports([AgentError(detail)]))
         sys.exit(1)
 
 

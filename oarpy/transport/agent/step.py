@@ -16,7 +16,6 @@ import sys
 import termios
 import time
 
-from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Frames, Malformed, pack, pack_message, read_message
 from oarpy.transport.agent import keeper, processes, record
 from oarpy.transport.agent.account import Accounts, Refusal, check_may_run, run_as
 from oarpy.transport.agent.bell import Bell
@@ -26,13 +25,15 @@ from oarpy.transport.agent.spawning import LaunchFailure, enter_directory, spawn
 from oarpy.transport.agent.statedir import StateDir, StateError
 from oarpy.transport.agent.supervisor import become_subreaper
 from oarpy.transport.agent.tombstones import Tombstones
-from oarpy.transport.agent.wire import BadMessage, read_step
+from oarpy.wire.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Frames, Malformed, pack, pack_message, read_message
+from oarpy.wire.steps import StepSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from oarpy.transport.agent.account import Account
+    from oarpy.wire.steps import Terminal
 
 _CHUNK = 1 << 16
 _ENOUGH_INPUT = 1 << 20
@@ -45,11 +46,11 @@ _JOB_OVER = "JOB_OVER"
 class Membership:
     """Whether a step may be in its job now: the job must run on this node and not be over."""
 
-    def __init__(self, state: StateDir, keep_days: int, spec: dict[str, Any]) -> None:
+    def __init__(self, state: StateDir, keep_days: int, spec: StepSpec) -> None:
         self._state = state
         self._tombstones = Tombstones(state.forgotten, keep_days)
-        self._key = record.key_of(spec["job"]["job"], spec["job"]["attempt"])
-        self._head = spec["head"]
+        self._key = str(spec.job.key)
+        self._head = spec.head
 
     def check(self) -> None:
         """Raise :class:`Refusal` when the job does not run here (any more)."""
@@ -69,7 +70,7 @@ class Membership:
 class Streams:
     """The step's standard streams as this process holds them."""
 
-    def __init__(self, terminal: dict[str, Any] | None) -> None:
+    def __init__(self, terminal: Terminal | None) -> None:
         self._theirs: list[int] = []
         self.slave = ""
         if terminal is None:
@@ -84,7 +85,7 @@ class Streams:
             self.slave = os.ttyname(slave)
             self.input = master
             self.outputs = {master: OUTPUT}
-            self.resize(terminal["rows"], terminal["columns"])
+            self.resize(terminal.rows, terminal.columns)
         os.set_blocking(self.input, False)
 
     def give_to(self, account: Account) -> None:
@@ -150,7 +151,7 @@ class StepRun:
         self._say(started=self._main)
         self._converse(membership)
 
-    def _read_specification(self) -> dict[str, Any] | None:
+    def _read_specification(self) -> StepSpec | None:
         while True:
             content = os.read(self._source, _CHUNK)
             if not content:
@@ -160,18 +161,18 @@ class StepRun:
                 kind, payload = arrived[0]
                 if kind != MESSAGE:
                     raise Malformed("a step begins with its specification")
-                spec = read_step(read_message(payload))
+                spec = StepSpec.read(read_message(payload))
                 self._early = arrived[1:]
                 return spec
 
-    def _launch(self, spec: dict[str, Any]) -> None:
-        job = spec["job"]
-        account = Accounts().get(job["user"])
-        check_may_run(account, job["allow_root"])
-        key = record.key_of(job["job"], job["attempt"])
-        mark = processes.mark_of(self._settings["instance"], job["job"], job["attempt"])
+    def _launch(self, spec: StepSpec) -> None:
+        job = spec.job
+        account = Accounts().get(job.user)
+        check_may_run(account, job.allow_root)
+        key = str(job.key)
+        mark = processes.mark_of(self._settings["instance"], *job.key)
         try:
-            if spec["lead"]:
+            if spec.lead:
                 self._hold = keeper.Hold(self._state, key)
             write_files(self._state, key, job, account, replace=False)
             self._state.note_step(key)
@@ -179,21 +180,21 @@ class StepRun:
             raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         isolation = Isolation(self._settings["isolation"], self._settings["cgroup_root"], self._settings["state"])
         environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key))
-        environment.update(spec["variables"], PWD=spec["directory"])
-        if spec["terminal"]:
-            environment["TERM"] = spec["terminal"]["type"]
-        self._streams = Streams(spec["terminal"])
+        environment.update(spec.variables, PWD=spec.directory)
+        if spec.terminal:
+            environment["TERM"] = spec.terminal.type
+        self._streams = Streams(spec.terminal)
         self._streams.give_to(account)
-        shell = job["shell"] or (account.command_shell if spec["command"] else account.shell)
+        shell = job.shell or (account.command_shell if spec.command else account.shell)
         name = os.path.basename(shell)
-        arguments = [name, "-c", spec["command"]] if spec["command"] else [f"-{name}"]
+        arguments = [name, "-c", spec.command] if spec.command else [f"-{name}"]
 
         def execute() -> int:
-            enter_directory(spec["directory"])
+            enter_directory(spec.directory)
             with umask_of(environment):
                 return spawn(shell, arguments, environment, self._streams.actions())
 
-        entered = isolation.enter(key, job["processors"], job["memory"])
+        entered = isolation.enter(key, job.processors, job.memory)
         try:
             self._main = run_as(account, execute)
         finally:
@@ -364,7 +365,7 @@ def main(settings: dict[str, Any]) -> None:
         run.serve()
     except BrokenPipeError:
         pass
-    except (StateError, OSError, Malformed, BadMessage) as error:
+    except (StateError, OSError, Malformed) as error:
         detail = f"{type(error).__name__}: {error}"[:500]
         with contextlib.suppress(OSError):
             os.write(1, pack_message({"refused": "SUPERVISOR", "detail": detail}))

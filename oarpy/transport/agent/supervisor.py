@@ -13,6 +13,7 @@ import socket
 from oarpy.transport.agent.account import Accounts, Refusal, check_may_run
 from oarpy.transport.agent.jobrun import WAKE, JobRun
 from oarpy.transport.agent.record import Record
+from oarpy.wire.jobs import JobSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ class Supervisor:
         self.key: str | None = None
         self.idle_since = 0.0
 
-    def assign(self, record: Record, mark: str, spec: dict[str, Any]) -> None:
+    def assign(self, record: Record, mark: str, spec: JobSpec) -> None:
         """Hand over a job with its locked record; the lock is then the supervisor's."""
         self.key = record.key
-        content = marshal.dumps((record.key, mark, spec))
+        content = marshal.dumps((record.key, mark, vars(spec)))
         if len(content) <= _INLINE:
             socket.send_fds(self.connection, [content], [record.fd])
         else:
@@ -121,7 +122,7 @@ class _Service:
             if self._run(record, mark, spec):
                 return  # processes that cannot be killed must not be taken for the next job's
 
-    def _next(self) -> tuple[Record, str, dict[str, Any]] | None:
+    def _next(self) -> tuple[Record, str, JobSpec] | None:
         content, fds, _flags, _address = socket.recv_fds(self._connection, _INLINE + 1000, 2)
         for fd in fds:
             # A job that inherited its record could write it, and would hold its lock.
@@ -133,9 +134,9 @@ class _Service:
                 file.seek(0)
                 content = file.read()
         key, mark, spec = marshal.loads(content)
-        return Record(key, fds[0]), mark, spec
+        return Record(key, fds[0]), mark, JobSpec(**spec)
 
-    def _run(self, record: Record, mark: str, spec: dict[str, Any]) -> int:
+    def _run(self, record: Record, mark: str, spec: JobSpec) -> int:
         key = record.key
 
         def tell(word: str, values: dict[str, Any]) -> None:
@@ -145,8 +146,8 @@ class _Service:
                 self._agent_gone = True
 
         try:
-            account = self._accounts.get(spec["user"])
-            check_may_run(account, spec["allow_root"])
+            account = self._accounts.get(spec.user)
+            check_may_run(account, spec.allow_root)
             run = JobRun(self._state, self._isolation, record, spec, account, mark, tell, self._patience)
             return run.run()
         except Refusal as refusal:

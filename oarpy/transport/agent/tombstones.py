@@ -7,7 +7,8 @@ import time
 from array import array
 from bisect import bisect_left, insort
 
-from oarpy.transport.agent.record import MAXIMUM_ATTEMPT, MAXIMUM_JOB, parse_key
+from oarpy.transport.agent.record import parse_key
+from oarpy.wire.jobs import MAXIMUM_ATTEMPT, MAXIMUM_JOB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

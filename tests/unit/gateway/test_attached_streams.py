@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from oarpy.client.caller import Size
-from oarpy.frontend.frames import CONTENT, OUTPUT, Channel, pack, pack_message, read_message
 from oarpy.gateway.attached_streams import RemoteStreams
+from oarpy.wire.frames import CONTENT, OUTPUT, Channel, pack, pack_message, read_message
 
 
 @pytest.fixture

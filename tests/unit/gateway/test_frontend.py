@@ -14,7 +14,7 @@ import pytest
 
 from oarpy.frontend import discovery
 from oarpy.frontend.conversation import connect, converse
-from oarpy.frontend.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Channel, Gone, Malformed, pack, read_message
+from oarpy.wire.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Channel, Gone, Malformed, pack, read_message
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from oarpy.frontend.call import PATIENCE
-from oarpy.frontend.frames import KNOCK, SPEAKER, Channel, Malformed, pack, pack_message, read_message
-from oarpy.frontend.prefaces import Knock, Speaker, read_knock, read_speaker
 from oarpy.gateway import intake as module
 from oarpy.gateway.calls import TAKEN, Calls
 from oarpy.gateway.intake import Client, Intake
+from oarpy.wire.frames import KNOCK, SPEAKER, Channel, Malformed, pack, pack_message, read_message
+from oarpy.wire.openings import Knock, Speaker, read_knock, read_speaker
 
 TOKEN = "0123456789abcdef" * 2
 USER = 12345

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.frontend.frames import Malformed, read_header
-from oarpy.gateway.request import Request, decode
+from oarpy.wire.frames import Malformed, read_header
+from oarpy.wire.openings import Request, read_request
 
 GOOD: dict[str, Any] = {
     "version": 1,
@@ -27,11 +27,11 @@ def encoded(message: object) -> bytes:
 
 
 def test_a_request() -> None:
-    found = decode(encoded(GOOD))
+    found = read_request(encoded(GOOD))
     assert (found.command, found.arguments, found.directory) == ("oarstat", ("-j", "caf\udce9"), "/tmp")
     assert found.environment == {"A": "1"}
     assert (found.terminal.input, found.terminal.output, found.terminal.columns) == (True, False, 120)
-    assert decode(encoded({**GOOD, "directory": None})).directory is None
+    assert read_request(encoded({**GOOD, "directory": None})).directory is None
 
 
 WRONG = [
@@ -61,13 +61,13 @@ WRONG = [
 @pytest.mark.parametrize("change", WRONG)
 def test_what_is_none(change: dict[str, object]) -> None:
     with pytest.raises(Malformed):
-        decode(encoded({**GOOD, **change}))
+        read_request(encoded({**GOOD, **change}))
 
 
 @pytest.mark.parametrize("key", GOOD)
 def test_nothing_may_be_missing(key: str) -> None:
     with pytest.raises(Malformed):
-        decode(encoded({name: value for name, value in GOOD.items() if name != key}))
+        read_request(encoded({name: value for name, value in GOOD.items() if name != key}))
 
 
 JSON = st.recursive(
@@ -80,7 +80,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([*GOOD, "x"]), JSON), st.booleans())
 def test_any_values_make_a_request_or_are_refused(values: dict[str, object], complete: bool) -> None:
     try:
-        found = decode(encoded({**GOOD, **values} if complete else values))
+        found = read_request(encoded({**GOOD, **values} if complete else values))
     except Malformed:
         return
     assert isinstance(found, Request)
@@ -90,13 +90,13 @@ def test_any_values_make_a_request_or_are_refused(values: dict[str, object], com
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(Malformed):
-        decode(data)
+        read_request(data)
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
 def test_depth_is_no_way_in(deep: str) -> None:
     with pytest.raises(Malformed):
-        decode(deep.encode())
+        read_request(deep.encode())
 
 
 @given(st.binary(min_size=5, max_size=5))

@@ -17,6 +17,7 @@ from oarpy.transport.agent.isolation import NONE, Isolation
 from oarpy.transport.agent.jobrun import JobRun
 from oarpy.transport.agent.statedir import FORMAT, StateDir, StateError
 from oarpy.transport.agent.tombstones import DAY, Tombstones
+from oarpy.wire.jobs import JobKey, JobSpec
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_the_first_outcome_counts() -> None:
 
 
 def test_names_of_records() -> None:
-    assert record.parse_key(record.key_of(12, 3)) == (12, 3)
+    assert record.parse_key(str(JobKey(12, 3))) == JobKey(12, 3)
     assert [record.parse_key(name) for name in ("", "1", "1.", ".1", "1.x", "-1.1", "1.1.1")] == [None] * 7
 
 
@@ -209,8 +210,8 @@ def test_the_outcome_of_a_job_is_kept_when_ending_its_processes_fails(
     held, _ = record.lock_record(state.jobs, "1.1", create=True)
     assert held is not None
     told: list[tuple[str, dict[str, object]]] = []
-    spec = {"keep": 0, "walltime": 0, "memory": 0, "checkpoint": None}
-    account = Account(pwd.getpwuid(os.getuid()).pw_name)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    spec, account = JobSpec(1, 1, user, "true", "/"), Account(user)
     isolation = Isolation(NONE, "/sys/fs/cgroup", state.root)
     job = JobRun(state, isolation, held, spec, account, "mark", lambda word, values: told.append((word, values)), 1.0)
     assert job.run() == 2

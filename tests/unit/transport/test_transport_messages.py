@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.transport.agent import wire
-from oarpy.transport.jobspec import Checkpoint, JobKey, JobSpec
-from oarpy.transport.messages import (
+from oarpy.wire.frames import Malformed
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import (
+    COMMANDS,
     AgentError,
-    BadMessage,
     ChangeWalltime,
+    Check,
+    Checked,
     Checkpointed,
     Clean,
     Cleaned,
@@ -27,23 +27,27 @@ from oarpy.transport.messages import (
     Knocked,
     Ping,
     Pong,
-    Query,
     Ready,
     Refused,
+    Release,
     Report,
     Resume,
     Resumed,
+    RunScript,
+    ScriptEnded,
     Signal,
-    Signalled,
     Start,
     Started,
     Suspend,
     Suspended,
     Terminate,
-    Unknown,
+    WalltimeChanged,
+    decode_command,
     decode_reports,
     encode_command,
+    encode_reports,
 )
+from oarpy.wire.messages import REPORTS as REPORTS_BY_WORD
 
 KEYS = (JobKey(1, 1), JobKey(12, 3))
 SPEC = JobSpec(
@@ -59,7 +63,8 @@ SPEC = JobSpec(
     variables={"C": "d"},
     nodes=("n1", "n2"),
     resources=("x = '1'",),
-    checkpoint=Checkpoint(10, 12),
+    checkpoint=10,
+    checkpoint_signal=12,
 )
 
 REPORTS: list[tuple[dict[str, object], Report]] = [
@@ -67,40 +72,34 @@ REPORTS: list[tuple[dict[str, object], Report]] = [
     (
         {
             "type": "ready",
-            "version": 1,
             "pid": 5,
-            "uid": 0,
-            "host": "h",
             "boot_id": "b",
             "incarnation": "b:1",
-            "python": "3.9.1",
             "clock": 5,
-            "jobs": [{"job": 1, "attempt": 1, "state": "running"}],
+            "jobs": [{"key": [1, 1], "state": "running"}],
         },
-        Ready(1, 5, 0, "h", "b", "b:1", "3.9.1", 5.0, (JobReport(KEYS[0], "running"),)),
+        Ready(5, "b", "b:1", 5.0, (JobReport(KEYS[0], "running"),)),
     ),
-    ({"type": "started", "job": 1, "attempt": 1, "start": 1.5}, Started(KEYS[0], 1.5)),
-    ({"type": "suspended", "job": 1, "attempt": 1, "at": 1.5}, Suspended(KEYS[0], 1.5)),
-    ({"type": "checkpoint", "job": 1, "attempt": 1, "at": 1.5}, Checkpointed(KEYS[0], 1.5)),
-    ({"type": "resumed", "job": 1, "attempt": 1, "at": 1.5}, Resumed(KEYS[0], 1.5)),
+    ({"type": "started", "key": [1, 1], "start": 1.5}, Started(KEYS[0], 1.5)),
+    ({"type": "suspended", "key": [1, 1], "at": 1.5}, Suspended(KEYS[0], 1.5)),
+    ({"type": "checkpoint", "key": [1, 1], "at": 1.5}, Checkpointed(KEYS[0], 1.5)),
+    ({"type": "resumed", "key": [1, 1], "at": 1.5}, Resumed(KEYS[0], 1.5)),
     (
         {
             "type": "ended",
-            "job": 1,
-            "attempt": 1,
+            "key": [1, 1],
             "status": None,
             "reason": "lost",
             "start": None,
             "end": 2,
             "detail": "d",
             "left": 1,
+            "memory_kills": 0,
         },
         Ended(KEYS[0], None, "lost", None, 2.0, "d", 1),
     ),
-    ({"type": "refused", "job": 1, "attempt": 1, "reason": "R", "detail": "d"}, Refused(KEYS[0], "R", "d")),
-    ({"type": "unknown", "job": 12, "attempt": 3}, Unknown(KEYS[1])),
-    ({"type": "signalled", "job": 1, "attempt": 1, "signal": 9, "taken": False}, Signalled(KEYS[0], 9, False)),
-    ({"type": "cleaned", "job": 1, "attempt": 1, "killed": 3, "left": 0}, Cleaned(KEYS[0], 3, 0)),
+    ({"type": "refused", "key": [1, 1], "reason": "R", "detail": "d"}, Refused(KEYS[0], "R", "d")),
+    ({"type": "cleaned", "key": [1, 1], "killed": 3, "left": 0, "memory_kills": 0}, Cleaned(KEYS[0], 3, 0)),
     ({"type": "pong", "token": "t", "clock": 1.0}, Pong("t", 1.0)),
     ({"type": "error", "detail": "oh"}, AgentError("oh")),
 ]
@@ -120,25 +119,25 @@ def test_a_line_may_carry_several_reports() -> None:
 def test_a_report_without_a_field_or_with_a_wrong_one_is_refused(entry: dict[str, object], report: Report) -> None:
     for name in entry:
         without = {other: value for other, value in entry.items() if other != name}
-        with pytest.raises(BadMessage):
+        with pytest.raises(Malformed):
             decode_reports(json.dumps(without).encode())
         wrong: object = {"an": "object"}
-        with pytest.raises(BadMessage):
+        with pytest.raises(Malformed):
             decode_reports(json.dumps({**entry, name: wrong}).encode())
         if isinstance(entry[name], int) and not isinstance(entry[name], bool):
-            with pytest.raises(BadMessage):
+            with pytest.raises(Malformed):
                 decode_reports(json.dumps({**entry, name: True}).encode())
 
 
 @pytest.mark.parametrize("token", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n", "../" + "0" * 29, "\u0660" * 32])
 def test_a_knock_has_a_token_of_the_right_form(token: str) -> None:
-    with pytest.raises(BadMessage):
+    with pytest.raises(Malformed):
         decode_reports(json.dumps({"type": "knock", "token": token}).encode())
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"\xff", b"7", b"[7]", b'{"type":"x"}', b'{"type":["x"]}', b"[" * 100_000])
 def test_garbage_is_one_error_line(line: bytes) -> None:
-    with pytest.raises(BadMessage) as caught:
+    with pytest.raises(Malformed) as caught:
         decode_reports(line)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
@@ -153,32 +152,28 @@ _JSON = st.recursive(_VALUES, lambda inner: st.lists(inner, max_size=4) | st.dic
 def test_any_json_is_a_report_or_a_bad_message(value: object) -> None:
     try:
         reports = decode_reports(json.dumps(value).encode())
-    except BadMessage:
+    except Malformed:
         return
     assert len(reports) == (len(value) if isinstance(value, list) else 1)
 
 
-def as_read(spec: JobSpec) -> Any:
-    return json.loads(json.dumps(spec.to_json()))
-
-
 def test_the_agent_reads_a_start_as_it_was_written() -> None:
-    other = replace(SPEC, job=8, array_index=2)
-    message = wire.parse_message(encode_command(Start((SPEC, other), "b:1")))
-    assert message["incarnation"] == "b:1"
-    assert message["shared"]["environment"] == SPEC.environment
-    assert set(message["jobs"][0]) == {"job", "array_index"}
-    assert wire.read_specs(message) == [as_read(SPEC), as_read(other)]
+    start = Start((SPEC, SPEC.replace(job=8, array_index=2)), "b:1")
+    line = encode_command(start)
+    jobs = json.loads(line)["jobs"]
+    assert jobs["shared"]["environment"] == SPEC.environment
+    assert set(jobs["each"][0]) == {"job", "array_index"}
+    assert decode_command(line) == start
 
 
 def test_a_single_job_is_written_whole() -> None:
-    message = wire.parse_message(encode_command(Start((SPEC,))))
-    assert message["shared"] == {}
-    assert wire.read_specs(message) == [as_read(SPEC)]
+    line = encode_command(Start((SPEC,)))
+    assert json.loads(line)["jobs"]["shared"] == {}
+    assert decode_command(line) == Start((SPEC,))
 
 
-COMMANDS: list[tuple[Command, dict[str, object]]] = [
-    (Kill(KEYS), {"type": "kill"}),
+COMMANDS_AS_WRITTEN: list[tuple[Command, dict[str, object]]] = [
+    (Kill(KEYS), {"type": "kill", "grace": None}),
     (Kill(KEYS, 0), {"type": "kill", "grace": 0}),
     (Signal(KEYS, 12), {"type": "signal", "signal": 12}),
     (Suspend(KEYS), {"type": "suspend"}),
@@ -188,20 +183,72 @@ COMMANDS: list[tuple[Command, dict[str, object]]] = [
     (Clean(KEYS, 20), {"type": "clean", "grace": 20}),
     (Terminate(KEYS), {"type": "terminate"}),
     (Forget(KEYS), {"type": "forget"}),
-    (Query(KEYS), {"type": "query"}),
+    (Release(KEYS), {"type": "release"}),
 ]
 
 
-@pytest.mark.parametrize(("command", "expected"), COMMANDS)
+@pytest.mark.parametrize(("command", "expected"), COMMANDS_AS_WRITTEN)
 def test_the_agent_reads_commands_as_they_were_written(command: Command, expected: dict[str, object]) -> None:
-    message = wire.parse_message(encode_command(command))
-    assert wire.read_keys(message) == ["1.1", "12.3"]
-    del message["jobs"]
-    assert message == expected
+    line = encode_command(command)
+    assert json.loads(line) == {**expected, "jobs": [[1, 1], [12, 3]]}
+    assert decode_command(line) == command
+
+
+def test_a_job_named_twice_counts_once() -> None:
+    assert decode_command(b'{"type":"suspend","jobs":[[1,1],[12,3],[1,1]]}') == Suspend(KEYS)
 
 
 def test_ping() -> None:
-    assert wire.parse_message(encode_command(Ping("t"))) == {"type": "ping", "token": "t"}
+    assert json.loads(encode_command(Ping("t"))) == {"type": "ping", "token": "t"}
+
+
+EVERY = [
+    *(command for command, _ in COMMANDS_AS_WRITTEN),
+    *(report for _, report in REPORTS),
+    Start((SPEC,), "b:1"),
+    RunScript("epilogue", "/bin/true", 1.5, (SPEC,), True),
+    Ping("t"),
+    Check(),
+    Checked("no room"),
+    WalltimeChanged(KEYS[0], 60),
+    ScriptEnded(KEYS[0], "prologue", "NO_SUCH_USER", "d"),
+]
+
+
+def test_every_message_of_the_table_is_tried_here() -> None:
+    assert {type(message) for message in EVERY} == {*COMMANDS.values(), *REPORTS_BY_WORD.values()}
+
+
+@pytest.mark.parametrize("message", EVERY, ids=[type(message).__name__ for message in EVERY])
+def test_what_is_sent_is_what_arrives(message: Command | Report) -> None:
+    if isinstance(message, Report):
+        assert decode_reports(encode_reports([message, message])) == [message, message]
+    else:
+        assert decode_command(encode_command(message)) == message
+
+
+@pytest.mark.parametrize("message", EVERY, ids=[type(message).__name__ for message in EVERY])
+def test_a_message_has_its_fields_and_no_other(message: Command | Report) -> None:
+    def decode(entry: dict[str, object]) -> object:
+        line = json.dumps(entry).encode()
+        return decode_reports(line) if isinstance(message, Report) else decode_command(line)
+
+    encoded = encode_reports([message])[1:-2] if isinstance(message, Report) else encode_command(message)
+    entry: dict[str, object] = json.loads(encoded)
+    with pytest.raises(Malformed, match="surprise"):
+        decode({**entry, "surprise": 1})
+    for name in entry:
+        with pytest.raises(Malformed):
+            decode({other: value for other, value in entry.items() if other != name})
+        with pytest.raises(Malformed):
+            decode({**entry, name: {"an": "object"}})
+
+
+def test_a_message_does_not_change() -> None:
+    with pytest.raises(AttributeError):
+        SPEC.job = 9  # type: ignore[misc]
+    assert SPEC.replace(job=9) != SPEC
+    assert SPEC.replace(job=9).replace(job=SPEC.job) == SPEC
 
 
 BAD_FIELDS: list[tuple[str, object]] = [
@@ -224,8 +271,9 @@ BAD_FIELDS: list[tuple[str, object]] = [
     ("walltime", -1),
     ("walltime", 1e9),
     ("checkpoint", [1]),
-    ("checkpoint", [1, 0]),
-    ("checkpoint", [-1, 12]),
+    ("checkpoint", -1),
+    ("checkpoint_signal", 0),
+    ("checkpoint_signal", 65),
     ("kill_grace", -0.1),
     ("kill_grace", float("nan")),
     ("kill_grace", float("inf")),
@@ -238,26 +286,26 @@ BAD_FIELDS: list[tuple[str, object]] = [
 
 @pytest.mark.parametrize(("name", "value"), BAD_FIELDS)
 def test_the_agent_refuses_bad_specifications(name: str, value: object) -> None:
-    for place in ("jobs", "shared"):
+    for place in ("each", "shared"):
         message = json.loads(encode_command(Start((SPEC,))))
-        target = message["jobs"][0] if place == "jobs" else message["shared"]
+        target = message["jobs"]["each"][0] if place == "each" else message["jobs"]["shared"]
         target[name] = value
-        with pytest.raises(wire.BadMessage, match=name):
-            wire.read_specs(wire.parse_message(json.dumps(message).encode()))
+        with pytest.raises(Malformed, match=name):
+            decode_command(json.dumps(message).encode())
 
 
-@pytest.mark.parametrize("name", sorted(SPEC.to_json()))
+@pytest.mark.parametrize("name", sorted(JobSpec.CHECKS))
 def test_the_agent_refuses_incomplete_specifications(name: str) -> None:
     message = json.loads(encode_command(Start((SPEC,))))
-    del message["jobs"][0][name]
-    with pytest.raises(wire.BadMessage, match=f"missing {name}"):
-        wire.read_specs(message)
+    del message["jobs"]["each"][0][name]
+    with pytest.raises(Malformed, match=f"missing {name}"):
+        decode_command(json.dumps(message).encode())
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_a_bad_message(line: bytes) -> None:
     try:
-        message = wire.parse_message(line)
-    except wire.BadMessage:
+        command = decode_command(line)
+    except Malformed:
         return
-    assert isinstance(message["type"], str)
+    assert isinstance(command, Command)

@@ -20,7 +20,7 @@ VERSION = 1
 MESSAGE, OUTPUT, ERRORS, CONTENT = 1, 2, 3, 4
 
 KNOCK, SPEAKER = 5, 6
-"""What only the server's own processes may begin with, see ``prefaces``; no other frame is of these kinds."""
+"""What only the server's own processes may begin with, see ``openings``; no other frame is of these kinds."""
 
 LARGEST_REQUEST = 16 * 2**20
 """Bytes: the kernel passes at most 2 MiB of arguments and environment to a program, JSON may need six times that."""
@@ -47,7 +47,7 @@ def pack(kind: int, payload: bytes) -> bytes:
 
 def pack_message(message: Mapping[str, object]) -> bytes:
     """Return the frame of a JSON object; bytes that are not UTF-8 travel as the surrogates Python makes of them."""
-    return pack(MESSAGE, json.dumps(message).encode("ascii"))
+    return pack(MESSAGE, json.dumps(message, default=vars).encode("ascii"))
 
 
 def read_header(data: bytes, largest: int) -> tuple[int, int]:

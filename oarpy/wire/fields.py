@@ -1,0 +1,178 @@
+"""What a field may hold: functions that return the value JSON stands for, or raise ``ValueError`` or ``TypeError``.
+
+Neither side trusts the other. A node's word ends up in the database, which must be able to hold it; and what the server
+says names files and programs there.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Value = TypeVar("Value")
+
+_BIG = 1 << 53
+"""Up to here every integer is a number of JSON, whoever reads it."""
+_LATEST = 253_402_300_800.0
+_LONGEST_TEXT = 4096
+_LONGEST_TOKEN = 256
+_TOKEN = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_WORD = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+
+def whole(least: int = 0, most: int = _BIG) -> Callable[[Any], int]:
+    """An integer within bounds."""
+
+    def check(value: Any) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError
+        return value
+
+    return check
+
+
+count = whole(0, (1 << 31) - 1)
+"""A number that a column of the database holds."""
+signal_number = whole(1, 64)
+
+
+def flag(value: Any) -> bool:
+    """True or false."""
+    if type(value) is not bool:
+        raise TypeError
+    return value
+
+
+def seconds(value: Any) -> float:
+    """A duration or, by the clock of a node, an instant; whole or not."""
+    if type(value) not in (int, float) or not 0 <= value < _BIG:
+        raise ValueError
+    return value  # type: ignore[no-any-return]
+
+
+def instant(value: Any) -> float:
+    """Seconds since the epoch, before the year 10000."""
+    if type(value) not in (int, float) or not 0 <= value < _LATEST:
+        raise ValueError
+    return float(value)
+
+
+def text(value: Any) -> str:
+    """A text that a program can be given: no NUL, and surrogates only for bytes that are no UTF-8."""
+    if type(value) is not str or "\0" in value:
+        raise ValueError
+    if not value.isascii():
+        value.encode("utf-8", "surrogateescape")
+    return value
+
+
+def name(value: Any) -> str:
+    """A text that is not empty."""
+    if not text(value):
+        raise ValueError
+    return value  # type: ignore[no-any-return]
+
+
+def remark(value: Any) -> str:
+    """A text for people, cut and without what the database cannot hold."""
+    if type(value) is not str:
+        raise TypeError
+    return value[:_LONGEST_TEXT].replace("\0", "").encode(errors="replace").decode()
+
+
+def short(value: Any) -> str:
+    """A text to be said back as it is."""
+    if type(value) is not str or len(value) > _LONGEST_TOKEN:
+        raise ValueError
+    return value
+
+
+def is_token(value: object) -> bool:
+    """Tell whether it is what commands on nodes listen under."""
+    return isinstance(value, str) and _TOKEN.fullmatch(value) is not None
+
+
+def token(value: Any) -> str:
+    """What a command on a node listens under."""
+    if not is_token(value):
+        raise ValueError
+    return value  # type: ignore[no-any-return]
+
+
+def one_of(*words: str) -> Callable[[Any], str]:
+    """One of these words."""
+
+    def check(value: Any) -> str:
+        if type(value) is not str or value not in words:
+            raise ValueError
+        return value
+
+    return check
+
+
+def event_or(*words: str) -> Callable[[Any], str]:
+    """One of these words, or one in capitals that may be the type of an event."""
+
+    def check(value: Any) -> str:
+        if type(value) is not str or (value not in words and not _WORD.fullmatch(value)):
+            raise ValueError
+        return value
+
+    return check
+
+
+def optional(check: Callable[[Any], Value]) -> Callable[[Any], Value | None]:
+    """What ``check`` takes, or null."""
+    return lambda value: None if value is None else check(value)
+
+
+def each(check: Callable[[Any], Value]) -> Callable[[Any], tuple[Value, ...]]:
+    """A list of what ``check`` takes."""
+
+    def check_all(values: Any) -> tuple[Value, ...]:
+        if type(values) is not list:
+            raise TypeError
+        return tuple(map(check, values))
+
+    return check_all
+
+
+def lines(value: Any) -> tuple[str, ...]:
+    """A list of texts that can be written to a file in UTF-8."""
+    if type(value) is not list:
+        raise TypeError
+    together = "".join(value)
+    if "\0" in together:
+        raise ValueError
+    together.encode()
+    return tuple(value)
+
+
+def texts(value: Any) -> dict[str, str]:
+    """Texts by name."""
+    if type(value) is not dict:
+        raise TypeError
+    return {text(one): text(content) for one, content in value.items()}
+
+
+def environ(value: Any) -> dict[str, str]:
+    """Variables of an environment."""
+    if type(value) is not dict:
+        raise TypeError
+    if not _are_plain(value):
+        for one, content in value.items():
+            text(content)
+            if "=" in name(one):
+                raise ValueError
+    return value
+
+
+def _are_plain(value: dict[str, Any]) -> bool:
+    """Whether variables are all of plain characters: one look at all of them tells, as nearly always."""
+    names, contents = "".join(value), "".join(value.values())
+    plain = names.isascii() and contents.isascii() and "\0" not in names and "\0" not in contents
+    return plain and "=" not in names and "" not in value

@@ -1,0 +1,120 @@
+"""What server and agent speak about: attempts at jobs, and all that a node needs to know of one."""
+
+from __future__ import annotations
+
+from oarpy.wire.fields import each, environ, flag, lines, seconds, signal_number, text, whole
+from oarpy.wire.frames import Malformed
+from oarpy.wire.structure import Structure, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+MAXIMUM_JOB = (1 << 47) - 1
+MAXIMUM_ATTEMPT = (1 << 16) - 1
+_job = whole(0, MAXIMUM_JOB)
+_attempt = whole(0, MAXIMUM_ATTEMPT)
+
+
+class JobKey(tuple[int, int]):
+    """One attempt at one job: the unit that is started at most once. It travels as ``[job, attempt]``."""
+
+    __slots__ = ()
+
+    def __new__(cls, job: int, attempt: int) -> JobKey:
+        return tuple.__new__(cls, (job, attempt))
+
+    @property
+    def job(self) -> int:
+        """The number of the job."""
+        return self[0]
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at it."""
+        return self[1]
+
+    def __str__(self) -> str:
+        return f"{self[0]}.{self[1]}"
+
+
+def job_key(value: Any) -> JobKey:
+    """A ``[job, attempt]`` pair."""
+    if type(value) is not list:
+        raise TypeError
+    job, attempt = value
+    return JobKey(_job(job), _attempt(attempt))
+
+
+def job_keys(value: Any) -> tuple[JobKey, ...]:
+    """A list of pairs, each counted once."""
+    if type(value) is not list:
+        raise TypeError
+    return tuple(dict.fromkeys(map(job_key, value)))
+
+
+class JobSpec(Structure):
+    """Everything a node needs to run a job. Times are seconds; paths are those of the node.
+
+    ``shell`` empty means the user's own, or ``/bin/sh`` if that lets nobody in. ``stdout`` and ``stderr`` (``%jobid%``
+    and the like already replaced) are relative to ``directory`` and opened in append mode as the user, empty means
+    discarded. ``walltime`` 0 is none. The job gets ``checkpoint_signal`` so many seconds as ``checkpoint`` before the
+    end of its walltime; 0 is never. ``kill_grace`` is the time between TERM and KILL. ``start_deadline`` is in seconds
+    since the epoch, by the node's clock; 0 is none. ``variables`` are set last and win over the submission's
+    ``environment``. ``processors`` are those of the node that the job is confined to; none: it is not confined.
+    ``memory`` is what the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
+    instead of a command it waits so long for its shell, a leading step, and ends with that.
+    """
+
+    job: int = field(_job)
+    attempt: int = field(_attempt)
+    user: str = field(text)
+    command: str = field(text)
+    directory: str = field(text)
+    stdout: str = field(text, default="")
+    stderr: str = field(text, default="")
+    walltime: int = field(whole(), default=0)
+    name: str = field(text, default="")
+    project: str = field(text, default="")
+    array_id: int = field(whole(), default=0)
+    array_index: int = field(whole(), default=0)
+    environment: Mapping[str, str] = field(environ, default={})
+    variables: Mapping[str, str] = field(environ, default={})
+    nodes: tuple[str, ...] = field(lines, default=())
+    resources: tuple[str, ...] = field(lines, default=())
+    shell: str = field(text, default="")
+    login_shell: bool = field(flag, default=False)
+    checkpoint: int = field(whole(), default=0)
+    checkpoint_signal: int = field(signal_number, default=12)
+    kill_grace: float = field(seconds, default=20.0)
+    start_deadline: float = field(seconds, default=0.0)
+    allow_root: bool = field(flag, default=False)
+    processors: tuple[int, ...] = field(each(whole()), default=())
+    memory: int = field(whole(), default=0)
+    keep: float = field(seconds, default=0.0)
+
+    @property
+    def key(self) -> JobKey:
+        """The (job, attempt) this is about."""
+        return JobKey(self.job, self.attempt)
+
+
+def together(specs: Sequence[JobSpec]) -> dict[str, object]:
+    """Return specifications as they are sent: what all have in common (the environment of an array, say) once."""
+    jobs = [vars(job) for job in specs]
+    shared: dict[str, object] = {}
+    if len(jobs) > 1:
+        shared = jobs[0]
+        for job in jobs[1:]:
+            shared = {name: value for name, value in shared.items() if job[name] == value}
+        jobs = [{name: value for name, value in job.items() if name not in shared} for job in jobs]
+    return {"shared": shared, "each": jobs}
+
+
+def apart(value: Any) -> tuple[JobSpec, ...]:
+    """Return the specifications that were sent together; raise :class:`Malformed`."""
+    if type(value) is not dict or value.keys() != {"shared", "each"} or type(value["each"]) is not list:
+        raise Malformed("jobs must be what is 'shared' and a list for 'each'")
+    shared = JobSpec.checked(value["shared"])
+    return tuple(JobSpec.complete({**shared, **JobSpec.checked(job)}) for job in value["each"])

@@ -1,0 +1,341 @@
+"""The one table of messages between the server and the agents of nodes: a class each, its fields saying what is valid.
+
+A command goes from the server to an agent, a report from an agent to the server. A message travels as an object of its
+fields and its word under ``type``. On the channel to an agent a line is one command, on the way back a list of reports.
+"""
+
+from __future__ import annotations
+
+import json
+
+from oarpy.wire.fields import (
+    count,
+    each,
+    event_or,
+    flag,
+    instant,
+    name,
+    one_of,
+    optional,
+    remark,
+    seconds,
+    short,
+    signal_number,
+    token,
+    whole,
+)
+from oarpy.wire.frames import Malformed
+from oarpy.wire.jobs import JobKey, JobSpec, apart, job_key, job_keys, together
+from oarpy.wire.structure import Structure, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import ClassVar, TypeVar
+
+    Kind = TypeVar("Kind", bound="Message")
+
+PROLOGUE, EPILOGUE = "prologue", "epilogue"
+OK, SKIPPED, FAILED, TIMEOUT, LOST = SCRIPT_OUTCOMES = ("ok", "skipped", "failed", "timeout", "lost")
+"""Words for how a script ended; what kept it from running has a word in capitals."""
+
+_encode = json.JSONEncoder(check_circular=False, separators=(",", ":"), default=vars).encode
+
+
+class Message(Structure):
+    """A message under its word; one without a word does not travel."""
+
+    WORD: ClassVar[str] = ""
+
+    def __init_subclass__(cls, word: str = "") -> None:
+        super().__init_subclass__()
+        cls.WORD = word
+
+
+class Command(Message):
+    """What the server tells an agent."""
+
+
+class Start(Command, word="start"):
+    """Start jobs; a (job, attempt) seen before is answered with its state and not run again.
+
+    ``incarnation`` (from :class:`Ready`, kept since the attempt was first sent) fences off a node that was
+    restarted or lost its state directory meanwhile; empty means no fence.
+    """
+
+    jobs: tuple[JobSpec, ...] = field(apart, write=together)
+    incarnation: str = field(short, default="")
+
+
+class JobOrder(Command):
+    """A command about jobs that are there, or were."""
+
+    jobs: tuple[JobKey, ...] = field(job_keys)
+
+
+class Kill(JobOrder, word="kill"):
+    """End jobs: TERM, then KILL after ``grace`` seconds (None: as their specification says).
+
+    Answered by :class:`Ended` in the end; a job never seen is remembered, so that a late start is refused.
+    """
+
+    grace: int | None = field(optional(whole()), default=None)
+
+
+class Terminate(JobOrder, word="terminate"):
+    """Send TERM to what jobs have on a node that is not their first one; :class:`Clean` follows."""
+
+
+class Signal(JobOrder, word="signal"):
+    """Send signal number ``signal`` to the processes of jobs."""
+
+    signal: int = field(signal_number)
+
+
+class Suspend(JobOrder, word="suspend"):
+    """Stop the processes of jobs; their walltime stands still. Answered by :class:`Suspended`, also when they are."""
+
+
+class Resume(JobOrder, word="resume"):
+    """Continue suspended jobs; answered by :class:`Resumed`, also when they run."""
+
+
+class ChangeWalltime(JobOrder, word="walltime"):
+    """Give running jobs a walltime of ``seconds`` since their start; answered by :class:`WalltimeChanged`."""
+
+    seconds: int = field(whole(1))
+
+
+class Clean(JobOrder, word="clean"):
+    """Kill -9 every process of the node that carries the mark of these jobs, whoever started it.
+
+    ``grace`` seconds after TERM; that is sent now, unless :class:`Terminate` did. Answered by :class:`Cleaned`.
+    """
+
+    grace: int = field(whole(), default=0)
+
+
+class Forget(JobOrder, word="forget"):
+    """Remove the state of ended jobs: their outcome is recorded."""
+
+
+class RunScript(Command, word="script"):
+    """Run the site's ``program`` on this node for each job, once: ``kind`` is ``prologue`` or ``epilogue``.
+
+    It runs as the agent's user, at most ``timeout`` seconds; arguments: the job's id, its user, its node file, and for
+    a prologue its walltime in seconds. With ``after_prologue`` it runs only where a prologue was begun. Answered by
+    :class:`ScriptEnded`, again and again the same until :class:`Release`.
+    """
+
+    kind: str = field(one_of(PROLOGUE, EPILOGUE))
+    program: str = field(name)
+    timeout: float = field(seconds)
+    jobs: tuple[JobSpec, ...] = field(apart, write=together)
+    after_prologue: bool = field(flag, default=False)
+
+
+class Release(JobOrder, word="release"):
+    """Forget what is known of the scripts of these jobs: it is recorded."""
+
+
+class Ping(Command, word="ping"):
+    """Ask for a :class:`Pong` with the same token."""
+
+    token: str = field(short)
+
+
+class Check(Command, word="check"):
+    """Ask a node whether it can start jobs; answered by :class:`Checked`."""
+
+
+class JobReport(Structure):
+    """A job the agent knows: ``state`` is claimed (not started yet), running, suspended or ended."""
+
+    key: JobKey = field(job_key)
+    state: str = field(remark)
+
+
+class Report(Message):
+    """What an agent tells the server."""
+
+
+class Ready(Report, word="ready"):
+    """The channel is open. Started and Ended of all the jobs in ``jobs`` follow at once.
+
+    ``pid`` is the agent's process, ``clock`` the node's time in seconds since the epoch. ``boot_id`` is the kernel's
+    name for this boot; ``incarnation`` changes with it, and when the node loses its state directory.
+    """
+
+    pid: int = field(count)
+    boot_id: str = field(remark)
+    incarnation: str = field(remark)
+    clock: float = field(instant)
+    jobs: tuple[JobReport, ...] = field(each(JobReport.read))
+
+
+class Started(Report, word="started"):
+    """The command is about to be executed; ``start`` in seconds since the epoch. May come more than once."""
+
+    key: JobKey = field(job_key)
+    start: float = field(instant)
+
+
+class Suspended(Report, word="suspended"):
+    """All processes of the job were stopped at ``at`` (seconds since the epoch)."""
+
+    key: JobKey = field(job_key)
+    at: float = field(instant)
+
+
+class Resumed(Report, word="resumed"):
+    """The job goes on since ``at`` (seconds since the epoch)."""
+
+    key: JobKey = field(job_key)
+    at: float = field(instant)
+
+
+class Checkpointed(Report, word="checkpoint"):
+    """The first node sent its checkpoint signal to the job at ``at`` (seconds since the epoch), before its walltime.
+
+    Comes for jobs with other nodes, perhaps more than once.
+    """
+
+    key: JobKey = field(job_key)
+    at: float = field(instant)
+
+
+class WalltimeChanged(Report, word="walltime"):
+    """The job is going to be ended ``seconds`` after its start: its supervisor will find the order, whatever dies."""
+
+    key: JobKey = field(job_key)
+    seconds: int = field(count)
+
+
+class Ended(Report, word="ended"):
+    """The job is over and no process of it is left on this node, except ``left`` that cannot be killed.
+
+    ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
+    exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, CANNOT_WRITE_NODE_FILE, SUPERVISOR. ``memory_kills`` counts the
+    processes that the kernel killed because the job was out of its memory. May come more than once.
+    """
+
+    key: JobKey = field(job_key)
+    status: int | None = field(optional(count))
+    reason: str = field(event_or("exited", "killed", "walltime", "lost"))
+    start: float | None = field(optional(instant))
+    end: float = field(instant)
+    detail: str = field(remark, default="")
+    left: int = field(count, default=0)
+    memory_kills: int = field(count, default=0)
+
+
+class Refused(Report, word="refused"):
+    """The job was not started and this node keeps nothing of it.
+
+    ``reason``: NO_SUCH_USER, NOT_PERMITTED, START_DEADLINE, INCARNATION, FORGOTTEN, STATE_DIRECTORY, SUPERVISOR.
+    """
+
+    key: JobKey = field(job_key)
+    reason: str = field(event_or())
+    detail: str = field(remark)
+
+
+class Cleaned(Report, word="cleaned"):
+    """Answer to :class:`Clean`: how many processes were killed, how many resist; ``memory_kills`` as of Ended."""
+
+    key: JobKey = field(job_key)
+    killed: int = field(count)
+    left: int = field(count)
+    memory_kills: int = field(count, default=0)
+
+
+class ScriptEnded(Report, word="scripted"):
+    """Answer to :class:`RunScript`.
+
+    ``outcome``: ok, skipped (there is nothing to run), failed, timeout, lost (nobody saw it end), STATE_DIRECTORY or
+    SUPERVISOR (the node could not run it), or another word for what is wrong with the job. ``detail`` is for people.
+    """
+
+    key: JobKey = field(job_key)
+    kind: str = field(one_of(PROLOGUE, EPILOGUE))
+    outcome: str = field(event_or(*SCRIPT_OUTCOMES))
+    detail: str = field(remark)
+
+
+class Pong(Report, word="pong"):
+    """Answer to :class:`Ping`; ``clock`` is the node's time in seconds since the epoch."""
+
+    token: str = field(short)
+    clock: float = field(instant)
+
+
+class Checked(Report, word="checked"):
+    """Answer to :class:`Check`: what the node cannot do, empty when it can start jobs."""
+
+    problem: str = field(remark)
+
+
+class Knocked(Report, word="knock"):
+    """A command on the node wants to be connected to the gateway; it listens there under ``token``."""
+
+    token: str = field(token)
+
+
+class AgentError(Report, word="error"):
+    """The agent could not act on a message, or could not begin."""
+
+    detail: str = field(remark)
+
+
+class ChannelLost(Report):
+    """The channel is not there (any more): nothing more arrives from this node until it is connected again.
+
+    No agent says so; the server's end of the channel does.
+    """
+
+    reason: str = field(remark)
+
+
+_COMMANDS = (*Command.__subclasses__(), *JobOrder.__subclasses__())
+COMMANDS: dict[str, type[Command]] = {kind.WORD: kind for kind in _COMMANDS if kind.WORD}
+REPORTS: dict[str, type[Report]] = {kind.WORD: kind for kind in Report.__subclasses__() if kind.WORD}
+
+
+def encode_command(command: Command) -> bytes:
+    """Return the line for a command."""
+    return _encode({"type": command.WORD, **command.entry()}).encode() + b"\n"
+
+
+def encode_reports(reports: Iterable[Report]) -> bytes:
+    """Return the line for reports."""
+    return _encode([{"type": report.WORD, **report.entry()} for report in reports]).encode() + b"\n"
+
+
+def decode_command(line: bytes) -> Command:
+    """Return the command on a line; raise :class:`Malformed` when there is none."""
+    return _decode(_parse(line), COMMANDS)
+
+
+def decode_reports(line: bytes) -> list[Report]:
+    """Return the reports on a line; raise :class:`Malformed` when one of them is none."""
+    content = _parse(line)
+    return [_decode(entry, REPORTS) for entry in (content if isinstance(content, list) else [content])]
+
+
+def _parse(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not JSON ({type(error).__name__}): {line[:80]!r}") from None
+
+
+def _decode(entry: object, table: dict[str, type[Kind]]) -> Kind:
+    word = entry.pop("type", None) if isinstance(entry, dict) else None
+    kind = table.get(word) if isinstance(word, str) else None
+    if kind is None:
+        raise Malformed(f"no message of a known type: {str(word)[:80]!r}")
+    try:
+        return kind.read(entry)
+    except Malformed as error:
+        raise Malformed(f"{word}: {error}") from None
