@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from msgspec import Meta
+
 from oarpy.frontend import discovery
-from oarpy.model import setting_limits
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.keep_alive import read_keep_alive
+from oarpy.model.typed_values import Misfit, from_values
+from oarpy.model.walltime_limits import limit_of
+
+_LARGEST = sys.float_info.max
+
+NotNegative = Annotated[int, Meta(ge=0, description="a whole number, 0 or more")]
+Positive = Annotated[int, Meta(gt=0, description="a whole number above 0")]
+Port = Annotated[int, Meta(gt=0, lt=65536, description="a port, 1 to 65535")]
+Weight = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST, description="a finite number")]
+Seconds = Annotated[float, Meta(ge=0, le=_LARGEST, description="a finite number of seconds, 0 or more")]
+PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
+PlanningPolicy = Literal["conservative", "easy", "fcfs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class Database:
 
     url: str = ""
     directory: str = "~/.oarpy/postgresql"
-    connect_timeout: int = 5
+    connect_timeout: Positive = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +51,34 @@ class Submission:
 
     default_queue: str = "default"
     default_resources: str = "/resource_id=1"
-    default_walltime: int = 7200
-    interactive_walltime_limit: int = 43200
+    default_walltime: Positive = 7200
+    interactive_walltime_limit: NotNegative = 43200
     refused_users: tuple[str, ...] = ("root", "oar")
     admins: tuple[str, ...] = ("root", "oar")
-    rule_time_limit: float = 2.0
-    maximum_array_size: int = 100_000
-    waiting_reservations_per_user: int = 2
+    rule_time_limit: PositiveSeconds = 2.0
+    maximum_array_size: Positive = 100_000
+    waiting_reservations_per_user: NotNegative = 2
     unlimited_reservation_users: tuple[str, ...] = ()
     admin_groups: tuple[str, ...] = ("admin",)
     extra_types: tuple[str, ...] = ()
     types_not_offered: tuple[str, ...] = NOT_OFFERED
-    jobs_per_user: int = 1000
+    jobs_per_user: NotNegative = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
     """The meta-scheduler. Durations in seconds."""
 
-    security_time: int = 60
-    policy: str = "conservative"
+    security_time: NotNegative = 60
+    policy: PlanningPolicy = "conservative"
     compression: bool = False
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
-    besteffort_minimum_life: int = 0
-    besteffort_kill_before_reservation: int = 0
-    reservation_wait: int = 300
-    jobs_per_pass: int = 0
+    besteffort_minimum_life: NotNegative = 0
+    besteffort_kill_before_reservation: NotNegative = 0
+    reservation_wait: NotNegative = 300
+    jobs_per_pass: NotNegative = 0
     suspended_resource_types: tuple[str, ...] = ("default",)
-    jobs_per_user: int = 0
+    jobs_per_user: NotNegative = 0
     time_zone: str = ""
 
 
@@ -72,22 +86,22 @@ class Scheduler:
 class Priority:
     """Fair-share and multifactor orders. ``window`` and ``full_age`` in seconds, targets in percent of all use."""
 
-    window: int = 2_592_000
-    karma_project: float = 0.0
-    karma_user: float = 2.0
-    karma_asked: float = 1.0
+    window: Positive = 2_592_000
+    karma_project: Weight = 0.0
+    karma_user: Weight = 2.0
+    karma_asked: Weight = 1.0
     user_targets: tuple[str, ...] = ()
-    other_users_target: float = 0.0
+    other_users_target: Weight = 0.0
     project_targets: tuple[str, ...] = ()
-    other_projects_target: float = 0.0
-    age_weight: float = 1.0
-    queue_weight: float = 0.0
-    work_weight: float = 0.0
-    size_weight: float = 0.0
-    karma_weight: float = 1.0
-    qos_weight: float = 0.0
-    nice_weight: float = 0.0
-    full_age: float = 604_800.0
+    other_projects_target: Weight = 0.0
+    age_weight: Weight = 1.0
+    queue_weight: Weight = 0.0
+    work_weight: Weight = 0.0
+    size_weight: Weight = 0.0
+    karma_weight: Weight = 1.0
+    qos_weight: Weight = 0.0
+    nice_weight: Weight = 0.0
+    full_age: PositiveSeconds = 604_800.0
     queue_factors: tuple[str, ...] = ()
     large_work_first: bool = False
     large_size_first: bool = False
@@ -100,31 +114,31 @@ class Nodes:
     user: str = ""
     key_file: str = ""
     known_hosts: str = "~/.ssh/known_hosts"
-    port: int = 22
+    port: Port = 22
     python: str = "python3"
     state_directory: str = "/var/lib/oarpy/node"
-    connect_timeout: float = 10.0
-    ping_interval: float = 5.0
-    lost_timeout: float = 60.0
+    connect_timeout: PositiveSeconds = 10.0
+    ping_interval: PositiveSeconds = 5.0
+    lost_timeout: PositiveSeconds = 60.0
     isolation: str = "auto"
-    kill_patience: float = 20.0
+    kill_patience: Seconds = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
     """The life of a job on its nodes. Durations in seconds."""
 
-    kill_grace: float = 20.0
+    kill_grace: Seconds = 20.0
     login_shell: bool = False
-    interactive_patience: float = 60.0
-    resubmission_limit: int = 1
-    repetition_limit: int = 100
+    interactive_patience: Seconds = 60.0
+    resubmission_limit: NotNegative = 1
+    repetition_limit: NotNegative = 100
     prologue: str = ""
     epilogue: str = ""
-    script_timeout: float = 60.0
+    script_timeout: Seconds = 60.0
     server_prologue: str = ""
     server_epilogue: str = ""
-    server_script_timeout: float = 60.0
+    server_script_timeout: Seconds = 60.0
     deploy_host: str = ""
     cosystem_host: str = ""
     users_may_suspend: bool = False
@@ -132,7 +146,7 @@ class Jobs:
     after_suspend: str = ""
     before_resume: str = ""
     notify_prefix: tuple[str, ...] = ()
-    notify_timeout: float = 60.0
+    notify_timeout: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +158,7 @@ class Walltime:
     minimum: tuple[str, ...] = ("0",)
     apply_time: tuple[str, ...] = ("0",)
     increment: tuple[str, ...] = ("0",)
-    timeout: int = 0
+    timeout: NotNegative = 0
     reduction: bool = True
     users_to_force: tuple[str, ...] = ()
     users_to_delay_next_jobs: tuple[str, ...] = ()
@@ -158,9 +172,9 @@ class Mail:
     sender: str = "oar@localhost"
     recipient: str = ""
     cluster_name: str = ""
-    timeout: float = 10.0
-    attempts: int = 5
-    retry_delay: float = 60.0
+    timeout: Seconds = 10.0
+    attempts: NotNegative = 5
+    retry_delay: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +184,13 @@ class Energy:
     enabled: bool = False
     wake_command: str = ""
     sleep_command: str = ""
-    idle_time: float = 600.0
-    sleep_time: float = 1800.0
-    wakeup_time: float = 300.0
-    wakeup_timeout: float = 900.0
+    idle_time: Seconds = 600.0
+    sleep_time: Seconds = 1800.0
+    wakeup_time: Seconds = 300.0
+    wakeup_timeout: Seconds = 900.0
     keep_alive: tuple[str, ...] = ()
-    nodes_per_command: int = 25
-    command_timeout: float = 30.0
+    nodes_per_command: Positive = 25
+    command_timeout: Seconds = 30.0
 
     @property
     def active(self) -> bool:
@@ -188,16 +202,16 @@ class Energy:
 class Modules:
     """The slow period on which every module runs even if no notification arrives, in seconds."""
 
-    metascheduler: float = 60.0
-    launcher: float = 10.0
-    canceller: float = 10.0
-    monitor: float = 10.0
-    accounting: float = 300.0
-    accounting_window: int = 86400
-    notifier: float = 60.0
-    energy: float = 10.0
-    restart_delay: float = 0.2
-    restart_delay_limit: float = 30.0
+    metascheduler: PositiveSeconds = 60.0
+    launcher: PositiveSeconds = 10.0
+    canceller: PositiveSeconds = 10.0
+    monitor: PositiveSeconds = 10.0
+    accounting: PositiveSeconds = 300.0
+    accounting_window: Positive = 86400
+    notifier: PositiveSeconds = 60.0
+    energy: PositiveSeconds = 10.0
+    restart_delay: Seconds = 0.2
+    restart_delay_limit: Seconds = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +219,13 @@ class Gateway:
     """How commands of users reach the server. An empty ``socket`` means no gateway. Durations in seconds."""
 
     socket: str = ""
-    workers: int = 4
-    most_workers: int = 32
-    workers_per_user: int = 8
-    request_timeout: float = 10.0
-    time_limit: float = 60.0
-    waiting_limit: float = 3600.0
-    sessions_per_user: int = 100
+    workers: Positive = 4
+    most_workers: Positive = 32
+    workers_per_user: Positive = 8
+    request_timeout: PositiveSeconds = 10.0
+    time_limit: PositiveSeconds = 60.0
+    waiting_limit: Seconds = 3600.0
+    sessions_per_user: NotNegative = 100
     calls: bool = True
 
 
@@ -268,6 +282,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     configuration = Configuration(**values, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
     _check_time_zone(configuration.scheduler.time_zone)
+    _check_walltime_limits(configuration.walltime)
     return configuration
 
 
@@ -279,6 +294,14 @@ def _check_time_zone(name: str) -> None:
         raise UsageError(
             f"scheduler.time_zone: this machine knows no time zone '{name[:60]}'", hint="such as Europe/Paris, or UTC"
         ) from None
+
+
+def _check_walltime_limits(walltime: Walltime) -> None:
+    for key in ("max_increase", "minimum", "apply_time", "increment"):
+        try:
+            limit_of(getattr(walltime, key), "", 1)
+        except UsageError as error:
+            raise UsageError(f"walltime.{key}: {error.message}", hint=error.hint) from None
 
 
 def _with_hosts(submission: Submission, jobs: Jobs) -> Submission:
@@ -318,7 +341,7 @@ def _section(
 ) -> Section:
     if not isinstance(given, dict):
         raise UsageError(f"{path}: [{name}] must be a table")
-    kinds = get_type_hints(type(default))
+    kinds = get_type_hints(type(default), include_extras=True)
     for key in given:
         if key not in kinds:
             raise UsageError(f"{path}: unknown key {name}.{key}", hint="one of " + ", ".join(kinds))
@@ -327,36 +350,22 @@ def _section(
         variable = f"OARPY_{name}_{key}".upper()
         origins[f"{name}.{key}"] = "default"
         if variable in environ:
-            changes[key] = _from_text(environ[variable], kind, variable)
-            setting_limits.check(f"{name}.{key}", changes[key], variable)
+            changes[key] = _value(_from_text(environ[variable], kind), kind, variable, strict=False)
             origins[f"{name}.{key}"] = variable
         elif key in given:
-            changes[key] = _from_toml(given[key], kind, f"{path}: {name}.{key}")
-            setting_limits.check(f"{name}.{key}", changes[key], f"{path}: {name}.{key}")
+            changes[key] = _value(given[key], kind, f"{path}: {name}.{key}")
             origins[f"{name}.{key}"] = str(path)
     return dataclasses.replace(default, **changes)  # type: ignore[type-var]
 
 
-def _from_toml(value: Any, kind: Any, where: str) -> Any:
-    if kind == tuple[str, ...]:
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(value)
-        raise UsageError(f"{where} must be a list of strings")
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind:
-        raise UsageError(f"{where} must be of type {kind.__name__}, not {value!r}")
-    return value
+def _from_text(text: str, kind: Any) -> str | list[str]:
+    """Return the text, cut into words where a list is asked for."""
+    return [word for word in text.split(",") if word] if kind == tuple[str, ...] else text
 
 
-def _from_text(value: str, kind: Any, where: str) -> Any:
-    if kind == tuple[str, ...]:
-        return tuple(word for word in value.split(",") if word)
-    if kind is bool:
-        if value.lower() not in ("true", "false"):
-            raise UsageError(f"{where} must be true or false, not '{value}'")
-        return value.lower() == "true"
+def _value(given: Any, kind: Any, where: str, *, strict: bool = True) -> Any:
+    """Return ``given`` as ``kind``, which a text may write unless ``strict``. Raises :class:`UsageError`."""
     try:
-        return kind(value)
-    except ValueError as error:
-        raise UsageError(f"{where} must be of type {kind.__name__}, not '{value}'") from error
+        return from_values(given, kind, strict=strict)
+    except Misfit as error:
+        raise UsageError(f"{where}: {error.problem}") from None

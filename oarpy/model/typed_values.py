@@ -1,6 +1,7 @@
 """Values from outside, JSON or TOML, become typed ones. What does not fit is told by its place and its kind.
 
-Kinds are those of :mod:`msgspec`: structs, dataclasses, literals, lists, plain values and unions of them.
+Kinds are those of :mod:`msgspec`: structs, dataclasses, literals, lists, plain values and unions of them. One that has
+limits says by the ``description`` of its ``Meta`` how errors call it.
 """
 
 from __future__ import annotations
@@ -57,10 +58,13 @@ def from_json(text: str, kind: type[Kind]) -> Kind:
         raise UsageError(f"not JSON: {error}") from None
 
 
-def from_values(values: object, kind: type[Kind]) -> Kind:
-    """Convert what a reader of JSON or TOML returned. Raises :class:`Misfit`."""
+def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kind:
+    """Convert what a reader of JSON or TOML returned; unless ``strict``, texts may write numbers and truth values.
+
+    Raises :class:`Misfit`.
+    """
     try:
-        return msgspec.convert(values, kind)
+        return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise _misfit(error, values, kind) from None
 
@@ -114,7 +118,12 @@ def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
 
 
 def _noun(kind: inspect.Type) -> str:
+    """Return what errors say that a value should be."""
     match kind:
+        case inspect.Metadata(extra_json_schema={"description": str(description)}):
+            return description
+        case inspect.Metadata():
+            return _noun(kind.type)
         case inspect.UnionType():
             nouns = [_noun(one) for one in kind.types if not isinstance(one, inspect.NoneType)]
             return " or ".join(noun for noun in nouns if noun != "a whole number" or "a number" not in nouns)

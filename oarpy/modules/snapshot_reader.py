@@ -35,7 +35,6 @@ from oarpy.scheduler.rules.reservations import OVERRUN, promised
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
-    Policy,
     Power,
     PowerRules,
     Queue,
@@ -149,7 +148,7 @@ class SnapshotReader:
             holding=tuple(holding),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,
-            policy=cast(Policy, self._configuration.scheduler.policy),
+            policy=self._configuration.scheduler.policy,
             filters=self._filters,
             filter_errors=self._errors,
             outcomes=anteriors.outcomes,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from oarpy.configuration import SECTIONS, load
-from oarpy.model import setting_limits
+from oarpy.configuration import SECTIONS, PlanningPolicy, load
 from oarpy.model.errors import UsageError
+from oarpy.model.typed_values import from_values
 from oarpy.scheduler.lines import LINES
 
 
@@ -20,13 +21,18 @@ from oarpy.scheduler.lines import LINES
         ("[energy]\nkeep_alive = ['3', 'gpu = 1']\n", "energy.keep_alive: 'gpu = 1' has no number of nodes"),
         ("[scheduler]\ntime_zone = 'Middle-earth/Shire'\n", "this machine knows no time zone 'Middle-earth/Shire'"),
         ("[scheduler]\ntime_zone = '../../etc/passwd'\n", "this machine knows no time zone '../../etc/passwd'"),
-        ("[scheduler]\npolicy = 'best'\n", "scheduler.policy: 'best' is no policy (one of conservative, easy, fcfs)"),
-        ("[scheduler]\nsecurity_time = -5\n", "scheduler.security_time: -5 is out of range (0 or more)"),
-        ("[nodes]\nlost_timeout = 0\n", "nodes.lost_timeout: 0.0 is out of range (above 0)"),
-        ("[nodes]\nport = 70000\n", "nodes.port: 70000 is out of range (at most 65535)"),
-        ("[jobs]\nkill_grace = inf\n", "jobs.kill_grace: inf is out of range (a finite number)"),
-        ("[modules]\nlauncher = nan\n", "modules.launcher: nan is out of range (a finite number)"),
-        ("[gateway]\nworkers = 0\n", "gateway.workers: 0 is out of range (above 0)"),
+        ("[scheduler]\npolicy = 'best'\n", "scheduler.policy: 'best' is not one of conservative, easy, fcfs"),
+        ("[scheduler]\nsecurity_time = -5\n", "scheduler.security_time: -5 is not a whole number, 0 or more"),
+        ("[nodes]\nlost_timeout = 0\n", "nodes.lost_timeout: 0 is not a finite number of seconds above 0"),
+        ("[nodes]\nport = 70000\n", "nodes.port: 70000 is not a port, 1 to 65535"),
+        ("[jobs]\nkill_grace = inf\n", "jobs.kill_grace: inf is not a finite number of seconds, 0 or more"),
+        ("[modules]\nlauncher = nan\n", "modules.launcher: nan is not a finite number of seconds above 0"),
+        ("[gateway]\nworkers = 0\n", "gateway.workers: 0 is not a whole number above 0"),
+        ("[priority]\nage_weight = -inf\n", "priority.age_weight: -inf is not a finite number"),
+        ("[jobs]\nlogin_shell = 1\n", "jobs.login_shell: 1 is not true or false"),
+        ("[submission]\nadmins = ['ann', 7]\n", "submission.admins: 7 is not a string"),
+        ("[submission]\nadmins = 'ann'\n", "submission.admins: 'ann' is not a list"),
+        ("[gateway]\nworkers = 2.5\n", "gateway.workers: 2.5 is not a whole number above 0"),
         ("[walltime]\nmax_increase = ['1h']\n", "walltime.max_increase: '1h' is no limit of a walltime change"),
     ],
 )
@@ -45,21 +51,35 @@ def test_accepted(tmp_path: Path) -> None:
     assert load({"OARPY_CONFIG": str(path)}).scheduler.time_zone == "UTC"
 
 
-def test_a_variable_that_cannot_be_meant_is_named() -> None:
-    with pytest.raises(UsageError, match=r"^OARPY_SCHEDULER_SECURITY_TIME: -1 is out of range \(0 or more\)$"):
-        load({"OARPY_SCHEDULER_SECURITY_TIME": "-1", "HOME": "/nonexistent"})
+@pytest.mark.parametrize(
+    ("variable", "text", "complaint"),
+    [
+        ("OARPY_SCHEDULER_SECURITY_TIME", "-1", "'-1' is not a whole number, 0 or more"),
+        ("OARPY_SCHEDULER_SECURITY_TIME", "soon", "'soon' is not a whole number, 0 or more"),
+        ("OARPY_JOBS_LOGIN_SHELL", "yes", "'yes' is not true or false"),
+        ("OARPY_MODULES_LAUNCHER", "nan", "'nan' is not a finite number of seconds above 0"),
+    ],
+)
+def test_a_variable_that_cannot_be_meant_is_named(variable: str, text: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=f"^{variable}: {complaint}$"):
+        load({variable: text, "HOME": "/nonexistent"})
+
+
+def test_variables_are_read_as_what_the_setting_is() -> None:
+    given = {"GATEWAY_WORKERS": "3", "JOBS_LOGIN_SHELL": "True", "JOBS_KILL_GRACE": "1.5", "SUBMISSION_ADMINS": "a,b,"}
+    found = load({"HOME": "/nonexistent"} | {f"OARPY_{name}": text for name, text in given.items()})
+    assert (found.gateway.workers, found.jobs.login_shell, found.jobs.kill_grace) == (3, True, 1.5)
+    assert found.submission.admins == ("a", "b")
+    assert found.origins["gateway.workers"] == "OARPY_GATEWAY_WORKERS"
 
 
 def test_every_default_is_allowed() -> None:
-    for name, section in SECTIONS.items():
-        for key in (one.name for one in dataclasses.fields(section)):
-            setting_limits.check(f"{name}.{key}", getattr(section, key), key)
+    for section in SECTIONS.values():
+        assert from_values(dataclasses.asdict(section), type(section)) == section
 
 
-def test_the_limits_are_about_settings_that_there_are() -> None:
-    known = {f"{name}.{one.name}" for name, section in SECTIONS.items() for one in dataclasses.fields(section)}
-    assert known >= setting_limits.ABOVE_ZERO | setting_limits.WALLTIME_LIMITS | {"scheduler.policy"}
-    assert set(setting_limits.LINES) == set(LINES)
+def test_the_policies_are_those_of_the_planner() -> None:
+    assert set(get_args(PlanningPolicy)) == set(LINES)
 
 
 def test_weights_may_be_negative(tmp_path: Path) -> None:

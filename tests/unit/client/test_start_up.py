@@ -9,7 +9,6 @@ import pytest
 
 HEAVY = {
     "numpy",
-    "msgspec",
     "pglast",
     "sqlalchemy",
     "alembic",
