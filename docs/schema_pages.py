@@ -66,7 +66,7 @@ do not reach), writes the histories and announces changes, whoever makes them. `
 comments. [States](states.md) shows the allowed moves.
 
 Nothing that is done often reads finished jobs: partial indexes hold the live ones. A query that wants them says
-`state NOT IN ('Terminated', 'Error')` in its WHERE clause, literally.
+`is_live(state)` in its WHERE clause, or names states, literally.
 """
 
 _REPORTS = """

@@ -72,7 +72,7 @@ _LIVE_USER = """
     SELECT min(j.job_id) FROM jobs j
         JOIN moldable_descriptions m USING (submission_id)
         JOIN consumption_descriptions d ON d.moldable_id = m.moldable_id
-    WHERE j.state NOT IN ('Terminated', 'Error') AND d.consumable = %s
+    WHERE is_live(j.state) AND d.consumable = %s
 """
 
 _OF_LEVEL = "SELECT name FROM consumables WHERE level = %s ORDER BY name"

@@ -215,7 +215,7 @@ _NOTE_MEMORY = """
             JOIN jobs USING (job_id)
     ), noted AS (
         UPDATE jobs j SET message = concat_ws('; ', nullif(j.message, ''), t.message) FROM told t
-        WHERE j.job_id = t.job_id AND j.state NOT IN ('Terminated', 'Error')
+        WHERE j.job_id = t.job_id AND is_live(j.state)
     )
     INSERT INTO event_logs (type, job_id, hosts, description)
     SELECT 'OUT_OF_MEMORY', job_id, ARRAY[node], message FROM told
@@ -295,7 +295,7 @@ _SIGNAL_ELSEWHERE = """
     INSERT INTO signal_requests (job_id, signal, requested_at, requested_by, elsewhere)
     SELECT j.job_id, j.checkpoint_signal, to_timestamp(c.at), 'walltime', true
     FROM unnest(%s::bigint[], %s::float8[]) AS c(job_id, at) JOIN jobs j USING (job_id)
-    WHERE j.state NOT IN ('Terminated', 'Error')
+    WHERE is_live(j.state)
     ON CONFLICT (job_id, requested_at) WHERE elsewhere DO NOTHING
 """
 _SIGNALS_DONE = """

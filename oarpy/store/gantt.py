@@ -28,7 +28,7 @@ _BARS = """
         WHERE ended_at > %(begin)s AND started_at < %(end)s
         UNION ALL
         SELECT job_id, started_at, greatest(expected_end(jobs), now()) FROM jobs
-        WHERE state NOT IN ('Terminated', 'Error') AND started_at < %(end)s
+        WHERE is_live(state) AND started_at < %(end)s
     ), placed AS (
         SELECT b.job_id, b.begin, b.finish, array_agg(a.resource_id ORDER BY a.resource_id) AS resources
         FROM bars b JOIN assigned_resources a ON a.job_id = b.job_id

@@ -53,9 +53,6 @@ _FILTERED = """
         WHERE {condition})
 """
 
-LIVE = "j.state NOT IN ('Terminated', 'Error')"
-"""The predicate of the partial indexes that hold live jobs alone, for a table called ``j``."""
-
 
 @dataclass(frozen=True, slots=True)
 class JobScope:
@@ -73,7 +70,7 @@ class JobScope:
         parts: list[Composable] = []
         values: list[object] = []
         if self.live:
-            parts.append(SQL(LIVE))
+            parts.append(SQL("is_live(j.state)"))
         if self.job_ids and self.array_ids:
             parts.append(SQL("(j.job_id = ANY(%s) OR j.array_id = ANY(%s))"))
             values += [list(self.job_ids), list(self.array_ids)]

@@ -22,7 +22,7 @@ _ASK = """
 _ASK_ONCE = """
     INSERT INTO kill_requests (job_id, requested_by, reason)
     SELECT j.job_id, %s, k.reason FROM unnest(%s::bigint[], %s::text[]) AS k(job_id, reason) JOIN jobs j USING (job_id)
-    WHERE j.state NOT IN ('Terminated', 'Error')
+    WHERE is_live(j.state)
     ORDER BY j.job_id
     ON CONFLICT (job_id) DO NOTHING
     RETURNING job_id
@@ -37,15 +37,15 @@ _INSIDE = """
     WITH dying AS (
         SELECT c.job_id, CASE word WHEN 'container' THEN c.job_id::text ELSE substr(word, 11) END AS name
         FROM kill_requests k JOIN jobs c ON c.job_id = k.job_id, unnest(c.types) AS word
-        WHERE k.state <> 'done' AND c.state NOT IN ('Terminated', 'Error') AND c.started_at IS NOT NULL
+        WHERE k.state <> 'done' AND is_live(c.state) AND c.started_at IS NOT NULL
           AND (word = 'container' OR word LIKE 'container=%%')
     )
     SELECT DISTINCT ON (i.job_id) i.job_id, 'its container, job ' || d.job_id || ', is killed'
     FROM dying d JOIN jobs i ON i.types @> ARRAY['inner=' || d.name]
-    WHERE i.state NOT IN ('Terminated', 'Error') AND i.state NOT IN ('Waiting', 'Hold')
+    WHERE is_live(i.state) AND i.state NOT IN ('Waiting', 'Hold')
       AND NOT EXISTS (
           SELECT FROM jobs o
-          WHERE o.state NOT IN ('Terminated', 'Error') AND o.started_at IS NOT NULL
+          WHERE is_live(o.state) AND o.started_at IS NOT NULL
             AND (o.types @> ARRAY['container=' || d.name] OR o.types @> ARRAY['container'] AND o.job_id::text = d.name)
             AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = o.job_id AND k.state <> 'done'))
     ORDER BY i.job_id, d.job_id

@@ -43,7 +43,7 @@ _COLUMN_EXISTS = """
 # A live job that asks for the property as a level, or names it as a word of a filter.
 _USER = """
     SELECT j.job_id FROM jobs j
-    WHERE j.state NOT IN ('Terminated', 'Error')
+    WHERE is_live(j.state)
       AND (j.properties ~* %(word)s
            OR EXISTS (SELECT FROM moldable_descriptions m JOIN resource_groups g USING (moldable_id)
                       WHERE m.submission_id = j.submission_id AND g.filter ~* %(word)s)

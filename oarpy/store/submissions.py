@@ -21,16 +21,16 @@ _PROPERTIES = "SELECT name, kind FROM resource_properties"
 
 _JOB_COLUMNS = "job_id, user_name, queue_name, project, job_name, state, types, reservation_start IS NOT NULL"
 
-_LIVE_JOB = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE job_id = %s AND state NOT IN ('Terminated', 'Error')"  # noqa: S608
+_LIVE_JOB = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE job_id = %s AND is_live(state)"  # noqa: S608
 
 _LIVE_JOBS_OF_TYPE = f"""
-    SELECT {_JOB_COLUMNS} FROM jobs WHERE state NOT IN ('Terminated', 'Error') AND types @> ARRAY[%s]::text[]
+    SELECT {_JOB_COLUMNS} FROM jobs WHERE is_live(state) AND types @> ARRAY[%s]::text[]
 """  # noqa: S608
 
 # Every condition is optional: NULL stands for "any".
 _COUNT_LIVE = """
     SELECT count(*) FROM jobs
-    WHERE state NOT IN ('Terminated', 'Error')
+    WHERE is_live(state)
       AND (%(user)s::text IS NULL OR user_name = %(user)s)
       AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)
       AND (%(project)s::text IS NULL OR project = %(project)s)
@@ -144,7 +144,7 @@ _REPOINT_DEPENDANTS = """
     UPDATE job_dependencies d SET required_job_id = %(new)s
     FROM jobs j
     WHERE d.required_job_id = %(old)s AND j.job_id = d.job_id
-      AND j.state NOT IN ('Terminated', 'Error') AND j.state IN ('Hold', 'Waiting')
+      AND j.state IN ('Hold', 'Waiting')
 """
 
 # A reservation is answered in its own row; when it is refused the message says why.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -83,6 +83,25 @@ def test_new_job_refers_to_what_exists(
 ) -> None:
     with pytest.raises(error):
         add_job(connection, **columns)
+
+
+def test_live_is_what_is_not_final(connection: Connection) -> None:
+    rows = connection.execute("SELECT state FROM job_states WHERE is_live(state)").fetchall()
+    assert {row[0] for row in rows} == {state.value for state in JobState if state not in FINAL_STATES}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "EXPLAIN SELECT job_name FROM jobs j WHERE is_live(j.state)",
+        "EXPLAIN SELECT job_name FROM jobs WHERE state = 'Running'",
+        "EXPLAIN SELECT job_name FROM jobs WHERE state IN ('Hold', 'Waiting')",
+    ],
+)
+def test_live_jobs_are_found_by_their_indexes(connection: Connection, query: LiteralString) -> None:
+    """However a query says it: the partial indexes hold them alone."""
+    connection.execute("SET enable_seqscan = off")
+    assert "jobs_live" in "".join(row[0] for row in connection.execute(query))
 
 
 def test_state_must_exist(connection: Connection) -> None:
