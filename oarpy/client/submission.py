@@ -10,9 +10,8 @@ from datetime import datetime
 from oarpy import configuration as settings
 from oarpy.admission.rules import Rule, RuleSet, Trace
 from oarpy.client.session import Session
-from oarpy.client.submission_amounts import check_consumables
 from oarpy.client.submission_draft import Caller, draft
-from oarpy.client.submission_feasibility import Need, check_names, needed_resources
+from oarpy.client.submission_feasibility import Need, check_consumables, check_names, needed_resources
 from oarpy.client.submission_options import Options
 from oarpy.client.submission_site import DatabaseSite
 from oarpy.client.submission_values import check_values
@@ -87,7 +86,7 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     submission = filled_in(ruled, limits)
     check_values(submission)
     _check_against_cluster(submission, site, session)
-    need = needed_resources(session.connection, submission.alternatives, submission.properties, site.properties())
+    need = needed_resources(session, submission)
     return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
 
 

@@ -1,34 +1,31 @@
 """Whether a request can ever be served by the resources that exist, and how many it would take.
 
-All resources count that are not Dead: what is absent, suspected or drained comes back, what is busy gets free. One
-group is decided exactly by counting blocks in SQL; groups joined with ``+`` must also fit beside each other, which the
-scheduler's own matching decides.
+The planner's own matching decides, on a platform on which everything that is not Dead is free.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from oarpy.admission.filter_values import Value
-from oarpy.admission.filters import Filter, compile_filter, join_conditions
-from oarpy.client.submission_amounts import SqlCondition, enough, too_much
+from oarpy.admission.filters import compile_filter, join_conditions
+from oarpy.client.session import Session
+from oarpy.model.amounts import format_amount
 from oarpy.model.errors import AdmissionRefused, UsageError
-from oarpy.model.request import Count, Group, Level, ResourceRequest
+from oarpy.model.request import Consumption, Count, Group, ResourceRequest
+from oarpy.model.submission import Submission
+from oarpy.store.consumables import consumables
 from oarpy.store.database import Connection
-from oarpy.store.submissions import BlockRow, blocks, resource_values
+
+if TYPE_CHECKING:
+    from oarpy.modules.existing_resources import ExistingResources
+    from oarpy.scheduler.consumables import Consumable
 
 _ALIASES: Mapping[str, str] = {"nodes": "network_address"}
 _NOUNS: Mapping[str, str] = {"network_address": "nodes", "resource_id": "resources"}
-
-
-@dataclass(frozen=True, slots=True)
-class Impossible:
-    """Why a group can never be served."""
-
-    reason: str
 
 
 def level_column(level: str, properties: Mapping[str, str]) -> str:
@@ -55,6 +52,26 @@ def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, pro
                 compile_filter(group.filter, properties)
 
 
+def check_consumables(
+    connection: Connection, alternatives: Sequence[ResourceRequest], properties: Mapping[str, str]
+) -> None:
+    """Raise :class:`UsageError` for an amount of what is no consumable, and for a consumable in place of a level."""
+    levels = {level.name for way in alternatives for group in way.groups for level in group.levels}
+    wanted = [one.name for way in alternatives for one in way.consumes]
+    if not wanted and levels <= {"nodes", *properties}:
+        return
+    known = [one.name for one in consumables(connection)]
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            listed = f"consumables: {', '.join(known)}" if known else "leave it out of the request"
+            raise UsageError(
+                f"there is no consumable '{name}' here", hint=f"did you mean {close[0]}?" if close else listed
+            )
+    for name in levels & set(known) - set(properties):
+        raise UsageError(f"'{name}' is a consumable, not a level", hint=f"amounts come last: /nodes=1,{name}=4")
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """The first possible alternative (its position) and how many resources it takes; warnings about impossible ones."""
@@ -64,162 +81,84 @@ class Need:
     warnings: tuple[str, ...] = ()
 
 
-def needed_resources(
-    connection: Connection, alternatives: tuple[ResourceRequest, ...], filter_text: str, properties: Mapping[str, str]
-) -> Need:
+def needed_resources(session: Session, submission: Submission) -> Need:
     """Return what the first possible alternative takes, with a warning for each impossible one.
 
     Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
     """
-    answers = [_alternative(connection, request, filter_text, properties) for request in alternatives]
-    reasons = {place: answer.reason for place, answer in enumerate(answers) if isinstance(answer, Impossible)}
-    for place, answer in enumerate(answers):
-        if not isinstance(answer, Impossible):
-            warnings = [f"Warning: alternative {n + 1} can never run: {reason}" for n, reason in reasons.items()]
-            return Need(place, answer, tuple(warnings))
-    raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
+    existing = session.snapshot_reader().existing(session.connection, int(time.time()))
+    condition, requests = submission.properties, submission.alternatives
+    taken = [_taken(existing, request, condition) for request in requests]
+    reasons = {
+        place: _reason(existing, request, condition) for place, request in enumerate(requests) if not taken[place]
+    }
+    if not any(taken):
+        raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
+    warnings = (f"Warning: alternative {place + 1} can never run: {reason}" for place, reason in reasons.items())
+    first = next(place for place, resources in enumerate(taken) if resources)
+    return Need(first, taken[first], tuple(warnings))
 
 
-def _alternative(
-    connection: Connection, request: ResourceRequest, filter_text: str, properties: Mapping[str, str]
-) -> int | Impossible:
-    if reason := too_much(connection, request):
-        return Impossible(reason)
-    supply = enough(connection, request)
-    total = 0
+def _taken(existing: ExistingResources, request: ResourceRequest, condition: str) -> int:
+    """Return how many resources the request takes, 0 if it can never be served."""
+    masks = [existing.admitted(join_conditions(condition, group.filter), request.consumes) for group in request.groups]
+    matcher = existing.matcher(request.groups, masks)
+    return matcher.match(matcher.usable).bit_count()
+
+
+def _reason(existing: ExistingResources, request: ResourceRequest, condition: str) -> str:
+    """Say why a request can never be served: amounts, a group, or the groups together."""
+    if reason := _too_much(existing.consumables, request):
+        return reason
     for group in request.groups:
-        answer = _group(connection, group, filter_text, properties, supply)
-        if isinstance(answer, Impossible) and supply is not None:
-            # say whether it is the amounts that make it impossible, or what exists at all
-            without = _group(connection, group, filter_text, properties, None)
-            amounts = " and ".join(map(str, request.consumes))
-            if not isinstance(without, Impossible):
-                return Impossible(f"{answer.reason} where there is {amounts}")
-            return without
-        if isinstance(answer, Impossible):
-            return answer
-        total += answer
-    if len(request.groups) > 1:
-        conditions = [_condition(group, filter_text, properties) for group in request.groups]
-        if not _fit_together(connection, request.groups, conditions, properties, supply):
-            return Impossible(f"the groups of {request} need more resources together than exist")
-    return total
+        if not (reason := _shortage(existing, group, condition, request.consumes)):
+            continue
+        # say whether it is the amounts that make it impossible, or what exists at all
+        amounts = " and ".join(map(str, request.consumes))
+        without = _shortage(existing, group, condition, ()) if amounts else reason
+        return without or f"{reason} where there is {amounts}"
+    return f"the groups of {request} need more resources together than exist"
 
 
-def _group(
-    connection: Connection,
-    group: Group,
-    filter_text: str,
-    properties: Mapping[str, str],
-    supply: SqlCondition | None,
-) -> int | Impossible:
-    condition = _condition(group, filter_text, properties)
-    columns = [level_column(level.name, properties) for level in group.levels]
-    default_type = condition is None or "type" not in condition.columns
-    answer = _count(
-        group.levels,
-        columns,
-        blocks(
-            connection, columns, _both(_undrained(condition) if condition else None, supply), default_type=default_type
-        ),
-    )
-    if condition is None or not isinstance(answer, Impossible):
-        return answer
+def _too_much(consumables: Mapping[str, Consumable], request: ResourceRequest) -> str:
+    """Say which amount no block has, nothing when each is somewhere."""
+    for asked in request.consumes:
+        known = consumables[asked.name]
+        largest = max(known.capacities.values(), default=0)
+        if largest < asked.amount:
+            return f"{asked} is more than any {known.level} has (the largest has {format_amount(largest)})"
+    return ""
+
+
+def _shortage(existing: ExistingResources, group: Group, condition: str, consumes: tuple[Consumption, ...]) -> str:
+    """Say of what there is too little for a group, nothing when it can be served."""
+    whole = join_conditions(condition, group.filter)
+    reason = _lacking(existing, group, existing.admitted(whole, consumes))
+    if not whole or not reason:
+        return reason
     # say whether it is the condition that makes it impossible, or what exists at all
-    anyhow = _count(group.levels, columns, blocks(connection, columns, supply, default_type=default_type))
-    if isinstance(anyhow, Impossible):
-        return anyhow
-    return Impossible(f"{answer.reason} among those that meet {condition.text[:200]}")
+    return (
+        _lacking(existing, group, existing.of_type(whole, consumes)) or f"{reason} among those that meet {whole[:200]}"
+    )
 
 
-def _fit_together(
-    connection: Connection,
-    groups: tuple[Group, ...],
-    conditions: list[Filter | None],
-    properties: Mapping[str, str],
-    supply: SqlCondition | None,
-) -> bool:
-    """Tell whether an empty cluster serves all groups at once, no resource twice."""
-    # imported here: most requests have one group and need neither the matching nor the numpy under it
-    from oarpy.scheduler.matching import Matchers
-    from oarpy.scheduler.platform import Platform, Resource
-    from oarpy.store.scheduling import matching
+def _lacking(existing: ExistingResources, group: Group, mask: int) -> str:
+    """Say which level of a group fails among the resources of ``mask``, nothing when none does."""
+    # imported here, as what it needs: the numpy under it is loaded when a request is looked at
+    from oarpy.scheduler.matching import bottleneck
 
-    columns = sorted({level_column(level.name, properties) for group in groups for level in group.levels})
-    resources = [
-        Resource(number, kind, state, dict(zip(columns, values, strict=True)))
-        for number, kind, state, values in resource_values(connection, columns)
-    ]
-    platform = Platform.build(resources, columns, aliases=_ALIASES)
-    masks = []
-    for condition in conditions:
-        mask = platform.not_dead
-        if condition is None or "type" not in condition.columns:
-            mask &= platform.default_type
-        if condition is not None:
-            mask &= platform.bits_of(matching(connection, *_undrained(condition)))
-        if supply is not None:
-            mask &= platform.bits_of(matching(connection, *supply))
-        masks.append(mask)
-    return bool(Matchers(platform).request(groups, masks).match(platform.not_dead))
-
-
-def _undrained(condition: Filter) -> tuple[str, tuple[Value, ...]]:
-    """Return the SQL of a condition as if nothing were drained; the compiler quotes names, and binds every text."""
-    text, values = condition.sql
-    return text.replace('"drain"', "FALSE"), values
-
-
-def _both(condition: SqlCondition | None, supply: SqlCondition | None) -> SqlCondition | None:
-    if condition is None or supply is None:
-        return condition or supply
-    return f"({condition[0]}) AND {supply[0]}", (*condition[1], *supply[1])
-
-
-def _condition(group: Group, filter_text: str, properties: Mapping[str, str]) -> Filter | None:
-    joined = join_conditions(filter_text, group.filter)
-    return compile_filter(joined, properties) if joined else None
-
-
-def _count(levels: tuple[Level, ...], columns: list[str], rows: list[BlockRow]) -> int | Impossible:
-    """Fold the blocks from the innermost level outwards: a block counts when it holds enough blocks of the next."""
-    rows = [row for row in rows if row.blocks]
-    if not rows:
-        return Impossible(f"no resource has {' and '.join(columns)}")
-    best = max(row.blocks for row in rows)
-    wanted = levels[-1].count
-    if best < max(wanted, 1):
-        return Impossible(_short_of(levels, columns, len(levels) - 1, best))
-    held = {row.path: _share(wanted, row.blocks, row.resources) for row in rows if row.blocks >= wanted}
-    for depth in range(len(levels) - 2, -1, -1):
-        inside: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for path, resources in held.items():
-            inside[path[:depth]].append(resources)
-        wanted = levels[depth].count
-        best = max(map(len, inside.values()))
-        if best < max(wanted, 1):
-            return Impossible(_short_of(levels, columns, depth, best))
-        held = {
-            path: _share(wanted, len(members), sum(members))
-            for path, members in inside.items()
-            if len(members) >= wanted
-        }
-    return max(1, next(iter(held.values())))
-
-
-def _share(wanted: int, blocks_there: int, resources: int) -> int:
-    """Return the resources in ``wanted`` of the blocks: exact when they are alike, rounded up otherwise."""
-    taken = wanted if wanted > 0 else blocks_there
-    if wanted == Count.BESTHALF:
-        taken = max(1, blocks_there // 2)
-    return -(-resources * taken // blocks_there)
-
-
-def _short_of(levels: tuple[Level, ...], columns: list[str], depth: int, best: int) -> str:
-    inner = "".join(map(str, levels[depth + 1 :]))
+    (matcher,) = existing.matcher((group,), (mask,)).groups
+    depth, best = bottleneck(matcher)
+    if depth < 0:
+        return ""
+    columns = [level_column(level.name, existing.kinds) for level in group.levels]
+    if not best and depth == len(columns) - 1:
+        return f"no resource has {' and '.join(columns)}"
+    level, inner = group.levels[depth], "".join(map(str, group.levels[depth + 1 :]))
     what = f"{_noun(columns[depth])} with {inner}" if inner else _noun(columns[depth])
     within = f" in one {_single(columns[depth - 1])}" if depth else ""
-    return f"needs {levels[depth].count} {what}{within}, {best} exist"
+    wanted = Count(level.count).name if level.count < 0 else level.count
+    return f"needs {wanted} {what}{within}, {best} exist"
 
 
 def _noun(column: str) -> str:

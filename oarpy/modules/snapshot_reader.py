@@ -24,6 +24,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.keep_alive import read_keep_alive
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.modules.existing_resources import ExistingResources
 from oarpy.modules.priority_history import PriorityHistory
 from oarpy.modules.quota_rules import QuotaRules
 from oarpy.modules.waiting_rows import WaitingRows
@@ -110,6 +111,7 @@ class SnapshotReader:
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self._quotas = QuotaRules(configuration)
+        self._existing: ExistingResources | None = None
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
@@ -176,6 +178,14 @@ class SnapshotReader:
         asked = {row.node: _power(row) for row in power.asked(connection)}
         rested = power.rested(connection, idle_nodes(snapshot), self._configuration.energy.idle_time)
         return replace(snapshot, power=asked, rested=frozenset(rested))
+
+    def existing(self, connection: Connection, now: int) -> ExistingResources:
+        """Return what exists, whatever its state; what changes while it is read is seen by the next call."""
+        self._forget_others(connection)
+        self._refresh_platform(connection, now)
+        if self._existing is None or self._existing.platform is not self._platform:
+            self._existing = ExistingResources(self._platform, self._kinds, self._consumables)
+        return self._existing
 
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
         """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.

@@ -365,6 +365,36 @@ class Matchers:
         return GroupMatcher(names, counts, tree, layout=self._layouts[levels, mask])
 
 
+def bottleneck(group: GroupMatcher) -> tuple[int, int]:
+    """Return the level (0 is outermost) for which a group fails on an empty platform, and how many blocks it has.
+
+    It is the innermost one of which no block of the level above holds enough; the blocks are those that serve what is
+    asked below, in the place that has most. For a group that is served it is (-1, 0).
+    """
+    for depth in reversed(range(len(group.counts))):
+        tallies = [_tally(place, group.counts[depth + 1 :]) for place in _places(group.tree, depth)]
+        if not any(_enough(group.counts[depth], there, most) for there, most in tallies):
+            return depth, max((there for there, _ in tallies), default=0)
+    return -1, 0
+
+
+def _places(tree: Tree, depth: int) -> list[Tree]:
+    """Return the blocks of a level, 0 for the whole."""
+    places = [tree]
+    for _ in range(depth):
+        places = [block for place in places for block in place.blocks]
+    return places
+
+
+def _tally(tree: Tree, below: tuple[int, ...]) -> tuple[int, int]:
+    """Count the blocks inside one that could serve what is asked ``below`` them, and all of them."""
+    if tree.singles:
+        return tree.singles.bit_count(), tree.singles.bit_count()
+    if not below:
+        return len(tree.blocks), len(tree.blocks)
+    return sum(1 for block in tree.blocks if _match(block, below, block.bits)), len(tree.blocks)
+
+
 def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
     """Say what is missing for a request that fails on an empty platform; ``conditions`` are those of its groups."""
     if matcher.reason:
@@ -380,7 +410,7 @@ def _missing(group: GroupMatcher) -> str:
     need, name = group.counts[0], group.names[0]
     inner = "".join(f"/{level}={_word(count)}" for level, count in zip(group.names[1:], group.counts[1:], strict=True))
     where = f" that hold {inner}" if inner else ""
-    found = _served(group)
+    found, _ = _tally(group.tree, group.counts[1:])
     if not group.usable:
         return "no resource"
     if need < 0:
@@ -390,13 +420,3 @@ def _missing(group: GroupMatcher) -> str:
 
 def _word(count: int) -> str:
     return Count(count).name if count < 0 else str(count)
-
-
-def _served(group: GroupMatcher) -> int:
-    """Count the outermost blocks that could serve on an empty platform."""
-    tree, below = group.tree, group.counts[1:]
-    if tree.singles:
-        return tree.singles.bit_count()
-    if not below:
-        return len(tree.blocks)
-    return sum(1 for block in tree.blocks if _match(block, below, block.bits))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from oarpy.model.dependency import Dependency
@@ -40,16 +39,6 @@ _COUNT_LIVE = """
 """
 
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
-
-# For each combination of the outer levels: how many blocks of the innermost level it has, of how many resources.
-_BLOCKS = """
-    SELECT {outer}, count(DISTINCT {inner})::int, count(*)::int FROM resources
-    WHERE state <> 'Dead' AND {present} AND {condition} GROUP BY {outer}
-"""
-_BLOCKS_OF_ONE_LEVEL = """
-    SELECT count(DISTINCT {inner})::int, count(*)::int FROM resources
-    WHERE state <> 'Dead' AND {present} AND {condition}
-"""
 
 _INSERT_SUBMISSION = """
     INSERT INTO submissions (initial_request, environment, request, submitted_from)
@@ -178,15 +167,6 @@ class LiveJobRow:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockRow:
-    """One block of the outer levels, named by ``path``: its inner blocks, and the resources in them all."""
-
-    path: tuple[object, ...]
-    blocks: int
-    resources: int
-
-
-@dataclass(frozen=True, slots=True)
 class EndedJobRow:
     """What decides whether a job may be submitted again."""
 
@@ -262,36 +242,6 @@ def count_live(
 def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """Return those of these ids that are jobs, live or over."""
     return {row[0] for row in connection.execute(_EXISTING, [list(job_ids)])}
-
-
-def blocks(
-    connection: Connection, levels: Sequence[str], condition: tuple[str, Sequence[object]] | None, *, default_type: bool
-) -> list[BlockRow]:
-    """Count the blocks of the last of ``levels`` inside each block of those before it, over resources not Dead.
-
-    ``levels`` are columns of ``resources``; ``condition`` is SQL of the filter compiler and its values;
-    ``default_type`` leaves resources of other types than ``default`` out.
-    """
-    names = [sql.Identifier(level) for level in levels]
-    wanted: sql.Composable = sql.SQL(condition[0]) if condition else sql.SQL("true")
-    if default_type:
-        wanted = sql.SQL("type = 'default' AND {}").format(wanted)
-    query = sql.SQL(_BLOCKS if len(names) > 1 else _BLOCKS_OF_ONE_LEVEL).format(
-        outer=sql.SQL(", ").join(names[:-1]),
-        inner=names[-1],
-        present=sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in names),
-        condition=wanted,
-    )
-    rows = connection.execute(query, list(condition[1]) if condition else None)
-    return [BlockRow(tuple(row[:-2]), row[-2], row[-1]) for row in rows]
-
-
-def resource_values(connection: Connection, columns: Sequence[str]) -> list[tuple[int, str, str, tuple[object, ...]]]:
-    """Return (id, type, state, values of ``columns``) of every resource that is not Dead."""
-    query = sql.SQL("SELECT resource_id, type, state, {} FROM resources WHERE state <> 'Dead'").format(
-        sql.SQL(", ").join(map(sql.Identifier, columns))
-    )
-    return [(number, kind, state, tuple(values)) for number, kind, state, *values in connection.execute(query)]
 
 
 def insert(
