@@ -23,6 +23,7 @@ from oarpy.frontend.terminal import RawTerminal
 from oarpy.store.database import Connection, connect, database_dsn
 
 if TYPE_CHECKING:
+    from oarpy.modules.existing_resources import ExistingReader
     from oarpy.modules.snapshot_reader import SnapshotReader
 
 _CHUNK = 1 << 16
@@ -121,6 +122,9 @@ class Caller(Protocol):
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
         """Return what reads the snapshot of a scheduling pass; it may have read for other commands before."""
+
+    def existing_reader(self) -> ExistingReader:
+        """Return what reads which resources exist; it may have read for other commands before."""
 
 
 class ProcessStreams:
@@ -261,6 +265,12 @@ class ProcessCaller:
         from oarpy.modules.snapshot_reader import SnapshotReader
 
         return SnapshotReader(configuration)
+
+    def existing_reader(self) -> ExistingReader:
+        """Return a new one."""
+        from oarpy.modules.existing_resources import ExistingReader
+
+        return ExistingReader()
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:

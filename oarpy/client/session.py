@@ -15,6 +15,7 @@ from oarpy.model.errors import NotAllowed
 from oarpy.store.database import Connection, reachable
 
 if TYPE_CHECKING:
+    from oarpy.modules.existing_resources import ExistingReader
     from oarpy.modules.snapshot_reader import SnapshotReader
 
 
@@ -31,6 +32,10 @@ class Session:
     def snapshot_reader(self) -> SnapshotReader:
         """Return what reads the snapshot of a scheduling pass; where commands share it, it remembers the platform."""
         return current().snapshot_reader(self.configuration)
+
+    def existing_reader(self) -> ExistingReader:
+        """Return what reads which resources exist; where commands share it, it remembers them."""
+        return current().existing_reader()
 
     def require_admin(self, action: str) -> None:
         """Raise :class:`NotAllowed` unless the caller is an admin; ``action`` completes "only an admin may ..."."""

@@ -6,12 +6,11 @@ The planner's own matching decides, on a platform on which everything that is no
 from __future__ import annotations
 
 import difflib
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from oarpy.admission.filters import compile_filter, join_conditions
+from oarpy.admission.filters import check_condition, compile_filter, join_conditions
 from oarpy.client.session import Session
 from oarpy.model.amounts import format_amount
 from oarpy.model.errors import AdmissionRefused, UsageError
@@ -86,8 +85,10 @@ def needed_resources(session: Session, submission: Submission) -> Need:
 
     Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
     """
-    existing = session.snapshot_reader().existing(session.connection, int(time.time()))
     condition, requests = submission.properties, submission.alternatives
+    filters = {condition, *(group.filter for request in requests for group in request.groups)} - {""}
+    named = set().union(*map(check_condition, filters)) - {"drain"}
+    existing = session.existing_reader().read(session.connection, named)
     taken = [_taken(existing, request, condition) for request in requests]
     reasons = {
         place: _reason(existing, request, condition) for place, request in enumerate(requests) if not taken[place]

@@ -10,6 +10,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from oarpy.configuration import Configuration
+from oarpy.modules.existing_resources import ExistingReader
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
 
@@ -76,6 +77,8 @@ class KeptReader:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._reader: SnapshotReader | None = None
+        self.existing = ExistingReader()
+        """Reads which resources exist, whatever the settings."""
 
     def get(self) -> SnapshotReader:
         """Return the reader; raise :class:`oarpy.model.errors.UsageError` when the settings are wrong."""

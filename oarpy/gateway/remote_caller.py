@@ -15,6 +15,7 @@ from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.database import KeptConnection, KeptReader
+from oarpy.modules.existing_resources import ExistingReader
 from oarpy.modules.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
 from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
@@ -166,6 +167,10 @@ class RemoteCaller:
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
         """Return the worker's own."""
         return self._reader.get()
+
+    def existing_reader(self) -> ExistingReader:
+        """Return the worker's own."""
+        return self._reader.existing
 
     def _content(self, question: Mapping[str, object], largest: int, name: str) -> bytes:
         kind, payload = self._ask(question)

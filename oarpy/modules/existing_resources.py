@@ -5,16 +5,67 @@ All count that are not Dead: what is absent, suspected or drained comes back, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from oarpy.admission.filters import compile_filter
+from oarpy.admission.filters import check_condition, compile_filter
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Capacities, Consumable
 from oarpy.scheduler.matching import Matchers, RequestMatcher
-from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.platform import RESOURCE_ID, Platform, Resource
+from oarpy.store import consumables, scheduling
+from oarpy.store.database import Connection
 
 _MOST_KEPT = 1000
 """Conditions and compiled requests that are kept; they are forgotten all at once when there are more."""
+
+
+_COMING_AND_GOING = frozenset({"state", "state_by", "state_since", "drain", "available_upto"})
+"""Columns of resources that change while what exists remains."""
+
+
+def declared_consumables(connection: Connection) -> tuple[Consumable, ...]:
+    """Return what can be asked amounts of, and how much every block has."""
+    capacities = consumables.by_block(consumables.capacities(connection))
+    return tuple(
+        Consumable(one.name, one.level, capacities.get(one.name, {})) for one in consumables.consumables(connection)
+    )
+
+
+class ExistingReader:
+    """Reads what exists, and again only when that has changed: states come and go much more often."""
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._version = -1
+        self._watched: frozenset[str] = frozenset()
+        self._mark: object = None
+        self._existing = ExistingResources(Platform.build([], []), {}, ())
+
+    def read(self, connection: Connection, named: Collection[str] = ()) -> ExistingResources:
+        """Return what exists now; ``named`` are the columns that conditions name, drain left out.
+
+        What changes while it is read is seen by the next call.
+        """
+        if connection is not self._connection:
+            self._connection, self._version, self._mark = connection, -1, None
+        version = scheduling.platform_version(connection)
+        watched = _COMING_AND_GOING.intersection(named)
+        if version != self._version or not watched <= self._watched:
+            self._watched = watched
+            self._refresh(connection)
+            self._version = version
+        return self._existing
+
+    def _refresh(self, connection: Connection) -> None:
+        kinds = scheduling.property_kinds(connection)
+        amounts = declared_consumables(connection)
+        columns = sorted((kinds.keys() - _COMING_AND_GOING) | self._watched)
+        mark = columns, kinds, amounts, scheduling.fingerprint(connection, columns)
+        if mark != self._mark:
+            rows = [Resource(*row) for row in scheduling.platform(connection)]
+            platform = Platform.build(rows, hierarchy=[name for name in kinds if name != RESOURCE_ID])
+            self._existing = ExistingResources(platform, kinds, amounts)
+            self._mark = mark
 
 
 class ExistingResources:
@@ -48,7 +99,7 @@ class ExistingResources:
 
     def of_type(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:
         """Return all the resources of the types that a condition speaks of, whatever else it asks."""
-        named = bool(condition) and "type" in compile_filter(condition, self.kinds).columns
+        named = bool(condition) and "type" in check_condition(condition)
         there = self.platform.not_dead if named else self.platform.not_dead & self.platform.default_type
         return there & self._capacities.admitted(consumes)
 

@@ -24,7 +24,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.keep_alive import read_keep_alive
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.modules.existing_resources import ExistingResources
+from oarpy.modules.existing_resources import declared_consumables
 from oarpy.modules.priority_history import PriorityHistory
 from oarpy.modules.quota_rules import QuotaRules
 from oarpy.modules.waiting_rows import WaitingRows
@@ -111,7 +111,6 @@ class SnapshotReader:
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self._quotas = QuotaRules(configuration)
-        self._existing: ExistingResources | None = None
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
@@ -179,14 +178,6 @@ class SnapshotReader:
         rested = power.rested(connection, idle_nodes(snapshot), self._configuration.energy.idle_time)
         return replace(snapshot, power=asked, rested=frozenset(rested))
 
-    def existing(self, connection: Connection, now: int) -> ExistingResources:
-        """Return what exists, whatever its state; what changes while it is read is seen by the next call."""
-        self._forget_others(connection)
-        self._refresh_platform(connection, now)
-        if self._existing is None or self._existing.platform is not self._platform:
-            self._existing = ExistingResources(self._platform, self._kinds, self._consumables)
-        return self._existing
-
     def note_begun(self, jobs: Iterable[int], now: int) -> None:
         """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
 
@@ -205,10 +196,7 @@ class SnapshotReader:
         if version == self._version and now < self._unchanged_until:
             return
         self._kinds = scheduling.property_kinds(connection)
-        capacities = consumables.by_block(consumables.capacities(connection))
-        self._consumables = tuple(
-            Consumable(one.name, one.level, capacities.get(one.name, {})) for one in consumables.consumables(connection)
-        )
+        self._consumables = declared_consumables(connection)
         rows, order = self._resources(connection, now)
         self._platform = Platform.build(
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order

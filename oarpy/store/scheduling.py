@@ -16,6 +16,11 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 
+_FINGERPRINT = """
+    SELECT count(*), coalesce(sum(hash_record_extended(ROW(resource_id, type, state = 'Dead', {}), 0)), 0)
+    FROM resources
+"""
+
 # By name: of queues of equal priority the first one's policy orders the jobs of all.
 _QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
 
@@ -204,6 +209,14 @@ def platform(connection: Connection) -> list[PlatformRow]:
 def property_kinds(connection: Connection) -> dict[str, str]:
     """Return the kind of every resource property by its name."""
     return dict(connection.execute("SELECT name, kind FROM resource_properties").fetchall())
+
+
+def fingerprint(connection: Connection, columns: Sequence[str]) -> tuple[int, int]:
+    """Return a value that differs when resources came, went, died or differ in one of ``columns``."""
+    query = sql.SQL(_FINGERPRINT).format(sql.SQL(", ").join(map(sql.Identifier, columns)))
+    row = connection.execute(query, prepare=False).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
 
 
 def matching(connection: Connection, condition: str, values: Sequence[object]) -> list[int]:
