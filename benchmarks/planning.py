@@ -24,9 +24,9 @@ from pathlib import Path
 from oarpy.model.request import Consumption, Count, Group, Level
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 

@@ -16,9 +16,9 @@ from oarpy.modules.policies import Policies
 from oarpy.modules.what_if import read_only, with_jobs
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.energy import Waking, waking_of
+from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.platform import NETWORK_ADDRESS, Platform
-from oarpy.scheduler.probe import Probe
 from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 

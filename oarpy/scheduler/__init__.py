@@ -4,16 +4,15 @@ Who reads what, from the outside in:
 
 - ``decide``: everything that a pass decides. ``snapshot``, ``platform``: what it knows. ``memory``: what is kept from
   pass to pass, a cache. ``plan``, ``verdicts``: where and when jobs wait, and why.
-- ``rules``: who gives way, accepted reservations.
-- ``planner``: one pass over the queues. ``ranking``, ``orders``, ``priorities``, ``rations``: whose turn it is.
-  ``lines``: conservative backfilling, EASY, first come first served. ``dependencies``, ``dates``: when a job may
+- ``rules``: who gives way, accepted reservations. ``passes``: how a pass goes over the queues, whole, from the last
+  one, for its starts alone, or up to one job; the planning policies. ``orders``, ``priorities``: the order of a queue.
+  ``dependencies``, ``dates``: when a job may
   start. ``explain``: why it does not start now.
 - ``search``: the earliest place of a job. ``demands``: a job made ready for that. ``gantt``, ``spaces``, ``pieces``,
   ``roles``: who holds what where, who shares. ``quotas``: who counts. ``consumables``, ``stocks``, ``gauges``: amounts.
 - ``matching``, ``trees``, ``counting``: which resources serve a request. ``timeline``, ``windows``, ``joint``,
   ``tables``, ``bounds``: when, without looking at every set. ``bits``: sets of resources as integers.
-- ``replan``, ``difference``, ``continuing``, ``compression``: a plan made from the last one. ``starting``: a pass that
-  ends once nobody else can start. ``probe``, ``counterfactuals``, ``bindings``, ``standing``: what is told of one job.
+- ``counterfactuals``, ``bindings``, ``standing``: what is told of one job.
 - ``resuming``, ``shifting``, ``walltime_change``, ``energy``: suspended jobs, reservations that lost resources, jobs
   that ask for more time, nodes that sleep.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oarpy.scheduler.gantt import Claim, bits_held
-from oarpy.scheduler.probe import Probe
+from oarpy.scheduler.passes.probe import Probe
 from oarpy.scheduler.quotas import Job
 from oarpy.scheduler.roles import roles_of
 from oarpy.scheduler.snapshot import QuotaRule

@@ -18,7 +18,7 @@ from oarpy.scheduler.energy import Waking
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.probe import DRIFT, Probe, Stale
+from oarpy.scheduler.passes.probe import DRIFT, Probe, Stale
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
 

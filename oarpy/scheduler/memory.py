@@ -12,10 +12,10 @@ from math import inf
 
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import Order
+from oarpy.scheduler.passes.replanning import Planning
+from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import Plan
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import Snapshot
-from oarpy.scheduler.starting import plan_starts, starts_suffice
 from oarpy.scheduler.verdicts import Verdict
 
 SHORT = 100

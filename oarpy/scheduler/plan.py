@@ -8,7 +8,7 @@ from functools import cached_property
 
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
-from oarpy.scheduler.planner import Decision, Planner
+from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Lapse, Verdict
@@ -68,10 +68,9 @@ def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Mat
     ``orders`` are the policies that queues may name. ``matchers`` are compiled requests of the snapshot's platform, to
     be kept by callers that plan again and again. Same snapshot, same plan.
     """
-    if matchers is None or matchers.platform is not snapshot.platform:
-        matchers = Matchers(snapshot.platform)
     planner = Planner(snapshot, orders, matchers)
-    planner.run()
+    for turn in planner.turns():
+        planner.look_at(turn)
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
     return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from oarpy.scheduler.demands import Options
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.priorities import Factor, Part, factors, karma, karma_parts, multifactor_priority
-from oarpy.scheduler.ranking import BrokenPolicy, Ranking, by_priority
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 
 Size = Callable[[WaitingJob], int]
@@ -92,7 +92,7 @@ def _ranked(found: Standing, snapshot: Snapshot, orders: Mapping[str, Order], si
     try:
         ranking = Ranking(orders, size, snapshot.now, snapshot.priorities)
         ordered, keys = ranking.ordered_with_keys(rivals, found.queues[0])
-    except BrokenPolicy as broken:
+    except BrokenOrder as broken:
         return replace(found, failure=str(broken))
     place = [other.id for other in ordered].index(found.job.id)
     before = ordered[:place]

@@ -8,8 +8,8 @@ from itertools import combinations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from tests.prop.scheduler.test_invariants import PLATFORM, snapshots

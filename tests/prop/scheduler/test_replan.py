@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.model.job_dates import JobDates
 from oarpy.model.request import parse_request
+from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.shares import KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict

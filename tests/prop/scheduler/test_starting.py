@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
+from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.snapshot import Snapshot
-from oarpy.scheduler.starting import plan_starts, starts_suffice
+from oarpy.scheduler.snapshot import Ration, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.scenario_reader import read_scenario
 from tests.prop.scheduler.test_invariants import snapshots
@@ -35,9 +36,10 @@ def test_long_queues(snapshot: Snapshot) -> None:
     agree(snapshot)
 
 
-@given(scenarios())
+@given(scenarios(), st.integers(0, 3), st.integers(0, 2))
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_all_features(scenario: dict[str, Any]) -> None:
-    snapshot = replace(read_scenario(json.dumps(scenario)), policy="conservative")
+def test_all_features(scenario: dict[str, Any], jobs: int, jobs_of_a_user: int) -> None:
+    ration = Ration(jobs, jobs_of_a_user)
+    snapshot = replace(read_scenario(json.dumps(scenario)), policy="conservative", ration=ration)
     assume(starts_suffice(snapshot))
     agree(snapshot)

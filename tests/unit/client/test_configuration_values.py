@@ -11,7 +11,7 @@ import pytest
 from oarpy.configuration import SECTIONS, PlanningPolicy, load
 from oarpy.model.errors import UsageError
 from oarpy.model.typed_values import from_values
-from oarpy.scheduler.lines import LINES
+from oarpy.scheduler.passes.backfilling import POLICIES
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_every_default_is_allowed() -> None:
 
 
 def test_the_policies_are_those_of_the_planner() -> None:
-    assert set(get_args(PlanningPolicy)) == set(LINES)
+    assert set(get_args(PlanningPolicy)) == set(POLICIES)
 
 
 def test_weights_may_be_negative(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.scheduler.replan import Planning
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, running

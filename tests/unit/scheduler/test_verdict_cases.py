@@ -6,7 +6,8 @@ import pytest
 
 from oarpy.scheduler.orders import ORDERS, Candidate
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Queue, Ration, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, placed, planned, running, verdicts
 
 FOUR = cluster("n1:2 n2:2")
@@ -131,6 +132,17 @@ def test_a_job_that_raises_is_set_aside() -> None:
     found = placed(FOUR, broken, job(2, "/core=1", 10), job(3, "/core=1", 10, after=(1,)))
     assert [str(one.verdict) for one in found.values()] == ["never", "starts", "dependency"]
     assert "boom" in found[1].reason
+
+
+def test_a_job_whose_anterior_is_not_looked_at_is_told_so() -> None:
+    queues = (Queue("fast", 5), Queue("default", 0, "missing"))
+    found = placed(FOUR, job(1, "/core=1", 10, after=(2,), queue="fast"), job(2, "/core=1", 10), queues=queues)
+    assert found[1].verdict is Verdict.DEPENDENCY
+    assert found[1].reason == "job 2, which it depends on, has no predicted end"
+    jobs = job(1, "/core=1", 10, after=(3,)), job(2, "/core=1", 10), job(3, "/core=1", 10)
+    bounded = placed(FOUR, *jobs, ration=Ration(jobs=2))
+    assert bounded[3].verdict is Verdict.BEHIND_HIGHER_PRIORITY
+    assert bounded[1].verdict is Verdict.DEPENDENCY
 
 
 def test_a_broken_policy_stops_its_queue_only() -> None:

@@ -1,8 +1,19 @@
-"""How a queue is planned once its order is known: conservative backfilling, EASY, first come first served."""
+"""The planning policies: how a queue is planned once its order is known.
+
+On four processors, job 4 takes one for longer than job 2, the head, can wait::
+
+    conservative           EASY             fcfs
+    1 1 1 2 2 2 4 4 4 4    1 1 1 2 2 2 .    1 1 1 2 2 2 3 3 . .
+    1 1 1 2 2 2 . . . .    1 1 1 2 2 2 .    1 1 1 2 2 2 4 4 4 4
+    3 3 . 2 2 2 . . . .    3 3 . 2 2 2 .    . . . 2 2 2 . . . .
+    . . . 2 2 2 . . . .    . . . 2 2 2 .    . . . 2 2 2 . . . .
+
+A policy is a class here that meets :class:`PlanningPolicy`, and a name in :data:`oarpy.model.setting_limits.POLICIES`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,24 +23,24 @@ from oarpy.scheduler.search import Answer, Found, Search
 
 
 @dataclass(slots=True)
-class Board:
-    """The Gantt being filled; ``lifted`` is the same without the reservation of the head that EASY may still move."""
+class Schedule:
+    """The Gantt being filled; ``without_head`` is the same without the head of EASY, which may still move."""
 
     gantt: Gantt
-    lifted: Gantt | None = None
+    without_head: Gantt | None = None
 
-    def copy(self) -> Board:
-        """Return an independent board of equal content."""
-        return Board(self.gantt.copy(), None if self.lifted is None else self.lifted.copy())
+    def copy(self) -> Schedule:
+        """Return an independent schedule of equal content."""
+        return Schedule(self.gantt.copy(), None if self.without_head is None else self.without_head.copy())
 
     def enter(self, demand: Demand, found: Found) -> None:
         """Let the job hold what was found."""
         self.gantt.enter(demand.job, found.claim)
-        if self.lifted is not None:
-            self.lifted.enter(demand.job, found.claim)
+        if self.without_head is not None:
+            self.without_head.enter(demand.job, found.claim)
 
 
-class Line(Protocol):
+class PlanningPolicy(Protocol):
     """One queue (or several of equal priority) being planned: jobs are placed one after the other.
 
     ``revised`` are placements of jobs placed before that still changed.
@@ -43,52 +54,52 @@ class Line(Protocol):
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold what the last :meth:`find`, of the same arguments, has found."""
 
-    def twin(self) -> Line:
-        """Return an independent line in the same state."""
+    def twin(self) -> PlanningPolicy:
+        """Return an independent policy in the same state."""
 
 
 class Conservative:
     """Every job gets the earliest place that moves nobody ahead of it."""
 
-    def __init__(self, board: Board, search: Search, now: float) -> None:
+    def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
-        self._board, self._search, self._now = board, search, now
+        self._schedule, self._search, self._now = schedule, search, now
 
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place."""
-        return self._search.earliest(self._board.gantt, demand, ready)
+        return self._search.earliest(self._schedule.gantt, demand, ready)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold its place."""
         if answer.found:
-            self._board.enter(demand, answer.found)
+            self._schedule.enter(demand, answer.found)
 
     def twin(self) -> Conservative:
-        """Return an independent line in the same state."""
-        return Conservative(self._board.copy(), self._search, self._now)
+        """Return an independent policy in the same state."""
+        return Conservative(self._schedule.copy(), self._search, self._now)
 
 
 class FirstComeFirstServed:
     """No job starts before one ahead of it; jobs that still wait for another job hold nobody up."""
 
-    def __init__(self, board: Board, search: Search, now: float) -> None:
+    def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
-        self._board, self._search, self._floor = board, search, now
+        self._schedule, self._search, self._floor = schedule, search, now
 
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place that does not overtake."""
-        return self._search.earliest(self._board.gantt, demand, max(ready, self._floor))
+        return self._search.earliest(self._schedule.gantt, demand, max(ready, self._floor))
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold its place, before which nobody behind it starts."""
         if answer.found:
-            self._board.enter(demand, answer.found)
+            self._schedule.enter(demand, answer.found)
             if ready <= self._floor:
                 self._floor = answer.found.claim.start
 
     def twin(self) -> FirstComeFirstServed:
-        """Return an independent line in the same state."""
-        return FirstComeFirstServed(self._board.copy(), self._search, self._floor)
+        """Return an independent policy in the same state."""
+        return FirstComeFirstServed(self._schedule.copy(), self._search, self._floor)
 
 
 class Easy:
@@ -98,10 +109,10 @@ class Easy:
     does not (Lifka, The ANL/IBM SP scheduling system, 1995).
     """
 
-    def __init__(self, board: Board, search: Search, now: float) -> None:
+    def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
         self.revised: dict[int, Found] = {}
-        self._board, self._search, self._now = board, search, now
-        self._board.lifted = None
+        self._schedule, self._search, self._now = schedule, search, now
+        self._schedule.without_head = None
         self._head: tuple[Demand, Found] | None = None
         self._moved: tuple[Gantt, Found] | None = None
         """What the job that was looked at last makes of the Gantt without the head, and where the head then goes."""
@@ -112,8 +123,8 @@ class Easy:
         if ready > self._now:
             return Answer(None, None)
         if self._head is None:
-            return self._search.earliest(self._board.gantt, demand, self._now)
-        answer = self._search.at(self._board.gantt, demand, self._now)
+            return self._search.earliest(self._schedule.gantt, demand, self._now)
+        answer = self._search.at(self._schedule.gantt, demand, self._now)
         return answer if answer.found else self._squeeze(demand, self._head)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
@@ -125,27 +136,27 @@ class Easy:
             self._move_head(self._head[0], *self._moved)
         elif found.claim.start > self._now and self._head is None:
             self._head = demand, found
-            self._board.lifted = self._board.gantt.copy()
-            self._board.gantt.enter(demand.job, found.claim)
+            self._schedule.without_head = self._schedule.gantt.copy()
+            self._schedule.gantt.enter(demand.job, found.claim)
         else:
-            self._board.enter(demand, found)
+            self._schedule.enter(demand, found)
 
     def twin(self) -> Easy:
-        """Return an independent line in the same state."""
-        twin = Easy(Board(self._board.gantt), self._search, self._now)
-        twin._board = self._board.copy()
+        """Return an independent policy in the same state."""
+        twin = Easy(Schedule(self._schedule.gantt), self._search, self._now)
+        twin._schedule = self._schedule.copy()
         twin._head = self._head
         return twin
 
     def _squeeze(self, demand: Demand, head: tuple[Demand, Found]) -> Answer:
         """Find a start now on what the head would take, if the head finds other resources for its date."""
         owner, promised = head
-        if self._board.lifted is None:
+        if self._schedule.without_head is None:
             return Answer(None, None)
-        answer = self._search.at(self._board.lifted, demand, self._now)
+        answer = self._search.at(self._schedule.without_head, demand, self._now)
         if answer.found is None:
             return answer
-        without_head = self._board.lifted.copy()
+        without_head = self._schedule.without_head.copy()
         without_head.enter(demand.job, answer.found.claim)
         again = self._search.at(without_head, replace(owner, options=(promised.option,)), promised.claim.start)
         if again.found is None:
@@ -156,12 +167,12 @@ class Easy:
     def _move_head(self, owner: Demand, without_head: Gantt, found: Found) -> None:
         self._head = owner, found
         self.revised[owner.job.id] = found
-        self._board.lifted = without_head
-        self._board.gantt = without_head.copy()
-        self._board.gantt.enter(owner.job, found.claim)
+        self._schedule.without_head = without_head
+        self._schedule.gantt = without_head.copy()
+        self._schedule.gantt.enter(owner.job, found.claim)
 
 
-LINES: Mapping[str, type[Conservative] | type[FirstComeFirstServed] | type[Easy]] = {
+POLICIES: Mapping[str, Callable[[Schedule, Search, float], PlanningPolicy]] = {
     "conservative": Conservative,
     "fcfs": FirstComeFirstServed,
     "easy": Easy,

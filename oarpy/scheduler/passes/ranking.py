@@ -10,8 +10,8 @@ from oarpy.scheduler.shares import NO_HISTORY, Priorities
 from oarpy.scheduler.snapshot import Queue, WaitingJob
 
 
-class BrokenPolicy(Exception):
-    """The policy of a queue does not exist or raised."""
+class BrokenOrder(Exception):
+    """The order of a queue does not exist or raised."""
 
     def __init__(self, queue: Queue, reason: str) -> None:
         super().__init__(f"policy '{queue.policy}' of queue '{queue.name}' {reason}")
@@ -37,19 +37,19 @@ class Ranking:
         self._orders, self._size, self._now, self._priorities = orders, size, now, priorities
 
     def ordered(self, jobs: Sequence[WaitingJob], queue: Queue) -> list[WaitingJob]:
-        """Order ``jobs`` by the policy of ``queue``. Raises :class:`BrokenPolicy`."""
+        """Order ``jobs`` in the order of ``queue``. Raises :class:`BrokenOrder`."""
         return self.ordered_with_keys(jobs, queue)[0]
 
     def ordered_with_keys(
         self, jobs: Sequence[WaitingJob], queue: Queue
     ) -> tuple[list[WaitingJob], dict[int, tuple[float, ...]]]:
-        """Order ``jobs``, and return what they were ordered by, least first. Raises :class:`BrokenPolicy`."""
+        """Order ``jobs``, and return what they were ordered by, least first. Raises :class:`BrokenOrder`."""
         order = self._orders.get(queue.policy)
         if order is None:
-            raise BrokenPolicy(queue, "does not exist")
+            raise BrokenOrder(queue, "does not exist")
         try:
             ranks = {job.id: order(Candidate(job, self._now, self._size, self._priorities)) for job in jobs}
             return sorted(jobs, key=lambda job: ranks[job.id]), ranks
         except Exception as error:  # a plug-in may raise anything
             what = " ".join(str(error).split())  # a message is one line
-            raise BrokenPolicy(queue, f"failed: {type(error).__name__}: {what}") from error
+            raise BrokenOrder(queue, f"failed: {type(error).__name__}: {what}") from error

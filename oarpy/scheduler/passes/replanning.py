@@ -11,19 +11,19 @@ are those that a full pass would find again when, since then,
 
 Then only the new jobs are placed, on the timeline that was kept. As a clock that moves on touches dates, quotas,
 containers and consumables in ways of their own, it is followed only where the queue has none of these
-(:func:`~oarpy.scheduler.difference.is_steady`). Everything else calls for a full pass.
+(:func:`~oarpy.scheduler.passes.changes.is_steady`). Everything else calls for a full pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from oarpy.scheduler.compression import Compressing
-from oarpy.scheduler.continuing import Continuing
-from oarpy.scheduler.difference import Last, Step, asks_for_half, is_plain, is_steady, step_between
 from oarpy.scheduler.gantt import Claim
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.passes.changes import Changed, LastPass, asks_for_half, changed_since, is_plain, is_steady
+from oarpy.scheduler.passes.compressed import compressed_pass
+from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.plan import Placement, Plan, placement_of, plan
 from oarpy.scheduler.snapshot import Snapshot
 
@@ -37,7 +37,7 @@ class Planning:
 
     def __init__(self, *, compression: bool = False) -> None:
         self._compression = compression
-        self._last: Last | None = None
+        self._last: LastPass | None = None
         self.full_passes = 0
         """How many plans were made anew."""
 
@@ -56,12 +56,12 @@ class Planning:
         """Return the same if it can be made from the last plan; None, and the last plan is forgotten, if not."""
         # an error on the way leaves nothing half changed behind
         last, self._last = self._last, None
-        step = None if last is None else step_between(last, snapshot, orders, matchers, early=self._compression)
-        if last is None or step is None:
+        changed = None if last is None else changed_since(last, snapshot, orders, matchers, early=self._compression)
+        if last is None or changed is None:
             return None
-        if step.early:
+        if changed.early:
             return self._compressed(last.placements.values(), snapshot, orders, matchers)
-        _go_on(last, snapshot, step)
+        _go_on(last, snapshot, changed)
         return self._kept(last, snapshot)
 
     def _compressed(
@@ -70,18 +70,18 @@ class Planning:
         """Move jobs forward from where they were ``before``, until nobody moves: each time, some end earlier."""
         while True:
             claims = _claims(before)
-            made = self._planned(Compressing(snapshot, orders, matchers, claims), snapshot, orders, matchers)
+            made = self._remembered(compressed_pass(snapshot, orders, matchers, claims), snapshot, orders, matchers)
             before = made.placements
             places = ((claims[one.job], one) for one in before if one.job in claims)
             if all((claim.start, claim.end) == (one.start, one.end) for claim, one in places):
                 return made
 
-    def _kept(self, last: Last, snapshot: Snapshot) -> Plan:
+    def _kept(self, last: LastPass, snapshot: Snapshot) -> Plan:
         """Return the plan of ``last``, which is remembered."""
         placements = tuple(map(last.placements.__getitem__, (job.id for job in snapshot.waiting)))
         last.foresee(placements)
-        planner = last.planner
-        if planner.stages and not planner.broken:
+        planner = last.made.planner
+        if planner.begun and not planner.broken:
             self._last = last
         return Plan(placements, tuple(sorted(planner.kill)), planner.slots, dict(planner.broken))
 
@@ -89,19 +89,21 @@ class Planning:
         self.full_passes += 1
         if snapshot.policy != "conservative":
             return plan(snapshot, orders, matchers)
-        return self._planned(Continuing(snapshot, orders, matchers), snapshot, orders, matchers)
+        made = ContinuedPass(snapshot, orders, matchers)
+        made.run()
+        return self._remembered(made, snapshot, orders, matchers)
 
-    def _planned(
-        self, planner: Continuing, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
+    def _remembered(
+        self, made: ContinuedPass, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers
     ) -> Plan:
-        """Run ``planner`` on ``snapshot``."""
-        planner.run()
-        last = Last(
+        """Return the plan that a pass over ``snapshot`` has made, and keep the pass."""
+        decisions = made.planner.decisions
+        last = LastPass(
             snapshot,
             orders,
             matchers,
-            planner,
-            {job.id: placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting},
+            made,
+            {job.id: placement_of(job.id, decisions[job.id], snapshot.platform) for job in snapshot.waiting},
             frozenset(snapshot.filters) | frozenset(snapshot.filter_errors),
             frozenset(dependency.job for job in snapshot.waiting for dependency in job.depends_on),
             is_steady(snapshot),
@@ -119,14 +121,13 @@ def _claims(placements: Iterable[Placement]) -> dict[int, Claim]:
     }
 
 
-def _go_on(last: Last, snapshot: Snapshot, step: Step) -> None:
+def _go_on(last: LastPass, snapshot: Snapshot, changed: Changed) -> None:
     """Bring ``last`` to ``snapshot``."""
-    planner = last.planner
-    for number in planner.go_on(snapshot, step.started, step.fresh):
-        last.placements[number] = placement_of(number, planner.decisions[number], snapshot.platform)
-    for job in step.started:
+    for number in last.made.go_on(snapshot, changed.started, changed.fresh):
+        last.placements[number] = placement_of(number, last.made.planner.decisions[number], snapshot.platform)
+    for job in changed.started:
         del last.placements[job.id]
-    jobs = [job for stage in step.fresh for job in stage.jobs]
+    jobs = [job for stage in changed.fresh for job in stage.jobs]
     last.snapshot = snapshot
     last.conditions |= frozenset(snapshot.filters) | frozenset(snapshot.filter_errors)
     last.anteriors |= frozenset(dependency.job for job in jobs for dependency in job.depends_on)

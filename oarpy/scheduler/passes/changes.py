@@ -1,6 +1,6 @@
 """What happened between two passes, as far as the plan of the first can be kept in the second.
 
-See :mod:`oarpy.scheduler.replan` for what is harmless, and why.
+See :mod:`oarpy.scheduler.passes.replanning` for what is harmless, and why.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from math import inf
 
 from oarpy.model.job_dates import NO_DATES
 from oarpy.model.request import Count
-from oarpy.scheduler.continuing import Continuing, Stage
 from oarpy.scheduler.gantt import bits_held
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import OF_THE_JOB_ALONE, Order
+from oarpy.scheduler.passes.continued import ContinuedPass
+from oarpy.scheduler.passes.ranking import BrokenOrder, by_priority
+from oarpy.scheduler.passes.turns import Stage
 from oarpy.scheduler.plan import Placement
-from oarpy.scheduler.ranking import BrokenPolicy, by_priority
 from oarpy.scheduler.roles import Roles, roles_of
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Ration, Snapshot, WaitingJob, conditions
 from oarpy.scheduler.verdicts import Verdict
@@ -29,7 +30,7 @@ _RULES = tuple(one.name for one in fields(Snapshot) if one.name not in (*_COMPAR
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Changed:
     """What lies between two passes: jobs that started as planned, and new ones by the stage they belong to.
 
     ``early`` says that resources are free before they were to be: a job ended, or one that waited is gone.
@@ -41,7 +42,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Last:
+class LastPass:
     """The last pass. ``conditions`` are those that were known then, ``anteriors`` what waiting jobs depend on.
 
     ``starting`` were to start at once, ``next_start`` is the first start predicted for another; ``steady`` says that
@@ -51,7 +52,7 @@ class Last:
     snapshot: Snapshot
     orders: Mapping[str, Order]
     matchers: Matchers
-    planner: Continuing
+    made: ContinuedPass
     placements: dict[int, Placement]
     conditions: frozenset[str]
     anteriors: frozenset[int]
@@ -67,9 +68,9 @@ class Last:
         self.next_start = min(later, default=inf)
 
 
-def step_between(
-    last: Last, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, early: bool
-) -> Step | None:
+def changed_since(
+    last: LastPass, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, early: bool
+) -> Changed | None:
     """Return what happened since the last pass, None when it calls for a full one.
 
     Unless ``early`` is allowed for, resources that are free before they were to be call for one too.
@@ -84,7 +85,7 @@ def step_between(
     gone = {job.id for job in started}
     if gone and last.halves and not early:
         return None
-    if gone and last.planner.parked:
+    if gone and last.made.planner.any_parked:
         # a job that waited for its anterior gets its own turn back when that one has started
         return None
     if early and not {job.id for job in snapshot.waiting} >= {job.id for job in before.waiting} - gone:
@@ -100,7 +101,7 @@ def step_between(
     if ended and not all(map(is_plain, fresh)):
         return None
     stages = _stages(last, snapshot, fresh, gone)
-    return None if stages is None else Step(started, stages, ended)
+    return None if stages is None else Changed(started, stages, ended)
 
 
 def _same_rules(before: Snapshot, snapshot: Snapshot) -> bool:
@@ -108,7 +109,7 @@ def _same_rules(before: Snapshot, snapshot: Snapshot) -> bool:
     return snapshot.now >= before.now and all(getattr(before, name) == getattr(snapshot, name) for name in _RULES)
 
 
-def _same_past(last: Last, snapshot: Snapshot, fresh: Sequence[WaitingJob]) -> bool:
+def _same_past(last: LastPass, snapshot: Snapshot, fresh: Sequence[WaitingJob]) -> bool:
     """Tell whether conditions and ended jobs mean the same to the jobs that waited before."""
     before = last.snapshot
     ended = (snapshot.outcomes.keys() | snapshot.spans.keys()) - (before.outcomes.keys() | before.spans.keys())
@@ -126,12 +127,12 @@ def _same_past(last: Last, snapshot: Snapshot, fresh: Sequence[WaitingJob]) -> b
     return known <= last.conditions or conditions(before.waiting).isdisjoint(known - last.conditions)
 
 
-def _next_start(last: Last, gone: set[int]) -> float:
+def _next_start(last: LastPass, gone: set[int]) -> float:
     """Return the first start foreseen for a job that still waits."""
     return last.next_start if last.starting <= gone else last.snapshot.now
 
 
-def _held(last: Last, snapshot: Snapshot) -> tuple[tuple[HoldingJob, ...], bool] | None:
+def _held(last: LastPass, snapshot: Snapshot) -> tuple[tuple[HoldingJob, ...], bool] | None:
     """Return the jobs that hold resources now as they were planned to, and whether one ended early, or an anterior did.
 
     None when others hold some, or when a job is still there whose time is over and whose security time is not.
@@ -152,12 +153,12 @@ def _held(last: Last, snapshot: Snapshot) -> tuple[tuple[HoldingJob, ...], bool]
     return tuple(started), ended
 
 
-def _was_to_hold(job: HoldingJob, last: Last, snapshot: Snapshot) -> bool:
+def _was_to_hold(job: HoldingJob, last: LastPass, snapshot: Snapshot) -> bool:
     """Tell whether the last pass let ``job`` hold its resources beyond the instant of ``snapshot``."""
     return job.end > last.snapshot.now and job.end + snapshot.security_time > snapshot.now
 
 
-def _as_planned(job: HoldingJob, last: Last, snapshot: Snapshot) -> bool:
+def _as_planned(job: HoldingJob, last: LastPass, snapshot: Snapshot) -> bool:
     """Tell whether ``job``, of a steady queue, holds what the last pass started it with, for as long as planned."""
     placement = last.placements.get(job.id)
     return (
@@ -170,7 +171,9 @@ def _as_planned(job: HoldingJob, last: Last, snapshot: Snapshot) -> bool:
     )
 
 
-def _stages(last: Last, snapshot: Snapshot, fresh: Sequence[WaitingJob], gone: set[int]) -> tuple[Stage, ...] | None:
+def _stages(
+    last: LastPass, snapshot: Snapshot, fresh: Sequence[WaitingJob], gone: set[int]
+) -> tuple[Stage, ...] | None:
     """Return the new jobs by stage, in order; None unless they come behind all others, whose order stands."""
     groups = by_priority(snapshot.queues)
     place = {queue.name: rank for rank, queues in enumerate(groups) for queue in queues}
@@ -179,7 +182,7 @@ def _stages(last: Last, snapshot: Snapshot, fresh: Sequence[WaitingJob], gone: s
     found: dict[tuple[bool, int], list[WaitingJob]] = {}
     for job in fresh:
         found.setdefault((job.besteffort, place[job.queue]), []).append(job)
-    stage = last.planner.stages[-1]
+    stage = last.made.stages[-1]
     key = stage.besteffort, place[stage.queues[0].name]
     if any(other < key for other in found):
         return None
@@ -189,37 +192,37 @@ def _stages(last: Last, snapshot: Snapshot, fresh: Sequence[WaitingJob], gone: s
         behind = _behind(last, snapshot, found.pop(key, []), gone)
         if behind is None:
             return None
-        stages = [Stage(stage.queues, stage.besteffort, behind)] if behind else []
+        stages = [Stage(stage.queues, stage.besteffort, jobs=behind)] if behind else []
         for (besteffort, rank), jobs in sorted(found.items(), key=lambda item: item[0]):
-            ordered = last.planner.ordered(snapshot, jobs, groups[rank][0])
-            stages.append(Stage(groups[rank], besteffort, ordered))
-    except BrokenPolicy:
+            ordered = last.made.ordered(snapshot, jobs, groups[rank][0])
+            stages.append(Stage(groups[rank], besteffort, jobs=ordered))
+    except BrokenOrder:
         return None
     return tuple(stages)
 
 
-def _can_be_added(job: WaitingJob, last: Last, place: Mapping[str, int]) -> bool:
+def _can_be_added(job: WaitingJob, last: LastPass, place: Mapping[str, int]) -> bool:
     """Tell whether a new job leaves those that wait alone, whatever its rank behind them is."""
     if job.queue not in place or job.reservation is not None:
         return False
     roles = roles_of(job)
-    return not roles.containers and last.planner.knows(roles.profile)
+    return not roles.containers and last.made.knows(roles.profile)
 
 
-def _behind(last: Last, snapshot: Snapshot, fresh: list[WaitingJob], gone: set[int]) -> list[WaitingJob] | None:
+def _behind(last: LastPass, snapshot: Snapshot, fresh: list[WaitingJob], gone: set[int]) -> list[WaitingJob] | None:
     """Return the new jobs of the last stage in order; None when they, or those before them, change places."""
-    *others, stage = last.planner.stages
+    *others, stage = last.made.stages
     for other in others:
         jobs = _left(other.jobs, gone)
         queue = other.queues[0]
-        if not _is_fixed(queue, last.orders) and last.planner.ordered(snapshot, jobs, queue) != jobs:
+        if not _is_fixed(queue, last.orders) and last.made.ordered(snapshot, jobs, queue) != jobs:
             return None
     jobs, queue = _left(stage.jobs, gone), stage.queues[0]
     # where two jobs never change places, the last one stands for all
     known = jobs[-1:] if _is_fixed(queue, last.orders) else jobs
     if not fresh and len(known) <= 1:
         return []
-    ordered = last.planner.ordered(snapshot, known + fresh, queue)
+    ordered = last.made.ordered(snapshot, known + fresh, queue)
     return ordered[len(known) :] if ordered[: len(known)] == known else None
 
 

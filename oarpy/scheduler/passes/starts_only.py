@@ -9,16 +9,15 @@ were looked at got does not depend on those that come behind them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import nextafter
+from collections.abc import Mapping
+from math import inf, nextafter
 
-from oarpy.scheduler.lines import Line
 from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.passes.planner import Planner
 from oarpy.scheduler.plan import Plan, placement_of
-from oarpy.scheduler.planner import Planner
 from oarpy.scheduler.roles import EXCLUSIVE, roles_of
-from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 
 _Kind = tuple[int, str, tuple[str, ...]]
 """Jobs that ask for the same: the alternatives (one value for all jobs of an array), filter and types."""
@@ -44,11 +43,19 @@ def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matche
     """Return the part of ``plan(snapshot, orders, matchers)`` that tells what happens now; ``unseen`` is the rest.
 
     All starts, cancellations and answers to reservations are in it. The snapshot is one that :func:`starts_suffice`.
+    Jobs that stay parked are among the rest: those they wait for may not have been looked at.
     """
-    if matchers is None or matchers.platform is not snapshot.platform:
-        matchers = Matchers(snapshot.platform)
-    planner = Starting(snapshot, orders, matchers)
-    planner.run()
+    planner = Planner(snapshot, orders, matchers)
+    hopes = _Hopes(planner, snapshot)
+    for stage in planner.stages():
+        if hopes.are_gone():
+            continue
+        for turn in planner.turns_of(stage):
+            if not turn.again:
+                if turn.job.reservation is None and hopes.are_gone():
+                    break
+                hopes.look_at(turn.job)
+            planner.look_at(turn)
     placements = tuple(
         placement_of(job.id, planner.decisions[job.id], snapshot.platform)
         for job in snapshot.waiting
@@ -58,40 +65,31 @@ def plan_starts(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matche
     return Plan(placements, tuple(sorted(planner.kill)), planner.slots, planner.broken, unseen)
 
 
-class Starting(Planner):
-    """Looks at jobs until none of those left can start."""
+class _Hopes:
+    """The kinds of jobs of which one that was not looked at yet may still start."""
 
-    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> None:
-        super().__init__(snapshot, orders, matchers)
+    def __init__(self, planner: Planner, snapshot: Snapshot) -> None:
+        self._planner = planner
         known = {queue.name for queue in snapshot.queues}
         jobs = [job for job in snapshot.waiting if not job.held and not job.fault and job.queue in known]
-        kinds = [(id(job.alternatives), job.filter, job.types) for job in jobs]
+        kinds = [_kind(job) for job in jobs]
         self._left = Counter(kinds)
         """Jobs not yet looked at, by kind."""
         self._hopeful = dict(zip(kinds, jobs, strict=True))
         """One job of each kind that may still start."""
-        self._over = False
 
-    def _run_queues(self, queues: Sequence[Queue], jobs: Sequence[WaitingJob]) -> None:
-        if not self._is_over():
-            super()._run_queues(queues, jobs)
-
-    def _look_at(self, job: WaitingJob, line: Line) -> None:
-        super()._look_at(job, line)
+    def look_at(self, job: WaitingJob) -> None:
+        """Count ``job`` as looked at."""
         if not job.held and not job.fault:
             self._left[_kind(job)] -= 1
 
-    def _set_aside_the_parked(self) -> None:
-        """Leave it: whom they wait for may be among those that were not looked at."""
-
-    def _is_over(self) -> bool:
+    def are_gone(self) -> bool:
         """Tell whether none of the jobs left can start."""
-        while not self._over and self._hopeful:
+        while self._hopeful:
             kind, job = next(reversed(self._hopeful.items()))
             if self._left[kind] > 0 and self._may_start(job):
                 return False
             del self._hopeful[kind]
-        self._over = True
         return True
 
     def _may_start(self, job: WaitingJob) -> bool:
@@ -99,14 +97,14 @@ class Starting(Planner):
         roles = roles_of(job)
         if job.reservation is not None or roles.profile != EXCLUSIVE or roles.inside is not None:
             return True
-        gantt = self._board.gantt
+        gantt, search, now = self._planner.gantt, self._planner.search, self._planner.now
         views = gantt.views(roles)
-        free = gantt.whole.exclusive.common(self._now, nextafter(self._now, float("inf")))
+        free = gantt.whole.exclusive.common(now, nextafter(now, inf))
         return any(
             option.matcher.may_fit(free)
-            and gantt.bounds.earliest(option.matcher, self._search.hold(option)) <= self._now
-            and self._search.fits(views, option, self._now)
-            for option in self._options.alive(job)
+            and gantt.bounds.earliest(option.matcher, search.hold(option)) <= now
+            and search.fits(views, option, now)
+            for option in self._planner.options.alive(job)
         )
 
 

@@ -1,0 +1,326 @@
+"""One pass over the queues: what becomes of each job when its turn comes.
+
+::
+
+    for turn in planner.turns():     # whose turn it is
+        planner.look_at(turn)        # settled, or parked until the job that it needs was settled
+
+The other kinds of passes are loops of their own around these two, see the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from oarpy.scheduler.dates import lapse_of, lapse_text
+from oarpy.scheduler.demands import Demand, Options
+from oarpy.scheduler.dependencies import Dependencies, Readiness
+from oarpy.scheduler.explain import Explainer
+from oarpy.scheduler.gantt import Claim, Gantt
+from oarpy.scheduler.matching import Matchers
+from oarpy.scheduler.orders import Order
+from oarpy.scheduler.passes.backfilling import POLICIES, PlanningPolicy, Schedule
+from oarpy.scheduler.passes.ranking import Ranking, by_priority
+from oarpy.scheduler.passes.turns import Stage, Turn, Turns
+from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.rules.giving_way import Yielding, may_go
+from oarpy.scheduler.search import Answer, Found, Search
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Lapse, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a job got in this pass; ``lapse`` says that it will never get more.
+
+    ``offer`` is the first date at which a refused reservation could be had, ``victims`` are the best-effort jobs that
+    are cancelled for this one.
+    """
+
+    verdict: Verdict
+    reason: str
+    found: Found | None = None
+    lapse: Lapse | None = None
+    offer: float | None = None
+    victims: tuple[int, ...] = ()
+
+
+class Inquiry(NamedTuple):
+    """What was asked for a job, from when on, and what was found; one is made for every job in every pass."""
+
+    demand: Demand
+    ready: float
+    answer: Answer
+
+
+class Planner:
+    """State of one pass. Jobs have their turns in the order of their queues, and are settled once each."""
+
+    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> None:
+        if matchers is None or matchers.platform is not snapshot.platform:
+            matchers = Matchers(snapshot.platform)
+        self.now = snapshot.now
+        self.options = Options(snapshot, matchers)
+        self.search = Search(snapshot.security_time)
+        self._snapshot, self._matchers = snapshot, matchers
+        ranking = Ranking(orders, self.options.size, snapshot.now, snapshot.priorities)
+        self._turns = Turns(ranking, snapshot.ration)
+        self._dependencies = Dependencies(snapshot)
+        self._schedule = Schedule(Gantt(snapshot))
+        # best-effort jobs that run for less than the guaranteed time exist for the others until then
+        self.gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
+        self.gantt.hold(job for job in snapshot.holding if not job.besteffort)
+        self.explainer = self._explaining(self.gantt.copy())
+        self._policy = self._new_policy()
+        self._opening = _openings(snapshot.waiting)
+        self._yielding = Yielding(
+            snapshot.platform,
+            self.gantt.stocks.capacities,
+            [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)],
+        )
+        self.begun: list[Stage] = []
+        """The stages that had jobs, as far as the pass has come."""
+        self.decisions: dict[int, Decision] = {}
+        self.kill: set[int] = set()
+
+    @property
+    def gantt(self) -> Gantt:
+        """What is held by now."""
+        return self._schedule.gantt
+
+    @property
+    def slots(self) -> int:
+        """Number of periods of the timeline."""
+        return self.gantt.slots
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Queues whose order failed, and how."""
+        return self._turns.broken
+
+    @property
+    def any_parked(self) -> bool:
+        """True when a job was looked at only after one behind it, which it needs."""
+        return self._turns.any_parked
+
+    def turns(self) -> Iterator[Turn]:
+        """Yield the turns of all jobs. Each job is looked at before the next turn is asked for."""
+        for stage in self.stages():
+            yield from self.turns_of(stage)
+        self.set_aside_the_parked()
+
+    def stages(self) -> Iterator[Stage]:
+        """Yield the queues by decreasing priority, those of equal priority together; best-effort jobs come last.
+
+        What these hold does not exist for the others, unless it is protected.
+        """
+        known = {queue.name for queue in self._snapshot.queues}
+        waiting: dict[bool, list[WaitingJob]] = {False: [], True: []}
+        for job in self._snapshot.waiting:
+            if job.queue in known:
+                waiting[job.besteffort].append(job)
+            else:
+                self.settle(job, Decision(Verdict.NEVER, f"queue '{job.queue}' does not exist"))
+        for besteffort in (False, True):
+            if besteffort:
+                self.gantt.hold(job for job in self._snapshot.holding if job.besteffort)
+            for queues in by_priority(self._snapshot.queues):
+                names = {queue.name for queue in queues}
+                if jobs := [job for job in waiting[besteffort] if job.queue in names]:
+                    stage = Stage(queues, besteffort, jobs)
+                    self.begin(stage)
+                    yield stage
+                    for number, found in self._policy.revised.items():
+                        self.decisions[number] = replace(self.decisions[number], found=found)
+
+    def begin(self, stage: Stage) -> None:
+        """Let the jobs of ``stage`` come next."""
+        if stage.besteffort and not (self.begun and self.begun[-1].besteffort):
+            baseline = self.explainer.baseline.copy()
+            baseline.hold(job for job in self._snapshot.holding if job.besteffort)
+            self.explainer = self._explaining(baseline)
+        self.begun.append(stage)
+        self._policy = self._new_policy()
+
+    def turns_of(self, stage: Stage) -> Iterator[Turn]:
+        """Yield the turns of the stage that was begun last."""
+        return self._turns.of(stage, self._policy)
+
+    def turns_in_order(self, jobs: Iterable[WaitingJob]) -> Iterator[Turn]:
+        """Yield the turns of more jobs of the stage that was begun last, which are in order."""
+        return self._turns.in_order(jobs, self._policy)
+
+    def _new_policy(self) -> PlanningPolicy:
+        return POLICIES[self._snapshot.policy](self._schedule, self.search, self.now)
+
+    def _explaining(self, baseline: Gantt) -> Explainer:
+        return Explainer(baseline, self.search, self.options, self._snapshot)
+
+    def move_on(self, snapshot: Snapshot) -> None:
+        """Go on at a later ``snapshot``, in which all placements made so far still stand."""
+        self.now, self._snapshot = snapshot.now, snapshot
+        # conditions of new jobs are known to the new options alone
+        self.options = Options(snapshot, self._matchers)
+        self._dependencies = self._dependencies.later(snapshot)
+        self.explainer = self._explaining(self.explainer.baseline)
+        self.gantt.now = snapshot.now
+
+    def look_at(self, turn: Turn, *, enter: bool = True) -> Inquiry | None:
+        """Settle or park the job whose turn it is; return what was asked and found, None if it was not searched for.
+
+        It gets what was found, unless ``enter`` is False: then that stays free.
+        """
+        try:
+            return self._consider(turn, enter)
+        except Exception as error:  # nothing about one job may stop the pass
+            reason = f"it could not be planned: {type(error).__name__}: {' '.join(str(error).split())}"
+            self.settle(turn.job, Decision(Verdict.NEVER, reason))
+            return None
+
+    def _consider(self, turn: Turn, enter: bool) -> Inquiry | None:
+        job = turn.job
+        readiness = self._unless_set_aside(turn)
+        if readiness is None:
+            return None
+        inquiry = self._inquire(turn, readiness)
+        inside = inquiry.demand.roles.inside
+        if inquiry.answer.found is None and inside is not None and self._opening.get(inside, 0):
+            self._turns.park(inside, turn)
+            return inquiry
+        # why a job waits is looked for before it holds anything, as it is not in its own way
+        decision = self.decide(inquiry)
+        if enter:
+            self._enter(turn, inquiry)
+        self.settle(job, decision)
+        return inquiry
+
+    def _unless_set_aside(self, turn: Turn) -> Readiness | None:
+        """Return when the job may start; settle or park one that is not to be placed now."""
+        decision = Decision(*turn.refusal) if turn.refusal else self.at_once(turn.job)
+        if decision is not None:
+            self.settle(turn.job, decision)
+            return None
+        readiness = self.readiness(turn.job)
+        if readiness.refusal:
+            self.settle(turn.job, Decision(Verdict.DEPENDENCY, readiness.refusal, lapse=readiness.lapse))
+            return None
+        if readiness.waits_for:
+            self._turns.park(min(readiness.waits_for), turn)
+            return None
+        return readiness
+
+    def at_once(self, job: WaitingJob) -> Decision | None:
+        """Decide about a job that need not be placed."""
+        if job.fault:
+            return Decision(Verdict.NEVER, job.fault)
+        lapse = lapse_of(job, self.now)
+        if lapse is not None:
+            return Decision(Verdict.DATE, lapse_text(job, lapse, self._snapshot.show_instant), lapse=lapse)
+        if job.held:
+            return Decision(Verdict.HELD, f"queue '{job.queue}' is not active" if job.stopped else "held")
+        return None
+
+    def readiness(self, job: WaitingJob) -> Readiness:
+        """Return when the job may start, its own dates included."""
+        readiness = self._dependencies.readiness(job)
+        if job.dates.not_before <= readiness.ready:
+            return readiness
+        return replace(readiness, ready=job.dates.not_before)
+
+    def _inquire(self, turn: Turn, readiness: Readiness) -> Inquiry:
+        """Look for a place."""
+        job, ready = turn.job, readiness.ready
+        if job.reservation is not None:
+            demand = self.reservation(job, job.reservation)
+            return Inquiry(demand, ready, self._find_reserved(demand, job.reservation, ready))
+        roles = roles_of(job)
+        demand = Demand(
+            job,
+            roles,
+            self.options.alive(job),
+            self.gantt.limits(job, roles),
+            min(job.dates.start_by, readiness.latest),
+            job.dates.end_by,
+        )
+        return Inquiry(demand, ready, turn.policy.find(demand, ready))
+
+    def reservation(self, job: WaitingJob, date: float) -> Demand:
+        """A reservation asks for its first alternative alone; in the future, resources may be back by then."""
+        roles = roles_of(job)
+        options = self.options.reservable(job) if date > self.now else self.options.alive(job)
+        return Demand(job, roles, options[:1], self.gantt.limits(job, roles))
+
+    def _find_reserved(self, demand: Demand, date: float, ready: float) -> Answer:
+        """Find a place at the date of a reservation, or now if that is past."""
+        start = max(date, self.now)
+        if ready > start or date + demand.options[0].walltime <= self.now:
+            return Answer(None, None)
+        return self.search.at(self.gantt, demand, start)
+
+    def _enter(self, turn: Turn, inquiry: Inquiry) -> None:
+        """Let the job hold what was found for it."""
+        if turn.job.reservation is None:
+            turn.policy.enter(inquiry.demand, inquiry.ready, inquiry.answer)
+        elif inquiry.answer.found:
+            self._schedule.enter(inquiry.demand, inquiry.answer.found)
+
+    def decide(self, inquiry: Inquiry) -> Decision:
+        """Decide about a job that holds nothing yet: it starts now, or there is a reason why it does not."""
+        demand, found = inquiry.demand, inquiry.answer.found
+        if found and found.claim.start == self.now:
+            return self._start(demand, found)
+        if demand.job.reservation is None:
+            verdict, reason = self.explainer.waiting(demand, inquiry.ready, inquiry.answer, self.gantt)
+            return Decision(verdict, reason, found)
+        if found:
+            return Decision(Verdict.RESERVED, "accepted", found)
+        verdict, reason, offer = self.explainer.refused(demand, inquiry.ready, inquiry.answer, self.gantt)
+        return Decision(verdict, reason, offer=offer)
+
+    def _start(self, demand: Demand, found: Found) -> Decision:
+        """Start the job, unless best-effort jobs must go first."""
+        victims = set(self._yielding.on(found.claim.bits, demand.job))
+        if found.claim.consumes and not demand.job.besteffort:
+            victims.update(self._yielding.for_amounts(self._excess(found.claim), victims | self.kill))
+        if not victims:
+            return Decision(Verdict.STARTS, "starts now", found)
+        self.kill |= victims
+        order = tuple(sorted(victims))
+        reason = f"best-effort jobs are cancelled to make room: {', '.join(map(str, order))}"
+        return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
+
+    def _excess(self, claim: Claim) -> dict[tuple[str, str], int]:
+        """Return by how much each block of ``claim`` has too much taken from it now, with what ``claim`` takes."""
+        stocks = self.gantt.stocks
+        excess = stocks.excess(self.now, claim.bits, claim.consumes)
+        for part, amount in stocks.parts(claim.bits, claim.consumes).items():
+            excess[part] += amount
+        return excess
+
+    def settle(self, job: WaitingJob, decision: Decision) -> None:
+        """Note what becomes of a job; those that were parked for it have their turn."""
+        self.decisions[job.id] = decision
+        claim = decision.found.claim if decision.found else None
+        self._dependencies.settle(job.id, (claim.start, claim.end) if claim else None)
+        self._turns.wake(job.id)
+        for name in roles_of(job).containers if job.types else ():
+            self._opening[name] -= 1
+            self._turns.wake(name)
+
+    def set_aside_the_parked(self) -> None:
+        """What is still parked waits, through others or at once, for itself."""
+        for needed, job in self._turns.parked():
+            what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
+            reason = f"it waits for {what}, which cannot come first: jobs wait for each other in a circle"
+            self.decisions[job.id] = Decision(Verdict.DEPENDENCY, reason)
+
+
+def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:
+    """Count, for each container name, the waiting jobs that open a piece of it."""
+    found: dict[str, int] = {}
+    for job in jobs:
+        for name in roles_of(job).containers if job.types else ():
+            found[name] = found.get(name, 0) + 1
+    return found

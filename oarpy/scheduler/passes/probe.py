@@ -1,0 +1,160 @@
+"""A pass that stops at one job, so that other requests of that job can be tried where it stands.
+
+Whatever is looked at before a job decides where it goes, whatever comes after has no part in it. The timeline at that
+point is kept, and a trial on it answers what ``plan`` would, had the job asked for something else at the same rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from oarpy.scheduler.demands import Option
+from oarpy.scheduler.gantt import Claim
+from oarpy.scheduler.matching import Matchers, RequestMatcher
+from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.passes.backfilling import PlanningPolicy
+from oarpy.scheduler.passes.planner import Decision, Inquiry, Planner
+from oarpy.scheduler.passes.turns import Turn
+from oarpy.scheduler.quotas import Limit
+from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.search import Found
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+
+class Stale(Exception):
+    """What was foreseen cannot be any more."""
+
+
+DRIFT = 2
+"""Seconds by which what is foreseen may have moved since it was written down."""
+
+_FORESEEN = Option(0, 0, RequestMatcher([], "foreseen, not searched for"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The queue as it was when the job was looked at, and what was asked for it."""
+
+    policy: PlanningPolicy
+    inquiry: Inquiry
+
+
+class Probe:
+    """Looks at the jobs up to ``job``, which is settled but not entered; a held one as if it had been resumed.
+
+    ``foreseen`` are the places that a pass which just ended gave to jobs: under conservative backfilling they stand as
+    long as nothing happens, so they are entered without being searched for. Raises :class:`Stale` when one of them is
+    past or not free; which of them a later pass would merely better is not looked at. What jobs consume is not
+    foreseen: when one asks for a consumable, all are searched for.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        job: WaitingJob,
+        orders: Mapping[str, Order] = ORDERS,
+        matchers: Matchers | None = None,
+        foreseen: Mapping[int, Claim] | None = None,
+    ) -> None:
+        if job.held:
+            job = replace(job, held=False)
+            snapshot = replace(snapshot, waiting=tuple(job if one.id == job.id else one for one in snapshot.waiting))
+        self.job = job
+        self.snapshot = snapshot
+        self._planner = Planner(snapshot, orders, matchers)
+        self._moments: list[_Moment] = []
+        usable = snapshot.policy == "conservative" and not _any_consumes(snapshot)
+        self._foreseen = foreseen if foreseen and usable else {}
+        for turn in self._planner.turns():
+            self._take(turn)
+            if job.id in self._planner.decisions:
+                break
+
+    @property
+    def decision(self) -> Decision:
+        """What the pass decided about the job."""
+        return self._planner.decisions[self.job.id]
+
+    @property
+    def lined_up(self) -> tuple[WaitingJob, ...]:
+        """The jobs of the merged queues in their order; empty for a reservation."""
+        for stage in self._planner.begun:
+            if any(job.id == self.job.id for job in stage.jobs):
+                return tuple(stage.jobs)
+        return ()
+
+    @property
+    def limit(self) -> Limit | None:
+        """The quota that keeps the job waiting, if it is one that does."""
+        return self._planner.explainer.bound.get(self.job.id)
+
+    def trial(self, job: WaitingJob) -> Found | None:
+        """Return where ``job``, which differs from the probed one in its request alone, would go."""
+        for moment in self._moments:
+            demand = replace(moment.inquiry.demand, job=job, options=self._planner.options.alive(job))
+            if found := moment.policy.find(demand, moment.inquiry.ready).found:
+                return found
+        return None
+
+    def next_date(self, job: WaitingJob, date: float) -> float | None:
+        """Return the first date, ``date`` or later, at which the reservation ``job`` could be had."""
+        planner = self._planner
+        ready = max(date, planner.now, planner.readiness(job).ready)
+        found = planner.search.earliest(planner.gantt, planner.reservation(job, ready), ready).found
+        return found.claim.start if found else None
+
+    def claims(self) -> dict[int, Claim]:
+        """Return what the waiting jobs looked at before will hold."""
+        decisions = self._planner.decisions
+        return {number: one.found.claim for number, one in decisions.items() if one.found is not None}
+
+    def servable(self, job: WaitingJob, *, alive_only: bool = False) -> bool:
+        """Tell whether an empty platform serves ``job``, with what is Alive, or also with what may be back."""
+        options = self._planner.options
+        ways = options.alive(job) if alive_only else options.reservable(job)
+        return any(way.matcher.match(way.matcher.usable) for way in ways)
+
+    def admitted(self, condition: str) -> int | None:
+        """Count the resources that are not Dead and meet ``condition``, None when it could not be evaluated."""
+        platform = self.snapshot.platform
+        bits = self.snapshot.filters.get(condition) if condition else platform.default_type
+        return None if bits is None else (bits & platform.not_dead).bit_count()
+
+    def _take(self, turn: Turn) -> None:
+        """Settle or park the job whose turn it is."""
+        if turn.job.id == self.job.id:
+            self._stand(turn)
+        elif turn.job.id not in self._foreseen or not self._assign(turn, self._foreseen[turn.job.id]):
+            self._planner.look_at(turn)
+
+    def _stand(self, turn: Turn) -> None:
+        """Settle the job without entering it, or park it, and remember how things stood."""
+        inquiry = self._planner.look_at(turn, enter=False)
+        if inquiry is not None and turn.job.reservation is None:
+            settled = turn.job.id in self._planner.decisions
+            self._moments.append(_Moment(turn.policy if settled else turn.policy.twin(), inquiry))
+
+    def _assign(self, turn: Turn, claim: Claim) -> bool:
+        """Give a job the place that is foreseen for it; return False if it has to be looked at for that."""
+        planner, job = self._planner, turn.job
+        if turn.refusal or job.reservation is not None or planner.at_once(job):
+            return False
+        readiness, views = planner.readiness(job), planner.gantt.views(roles_of(job), claim.consumes)
+        if readiness.refusal or readiness.waits_for or not views:
+            return False
+        for delay in range(DRIFT + 1):
+            moved = replace(claim, start=claim.start + delay) if delay else claim
+            end = moved.end + self.snapshot.security_time
+            if readiness.ready <= moved.start <= readiness.latest and all(
+                moved.bits & ~view.common(moved.start, end) == 0 for view in views
+            ):
+                planner.gantt.enter(job, moved)
+                planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, "", Found(_FORESEEN, moved)))
+                return True
+        raise Stale
+
+
+def _any_consumes(snapshot: Snapshot) -> bool:
+    return bool(snapshot.consumables) and any(way.consumes for job in snapshot.waiting for way in job.alternatives)

@@ -1,0 +1,137 @@
+"""Whose turn it is: the jobs of queues planned together, one after the other.
+
+A job that needs another one whose turn comes later, an anterior or the container it lies in, is parked. It has its turn
+again right after that one was settled::
+
+    order of the queue                 1  2  3  4  5
+    turns, when 2 depends on 4         1 (2) 3  4  2  5
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from oarpy.scheduler.explain import Explanation
+from oarpy.scheduler.passes.backfilling import PlanningPolicy
+from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking
+from oarpy.scheduler.snapshot import Queue, Ration, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+
+@dataclass(slots=True)
+class Stage:
+    """Queues planned together: their best-effort jobs or the others.
+
+    ``waiting`` are the jobs as they come, ``jobs`` those that are no reservations, in order once that is known.
+    """
+
+    queues: tuple[Queue, ...]
+    besteffort: bool
+    waiting: Sequence[WaitingJob] = ()
+    jobs: list[WaitingJob] = field(default_factory=list)
+
+
+class Turn(NamedTuple):
+    """A job to look at, by a planning policy; of those whose turn it is, the one whose turn came first goes first.
+
+    ``refusal`` says why the job is not placed at all, ``again`` that it was parked in between. One is made for every
+    job in every pass.
+    """
+
+    rank: int
+    job: WaitingJob
+    policy: PlanningPolicy
+    refusal: Explanation | None = None
+    again: bool = False
+
+
+class PassLimits:
+    """How many jobs a pass looks at: the best-ranked first, so that a bound leaves out the last ones."""
+
+    def __init__(self, ration: Ration) -> None:
+        self._ration = ration
+        self._jobs = 0
+        self._by_user: Counter[str] = Counter()
+
+    def refusal(self, job: WaitingJob) -> Explanation | None:
+        """Count ``job``, or say why it is not looked at in this pass."""
+        most, most_of_a_user = self._ration.jobs, self._ration.jobs_per_user
+        if 0 < most <= self._jobs:
+            return Verdict.BEHIND_HIGHER_PRIORITY, f"not looked at in this pass, which stops after {most} jobs"
+        if 0 < most_of_a_user <= self._by_user[job.user]:
+            reason = f"not looked at in this pass, which takes {most_of_a_user} jobs of a user"
+            return Verdict.BEHIND_HIGHER_PRIORITY, reason
+        self._jobs += 1
+        self._by_user[job.user] += 1
+        return None
+
+
+class Turns:
+    """The turns of one pass. Whoever takes them settles or parks each job before asking for the next turn."""
+
+    def __init__(self, ranking: Ranking, ration: Ration) -> None:
+        self._ranking = ranking
+        self._limits = PassLimits(ration)
+        self._count = 0
+        self._parked: dict[int | str, list[Turn]] = {}
+        self._due: list[Turn] = []
+        self.broken: dict[str, str] = {}
+        """Queues whose order failed, and how."""
+        self.any_parked = False
+        """True when a job was looked at only after one behind it, which it needs."""
+
+    def of(self, stage: Stage, policy: PlanningPolicy) -> Iterator[Turn]:
+        """Yield the turns of a stage: new reservations first, then the rest in the order of the first queue."""
+        reservations = [job for job in stage.waiting if job.reservation is not None]
+        for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
+            yield from self._next(job, policy, None)
+        stage.jobs, set_aside = self._ordered([job for job in stage.waiting if job.reservation is None], stage.queues)
+        for job, reason in set_aside:
+            yield from self._next(job, policy, (Verdict.NEVER, reason))
+        yield from self.in_order(stage.jobs, policy)
+
+    def in_order(self, jobs: Iterable[WaitingJob], policy: PlanningPolicy) -> Iterator[Turn]:
+        """Yield the turns of jobs that are in order already; those beyond the limits of the pass are refused."""
+        for job in jobs:
+            yield from self._next(job, policy, None if job.held else self._limits.refusal(job))
+
+    def park(self, needed: int | str, turn: Turn) -> None:
+        """Let a job have its turn again once ``needed``, a job or a container, was settled."""
+        self.any_parked = True
+        self._parked.setdefault(needed, []).append(turn._replace(again=True))
+
+    def wake(self, needed: int | str) -> None:
+        """Let those have their turn that were parked for ``needed``."""
+        for turn in self._parked.pop(needed, ()):
+            heappush(self._due, turn)
+
+    def parked(self) -> Iterator[tuple[int | str, WaitingJob]]:
+        """Yield the jobs that are parked, each after what it needs."""
+        for needed, turns in self._parked.items():
+            for turn in turns:
+                yield needed, turn.job
+
+    def _next(self, job: WaitingJob, policy: PlanningPolicy, refusal: Explanation | None) -> Iterator[Turn]:
+        """Yield the turn of a job, and then those of the jobs that had waited for it."""
+        self._count += 1
+        yield Turn(self._count, job, policy, refusal)
+        while self._due:
+            yield heappop(self._due)
+
+    def _ordered(
+        self, jobs: list[WaitingJob], queues: Sequence[Queue]
+    ) -> tuple[list[WaitingJob], list[tuple[WaitingJob, str]]]:
+        """Order the jobs of merged queues; those of a queue whose order fails are set aside, the others go on."""
+        set_aside: list[tuple[WaitingJob, str]] = []
+        for queue in queues:
+            try:
+                return self._ranking.ordered(jobs, queue), set_aside
+            except BrokenOrder as broken:
+                self.broken[queue.name] = str(broken)
+                set_aside += [(job, str(broken)) for job in jobs if job.queue == queue.name]
+                jobs = [job for job in jobs if job.queue != queue.name]
+        return [], set_aside
