@@ -11,6 +11,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.planning_policy import POLICIES
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="An OAR-style batch scheduler around PostgreSQL.")
 database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
@@ -160,7 +161,8 @@ def simulate(
         int, typer.Option("--cores-per-node", metavar="C", help="Above 1, jobs get whole nodes.")
     ] = 1,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="P[,P...]", help="conservative, easy, fcfs; of a trace also compressed.")
+        str,
+        typer.Option("--policy", metavar="P[,P...]", help=f"{', '.join(POLICIES)}; of a trace also compressed."),
     ] = "",
     order: Annotated[str | None, typer.Option("--order", metavar="O", help="Order of the queue, or queues.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Replay the first N jobs of a trace.")] = None,

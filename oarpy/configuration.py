@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Meta
@@ -22,6 +22,7 @@ from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
 from oarpy.model.keep_alive import read_keep_alive
+from oarpy.model.planning_policy import PolicyName
 from oarpy.model.typed_values import Misfit, from_values
 from oarpy.model.walltime_limits import limit_of
 
@@ -33,7 +34,6 @@ Port = Annotated[int, Meta(gt=0, lt=65536, description="a port, 1 to 65535")]
 Weight = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST, description="a finite number")]
 Seconds = Annotated[float, Meta(ge=0, le=_LARGEST, description="a finite number of seconds, 0 or more")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
-PlanningPolicy = Literal["conservative", "easy", "fcfs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Scheduler:
     """The meta-scheduler. Durations in seconds."""
 
     security_time: NotNegative = 60
-    policy: PlanningPolicy = "conservative"
+    policy: PolicyName = "conservative"
     compression: bool = False
     resource_order: tuple[str, ...] = ("network_address", "resource_id")
     besteffort_minimum_life: NotNegative = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TextIO, cast, get_args
+from typing import TextIO, cast
 
 from oarpy.client.past_admission import AdmissionAnew, read_rules
 from oarpy.client.past_workload import PastWorkload, read_past, rules_of
@@ -17,9 +17,10 @@ from oarpy.client.quota_file import QuotaFile
 from oarpy.client.quotas import read as read_file
 from oarpy.client.session import Session
 from oarpy.model.errors import UsageError
+from oarpy.model.planning_policy import POLICIES, PolicyName
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.bits import positions
-from oarpy.scheduler.snapshot import Policy, QuotaRule
+from oarpy.scheduler.snapshot import QuotaRule
 from oarpy.simulation.charts.gantt import check_plot, write_plot
 from oarpy.simulation.charts.processor_rows import Bar
 from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
@@ -88,18 +89,18 @@ def replay_history(
     return 0
 
 
-def _policies(session: Session, change: Change) -> Sequence[Policy]:
+def _policies(session: Session, change: Change) -> Sequence[PolicyName]:
     names = change.policies or [session.configuration.scheduler.policy]
     for name in names:
-        if name not in get_args(Policy):
-            raise UsageError(f"unknown policy '{name[:40]}'", hint="use one of " + ", ".join(get_args(Policy)))
+        if name not in POLICIES:
+            raise UsageError(f"unknown policy '{name[:40]}'", hint="use one of " + ", ".join(POLICIES))
     if len(set(names)) < len(names):
         raise UsageError(f"a policy is given twice in '{','.join(names)}'", hint="name each policy once")
     if change.order is not None and change.order not in (known := Policies()):
         raise UsageError(
             f"unknown order '{change.order[:40]}'", hint="use one of " + ", ".join(known) + ", or NAME/SECONDS"
         )
-    return [cast("Policy", name) for name in names]
+    return [cast("PolicyName", name) for name in names]
 
 
 def _quotas(session: Session, source: str) -> tuple[QuotaRule, ...] | QuotaFile:
@@ -129,7 +130,7 @@ def _changed(past: PastWorkload, order: str | None, quotas: tuple[QuotaRule, ...
 
 
 def _replay(
-    session: Session, past: PastWorkload, policy: Policy, order: str | None, admission: Admission, err: TextIO
+    session: Session, past: PastWorkload, policy: PolicyName, order: str | None, admission: Admission, err: TextIO
 ) -> HistoryResult:
     began = time.perf_counter()
     replayed = HistoryReplay(

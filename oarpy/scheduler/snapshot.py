@@ -14,13 +14,12 @@ from typing import Literal
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import BESTEFFORT
+from oarpy.model.planning_policy import PolicyName
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
 from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.shares import NO_HISTORY, Priorities
-
-Policy = Literal["conservative", "easy", "fcfs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +258,7 @@ class Snapshot:
     holding: tuple[HoldingJob, ...] = ()
     waiting: tuple[WaitingJob, ...] = ()
     security_time: float = 0
-    policy: Policy = "conservative"
+    policy: PolicyName = "conservative"
     filters: Mapping[str, int] = field(default_factory=dict)
     filter_errors: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast, get_args
 
 from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.planning_policy import POLICIES, PolicyName
 from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.shares import Priorities
-from oarpy.scheduler.snapshot import Policy, Snapshot
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.past_usage import PastUsage
 from oarpy.simulation.production import FullPasses
@@ -34,7 +34,7 @@ class LiveOrder:
 class Ordered(FullPasses):
     """A pass over the whole queue, in the order of that moment, after every event."""
 
-    def __init__(self, jobs: Sequence[TraceJob], live: LiveOrder, machine: Machine, policy: Policy) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], live: LiveOrder, machine: Machine, policy: PolicyName) -> None:
         super().__init__(jobs, "fifo", machine, policy)
         self._orders = {**ORDERS, live.name: live.order}
         (queue,) = self._empty.queues
@@ -57,8 +57,8 @@ class Ordered(FullPasses):
 
 def ordered(policy: str, live: LiveOrder, jobs: Sequence[TraceJob], machine: Machine) -> Ordered:
     """Return a fresh scheduler. Raises :class:`UsageError` for a policy that the planner itself does not have."""
-    if policy not in get_args(Policy):
+    if policy not in POLICIES:
         raise UsageError(
-            f"policy '{policy}' does not go with the order '{live.name}'", hint=f"one of {', '.join(get_args(Policy))}"
+            f"policy '{policy}' does not go with the order '{live.name}'", hint=f"one of {', '.join(POLICIES)}"
         )
-    return Ordered(jobs, live, machine, cast("Policy", policy))
+    return Ordered(jobs, live, machine, policy)

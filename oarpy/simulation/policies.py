@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from oarpy.model import planning_policy
 from oarpy.model.errors import UsageError
-from oarpy.simulation.baselines import Easy, Fcfs
+from oarpy.simulation.baselines import CountingEasy, CountingFcfs
 from oarpy.simulation.engine import Scheduler
 from oarpy.simulation.machine import Machine
-from oarpy.simulation.production import Compressed, Production
+from oarpy.simulation.production import Compressed, FullPasses, Production
 from oarpy.simulation.trace import TraceJob
 
 _Maker = Callable[[Sequence[TraceJob], str, Machine], Scheduler]
-_MAKERS: dict[str, _Maker] = {"fcfs": Fcfs, "easy": Easy, "conservative": Production, "compressed": Compressed}
+_FASTER: Mapping[str, _Maker] = {
+    "fcfs": CountingFcfs,
+    "easy": CountingEasy,
+    "conservative": Production,
+    "compressed": Compressed,
+}
+"""Engines that give the starts of full passes sooner, and the policies that only the simulator has."""
+_OTHERS: Mapping[str, _Maker] = {
+    policy: partial(FullPasses, policy=policy) for policy in planning_policy.POLICIES if policy not in _FASTER
+}
+_MAKERS: Mapping[str, _Maker] = {**_FASTER, **_OTHERS}
 POLICIES = tuple(_MAKERS)
 
 

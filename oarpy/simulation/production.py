@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from oarpy.model.errors import UsageError
+from oarpy.model.planning_policy import PolicyName
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.matching import Matchers
@@ -26,7 +27,7 @@ from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, Policy, Queue, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, Snapshot, WaitingJob
 from oarpy.simulation.machine import Machine
 from oarpy.simulation.queue_order import Rank, ranks
 from oarpy.simulation.trace import TraceJob
@@ -55,7 +56,9 @@ def platform_of(machine: Machine) -> Platform:
 class FullPasses:
     """One pass over the whole queue after every event."""
 
-    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine, policy: Policy = "conservative") -> None:
+    def __init__(
+        self, jobs: Sequence[TraceJob], order: str, machine: Machine, policy: PolicyName = "conservative"
+    ) -> None:
         platform = platform_of(machine)
         self._requests = [_request(number, job, machine) for number, job in enumerate(jobs)]
         self._ranks = ranks(order, jobs)

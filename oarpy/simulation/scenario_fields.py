@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oarpy.scheduler.snapshot import Policy
+from oarpy.model.planning_policy import PolicyName
 
 LARGEST: Final = 2**53
 """Largest number accepted, in either direction: whole numbers stay exact up to here."""
@@ -100,7 +100,7 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     jobs: list[JobEntry]
     now: Number = 0
     security_time: Number = 0
-    policy: Policy = "conservative"
+    policy: PolicyName = "conservative"
     hierarchy: tuple[Word, ...] | UnsetType = UNSET
     queues: tuple[QueueEntry, ...] | UnsetType = UNSET
     quotas: tuple[QuotaEntry, ...] = ()

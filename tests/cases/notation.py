@@ -12,6 +12,7 @@ from math import inf
 
 from oarpy.model.dependency import parse_dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.planning_policy import PolicyName
 from oarpy.model.request import parse_request
 from oarpy.modules.policies import Policies
 from oarpy.scheduler.consumables import Consumable
@@ -24,7 +25,6 @@ from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
     HoldingJob,
-    Policy,
     PowerRules,
     Queue,
     QuotaRule,
@@ -235,7 +235,7 @@ def _set(case: Case, words: Sequence[str]) -> None:
         del options["policy"]
         case.compressed = True
     if "policy" in options:
-        policy: Policy = options.pop("policy")  # type: ignore[assignment]
+        policy: PolicyName = options.pop("policy")  # type: ignore[assignment]
         case.snapshot["policy"] = policy
     case.lead = int(options.pop("besteffort_kill_before_reservation", case.lead))
     if "keep_alive" in options:

@@ -8,7 +8,7 @@ On four processors, job 4 takes one for longer than job 2, the head, can wait::
     3 3 . 2 2 2 . . . .    3 3 . 2 2 2 .    . . . 2 2 2 . . . .
     . . . 2 2 2 . . . .    . . . 2 2 2 .    . . . 2 2 2 . . . .
 
-A policy is a class here that meets :class:`PlanningPolicy`, and a name in :data:`oarpy.model.setting_limits.POLICIES`.
+A policy is a class here, which :data:`POLICIES` names, and its name in :data:`oarpy.model.planning_policy.PolicyName`.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from oarpy.configuration import SECTIONS, PlanningPolicy, load
+from oarpy.configuration import SECTIONS, load
+from oarpy.model import planning_policy
 from oarpy.model.errors import UsageError
 from oarpy.model.typed_values import from_values
 from oarpy.scheduler.passes.backfilling import POLICIES
@@ -79,7 +79,7 @@ def test_every_default_is_allowed() -> None:
 
 
 def test_the_policies_are_those_of_the_planner() -> None:
-    assert set(get_args(PlanningPolicy)) == set(POLICIES)
+    assert set(planning_policy.POLICIES) == set(POLICIES)
 
 
 def test_weights_may_be_negative(tmp_path: Path) -> None:
