@@ -1,7 +1,13 @@
 """Dates before which a request cannot be served, learnt from smaller requests placed earlier in the same pass.
 
 While a pass only takes resources away, a request that asks for at least as much, for at least as long, as one that was
-found not to fit before some date does not fit before that date either.
+found not to fit before some date does not fit before that date either::
+
+    seconds
+      |          B         A was not served before date 40: nor is B, which asks for more of both.
+      |     A              C asks for less time: nothing is known.
+      |          C
+      +-------------- cores
 """
 
 from __future__ import annotations
@@ -110,6 +116,7 @@ class Bounds:
         return pair
 
     def _front(self, shape: Shape, names: tuple[str, ...], amounts: int) -> _Front:
+        """Return what is known about requests of a shape that consume these."""
         key = shape, names
         if key not in self._fronts:
             self._fronts[key] = _Front(amounts + len(names) + 1)

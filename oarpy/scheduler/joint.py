@@ -1,7 +1,12 @@
 """Places on several views at once: free resources, what partners hold, and what is left of consumables.
 
 The timeline of what nobody holds changes wherever one of the others does. So its slots are those of all, and a window
-is looked for there with the numbers of all taken together.
+is looked for there with the numbers of all taken together::
+
+    nobody holds    {1 2}     {1 2}   {1}
+    partners hold   {3}       {}      {2 3}
+    enough memory   {1 2 3}   {2 3}   {2 3}
+    free            {1 2 3}   {2}     {2 3}
 """
 
 from __future__ import annotations
@@ -78,6 +83,7 @@ class _Joint:
         return None
 
     def _windows(self, hold: float, latest: float) -> Windows:
+        """Return the windows to try: screened by blocks where that is possible, else by numbers of resources."""
         alone, partners, matcher = self._alone, self._partners, self._matcher
         if self._stock is None:
             screen, total = matcher.screen, 0
@@ -137,6 +143,7 @@ class _CountWindows(Windows):
         self._partners = partners
 
     def _look_ahead(self, right: int) -> None:
+        """Find the walls up to slot ``right`` and some way beyond: what partners hold counts as free."""
         if self._partners is None or not self._partners.anything:
             return super()._look_ahead(right)
         first, last = self._known, min(right + _AHEAD, len(self._begins))
@@ -206,6 +213,7 @@ class _JointWindows(BlockWindows):
         self._meet(left, right)
 
     def _look_ahead(self, right: int) -> None:
+        """Find the blocks that have enough of everything up to slot ``right`` and some way beyond."""
         first, last = self._known, min(right + _AHEAD, len(self._begins))
         if self._total or (self._partners is not None and self._partners.anything):
             numbers = self._numbers(first, last)

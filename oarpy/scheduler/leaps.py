@@ -1,4 +1,13 @@
-"""Passing over the dates at which a request whose amount depends on the date breaks a quota."""
+"""Passing over the dates at which a request whose amount depends on the date breaks a quota.
+
+::
+
+    start                  until          until + hold
+      |----------------------|---------------|        what is free throughout all of this,
+      [ a window  ]                                   is free in each of these windows
+             [ a window  ]
+                         ... [ a window      ]        so that much, at least, is taken in each
+"""
 
 from __future__ import annotations
 
@@ -49,6 +58,7 @@ class Leaps:
         return self._ledger.excess(self._limits, start, start + self._hold, amount)
 
     def _common(self, begin: float, end: float) -> int:
+        """Return what is free throughout [begin, end)."""
         free = self._matcher.usable
         for view in self._views:
             free &= view.common(begin, end)

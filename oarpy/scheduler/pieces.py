@@ -1,4 +1,10 @@
-"""A set of resources over time that is empty almost everywhere."""
+"""A set of resources over time that is empty almost everywhere.
+
+::
+
+    begins   -inf   5     9       12
+    sets     {}     {1}   {1 2}   {}
+"""
 
 from __future__ import annotations
 
@@ -49,9 +55,11 @@ class Pieces:
                 self._sets[index] &= ~bits
 
     def _cut(self, begin: float, end: float) -> tuple[int, int]:
+        """Make ``begin`` and ``end`` boundaries; return the range of pieces between them."""
         return self._boundary(begin), len(self._begins) if end == inf else self._boundary(end)
 
     def _boundary(self, instant: float) -> int:
+        """Make ``instant`` the beginning of a piece; return which one."""
         index = bisect_left(self._begins, instant)
         if index == len(self._begins) or self._begins[index] != instant:
             self._begins.insert(index, instant)

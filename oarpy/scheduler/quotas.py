@@ -2,7 +2,11 @@
 
 The most specific rule applies (a name before ``/`` before ``*``, compared by queue, then project, type, user). It
 limits the sum over all jobs that its key matches; ``/`` keeps a sum for each value. A job that lasts through several
-periods keeps the rule of each period in that period's part.
+periods keeps the rule of each period in that period's part::
+
+    rules          |-- by day: at most 4 --|-- by night: at most 8 --
+    held           | 2     | 3     | 1     | 4
+    a job of 2             [===============]        breaks the rule until the 3 are over: it begins there, or later
 """
 
 from __future__ import annotations
@@ -130,6 +134,7 @@ class Sums:
         return None
 
     def _boundary(self, instant: float) -> int:
+        """Make ``instant`` the beginning of a period; return which one."""
         index = bisect_left(self.begins, instant)
         if index == len(self.begins) or self.begins[index] != instant:
             self.begins.insert(index, instant)
@@ -195,6 +200,7 @@ class Ledger:
         return None
 
     def _limits(self, job: Job) -> Limits | None:
+        """Return the rule that applies to ``job`` in each period, None when none ever does."""
         spans: list[Limit] = []
         applying: dict[int, QuotaRule | None] = {}
         for regime in self._regimes:  # those of equal content share their rules
@@ -242,6 +248,7 @@ def _beginning(limit: Limit) -> float:
 
 
 def _covers(spans: Sequence[Span], instant: float) -> bool:
+    """Tell whether ``instant`` lies in one of the ``spans``, which are ascending."""
     place = bisect_right(spans, (instant, inf)) - 1
     return place >= 0 and spans[place][0] <= instant < spans[place][1]
 
@@ -285,11 +292,13 @@ def _specificity(rule: QuotaRule, job: Job) -> tuple[int, ...] | None:
 
 
 def _keys(rule: QuotaRule, job: Job) -> list[Key]:
+    """Return the sums of ``rule`` to which ``job`` adds: one for each value in place of ``/``."""
     parts = [values if pattern == "/" else (pattern,) for pattern, values in _fields(rule, job)]
     return [(queue, project, kind, user) for queue, project, kind, user in product(*parts)]
 
 
 def _fields(rule: QuotaRule, job: Job) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return each pattern of ``rule`` with the values of ``job`` that it is held against."""
     types = tuple(dict.fromkeys(job.types))
     if rule.type not in ("*", "/"):
         types += tuple(word.partition("=")[0] for word in types)

@@ -1,4 +1,13 @@
-"""The earliest instant at which a job fits."""
+"""The earliest instant at which a job fits.
+
+Resources and quotas are asked in turn, each from where the other one lets the job begin::
+
+    ready            fitted             until            start
+      | resources: no  | resources: yes   | resources: no  | resources: yes
+      |                | quotas: no       |                | quotas: yes
+
+A later alternative is looked for only where it would end before the best one so far.
+"""
 
 from __future__ import annotations
 
@@ -198,6 +207,7 @@ class Search:
         return Claim(fit[0], option.walltime, fit[1], option.consumes)
 
     def _claim(self, views: Views, option: Option, start: float) -> Claim | None:
+        """Return the placement at exactly ``start`` that resources allow."""
         free = option.matcher.usable if views else 0
         for view in views:
             free &= view.common(start, start + option.walltime + self._security)

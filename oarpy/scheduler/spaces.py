@@ -1,7 +1,12 @@
 """Where jobs are placed: the whole platform, or the inside of the containers of one name.
 
 A space keeps one timeline of what nobody holds. A job that shares sees beside that what its partners alone hold, which
-is kept for each profile.
+is kept for each profile. A container on cores 1 and 2, with an inner job on core 1::
+
+    platform      {1 2 3}   {3}                         {1 2 3}
+    container               |---------------------------|
+    inner job                        |-------|
+    inside it     {}        {1 2}    {2}     {1 2}      {}
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """What is taken of consumables over time: one row per period, one column per block.
 
 All amounts that jobs may ask for are answered by the same table, so that it costs the same whether all ask for the same
-or each for another amount.
+or each for another amount. One job takes 4 of node 1 during [0, 25), another 2 of both nodes from 10 on::
+
+    begins     0    10   25
+    node 1     4    6    2
+    node 2     0    2    2
 """
 
 from __future__ import annotations

@@ -2,7 +2,11 @@
 
 Time is cut into slots of constant content. Neighbouring slots are kept in chunks, and each chunk remembers what is free
 throughout it and what has yet to be taken from its slots: a job that covers a whole chunk costs two operations there,
-whether it is looked for or entered.
+whether it is looked for or entered. Core 2 is taken during [10, 25)::
+
+    begins of slots   0         10        20          and then   0         10      20    25
+    free cores        {1 2 3}   {1 2 3}   {2 3}                  {1 2 3}   {1 3}   {3}   {2 3}
+    chunks            [ common: {2 3}         ]                  [ common: {3}               ]
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ class _Chunk:
         self.kept = _ALL
 
     def copy(self) -> _Chunk:
+        """Return an independent chunk of equal content."""
         twin = _Chunk(self.begins.copy(), self.free.copy(), self.common)
         twin.kept = self.kept
         return twin
@@ -199,6 +204,7 @@ class Timeline:
         return max(left + 1, self._walk_back(left, right, matcher.may_fit, within)[0]), 0
 
     def _windows(self, hold: float, latest: float, matcher: RequestMatcher) -> Windows:
+        """Return the windows to try: screened by blocks where that is possible, else by numbers of resources."""
         table = self._table(matcher.screen.layout) if matcher.screen else None
         if table is None or matcher.screen is None:
             return Windows(self.begins, self._counts[: len(self.begins)], hold, latest, matcher.least)
@@ -267,6 +273,7 @@ class Timeline:
         return self._boundary(begin), len(self.begins) if end == inf else self._boundary(end)
 
     def _boundary(self, instant: float) -> int:
+        """Cut the slot that ``instant`` lies in, unless one begins there; return the slot that begins there."""
         index = bisect_left(self.begins, instant)
         size = len(self.begins)
         if index < size and self.begins[index] == instant:

@@ -1,6 +1,13 @@
 """Windows of slots that may serve a request, found without looking at the sets of free resources.
 
 One object serves one search. Calls come with growing ``left``; what was looked up is remembered, as windows overlap.
+Two resources are wanted for the time of three slots; a slot with fewer is a wall::
+
+    slot        0   1   2   3   4   5
+    free        3   1   2   2   4   0
+    wall            #               #
+    windows     [ . . . ]                 has a wall: go on behind the last one
+                        [ . . . ]         the first window without
 """
 
 from __future__ import annotations
@@ -67,9 +74,11 @@ class Windows:
         return None
 
     def _forget(self, left: int) -> None:
+        """Look up again from slot ``left`` on."""
         self._known, self._walls = left, []
 
     def _look_ahead(self, right: int) -> None:
+        """Find the walls up to slot ``right`` and some way beyond."""
         ahead = self._counts[self._known : right + _AHEAD] < self._least
         self._walls += (ahead.nonzero()[0] + self._known).tolist()
         self._known += len(ahead)
@@ -80,7 +89,10 @@ class BlockWindows(Windows):
 
     Slots are sets of the blocks that serve. A window is two runs of slots that meet at ``_middle``: ``_common`` is what
     those behind it share, ``_before`` what those before it share, for each beginning. A window that moves on is thus
-    tested with a few operations, however long it is.
+    tested with a few operations, however long it is::
+
+        left                 _middle               right
+          |----- _before ------|------ _common -----|        serves when both share enough blocks
     """
 
     __slots__ = (
@@ -122,10 +134,12 @@ class BlockWindows(Windows):
         return None
 
     def _forget(self, left: int) -> None:
+        """Look up again from slot ``left`` on."""
         super()._forget(left)
         self._packed, self._packed_base = [], left
 
     def _look_ahead(self, right: int) -> None:
+        """Find the blocks that serve, and so the walls, up to slot ``right`` and some way beyond."""
         self._note(self._table.serving(self._rows[self._known : right + _BLOCKS_AHEAD], self._screen))
 
     def _note(self, serving: Packed) -> None:
