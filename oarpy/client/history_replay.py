@@ -123,7 +123,7 @@ def _quotas(session: Session, source: str) -> tuple[QuotaRule, ...] | QuotaFile:
 def _changed(past: PastWorkload, order: str | None, quotas: tuple[QuotaRule, ...] | QuotaFile | None) -> PastWorkload:
     base = past.base
     if order is not None:
-        base = replace(base, queues=tuple(replace(queue, policy=order) for queue in base.queues))
+        base = replace(base, queues=tuple(replace(queue, order=order) for queue in base.queues))
     if quotas is not None:
         base = replace(base, quotas=rules_of(quotas, past) if isinstance(quotas, QuotaFile) else quotas)
     return replace(past, base=base)

@@ -1,4 +1,4 @@
-"""The order of the jobs of a queue. A policy is a sort key; plug-ins add their own to the mapping.
+"""The order of the jobs of a queue. An order is a sort key; plug-ins add their own to the mapping.
 
 ``NAME/SECONDS`` serves windows of submission time one after the other, and NAME orders the jobs of a window.
 """

@@ -47,7 +47,7 @@ class Plan:
     """The result of a pass: one placement per waiting job in the snapshot's order, and the best-effort jobs to cancel.
 
     ``slots`` counts the periods of the timeline between which what is free, or may be consumed, changes; ``broken`` are
-    the queues whose policy failed, and how. ``unseen`` are jobs without a placement as the pass ended before: none of
+    the queues whose order failed, and how. ``unseen`` are jobs without a placement as the pass ended before: none of
     them starts.
     """
 
@@ -65,7 +65,7 @@ class Plan:
 def plan(snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None) -> Plan:
     """Place every waiting job of ``snapshot``.
 
-    ``orders`` are the policies that queues may name. ``matchers`` are compiled requests of the snapshot's platform, to
+    ``orders`` are those that queues may name. ``matchers`` are compiled requests of the snapshot's platform, to
     be kept by callers that plan again and again. Same snapshot, same plan.
     """
     planner = Planner(snapshot, orders, matchers)

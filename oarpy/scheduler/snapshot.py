@@ -147,14 +147,14 @@ class WalltimeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: higher ``priority`` first; ``policy`` names the order of its jobs (see ``policies``).
+    """A queue: higher ``priority`` first; ``order`` names that of its jobs (see ``orders``).
 
     The jobs of one that is not ``active`` are held.
     """
 
     name: str
     priority: float
-    policy: str = "fifo"
+    order: str = "fifo"
     active: bool = True
 
 

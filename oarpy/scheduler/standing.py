@@ -64,10 +64,10 @@ def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDE
         job=job,
         size=size(job),
         queues=queues,
-        policy=queues[0].policy,
+        policy=queues[0].order,
         parts=karma_parts(job, snapshot.priorities),
         factors=factors(job, size(job), snapshot.now, snapshot.priorities),
-        value=_value(queues[0].policy, job, size, snapshot),
+        value=_value(queues[0].order, job, size, snapshot),
     )
     return found if job.reservation is not None else _ranked(found, snapshot, orders, size)
 

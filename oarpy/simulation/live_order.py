@@ -39,7 +39,7 @@ class Ordered(FullPasses):
         self._orders = {**ORDERS, live.name: live.order}
         (queue,) = self._empty.queues
         known = replace(live.priorities, resources=machine.procs)
-        self._empty = replace(self._empty, queues=(replace(queue, policy=live.name),), priorities=known)
+        self._empty = replace(self._empty, queues=(replace(queue, order=live.name),), priorities=known)
         self._usage = PastUsage.watched(self._empty, live.window)
 
     def complete(self, job: int, now: float) -> None:

@@ -41,7 +41,7 @@ class PastUsage:
     @classmethod
     def watched(cls, base: Snapshot, window: float) -> PastUsage:
         """Return the usage of a replay of ``base``; nothing is kept when no queue's policy looks at it."""
-        needed = any(looks_back(queue.policy) for queue in base.queues)
+        needed = any(looks_back(queue.order) for queue in base.queues)
         return cls(base.priorities, window, needed)
 
     def add(self, job: HoldingJob, end: float) -> None:

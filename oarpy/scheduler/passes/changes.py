@@ -231,7 +231,7 @@ def _left(jobs: list[WaitingJob], gone: set[int]) -> list[WaitingJob]:
 
 
 def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
-    return orders.get(queue.policy) in OF_THE_JOB_ALONE
+    return orders.get(queue.order) in OF_THE_JOB_ALONE
 
 
 def is_steady(snapshot: Snapshot) -> bool:

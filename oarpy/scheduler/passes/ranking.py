@@ -14,7 +14,7 @@ class BrokenOrder(Exception):
     """The order of a queue does not exist or raised."""
 
     def __init__(self, queue: Queue, reason: str) -> None:
-        super().__init__(f"policy '{queue.policy}' of queue '{queue.name}' {reason}")
+        super().__init__(f"policy '{queue.order}' of queue '{queue.name}' {reason}")
         self.queue = queue
 
 
@@ -44,7 +44,7 @@ class Ranking:
         self, jobs: Sequence[WaitingJob], queue: Queue
     ) -> tuple[list[WaitingJob], dict[int, tuple[float, ...]]]:
         """Order ``jobs``, and return what they were ordered by, least first. Raises :class:`BrokenOrder`."""
-        order = self._orders.get(queue.policy)
+        order = self._orders.get(queue.order)
         if order is None:
             raise BrokenOrder(queue, "does not exist")
         try:

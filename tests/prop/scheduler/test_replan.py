@@ -190,7 +190,7 @@ def test_jobs_of_every_kind_that_come_later(scenario: dict[str, Any], data: st.D
     whole = replace(
         whole,
         policy="conservative",
-        queues=tuple(replace(queue, policy="fifo", priority=0) for queue in whole.queues),
+        queues=tuple(replace(queue, order="fifo", priority=0) for queue in whole.queues),
         waiting=tuple(replace(job, submitted=rank) for rank, job in enumerate(whole.waiting)),
     )
     while first < len(whole.waiting):
