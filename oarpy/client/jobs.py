@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from oarpy.client.job_selection import JobSelection, require_known
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.job_types import known_types
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store import events, job_requests, kill_requests, suspensions
 from oarpy.store.job_requests import JobHandle
@@ -138,7 +139,6 @@ def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
 
 _HOLDABLE = frozenset({JobState.WAITING, JobState.HOLD, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING})
 _RESUMABLE = frozenset({JobState.WAITING, JobState.HOLD, JobState.SUSPENDED, JobState.RESUMING})
-_NOT_SUSPENDED = frozenset({"container", "deploy", "cosystem"})
 
 
 def _why_not_suspended(session: Session, job: JobHandle) -> str | None:
@@ -147,8 +147,7 @@ def _why_not_suspended(session: Session, job: JobHandle) -> str | None:
     if job.state in (JobState.WAITING, JobState.HOLD):
         return None
     _require_may_suspend(session)
-    words = {word.partition("=")[0] for word in job.types}
-    named = sorted(words & _NOT_SUSPENDED)
+    named = sorted(kind.name for kind in known_types(job.types).values() if not kind.suspendable)
     return f"job {job.job_id} has the type {named[0]} and cannot be suspended" if named else None
 
 

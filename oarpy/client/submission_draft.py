@@ -15,7 +15,7 @@ from oarpy.client.submission_options import Options, as_typed, merge, read_array
 from oarpy.client.submission_site import unix_groups
 from oarpy.client.submission_values import check_values, read_reservation
 from oarpy.model.errors import UsageError
-from oarpy.model.job_types import TYPES, read_types, split_word
+from oarpy.model.job_types import known_types, read_types
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import OPTIONS, Submission
 from oarpy.model.submission_checks import check_text, read_number
@@ -74,10 +74,9 @@ def _check_interactive(options: Options) -> list[str]:
         if name in options.texts:
             what = OPTIONS[name].words[0]
             raise UsageError(f"-I with {what}", hint="an interactive job is one job that starts when it can")
-    for word in options.lists.get("types", ()):
-        kind = TYPES.get(split_word(word.strip())[0])
-        if kind is not None and not kind.interactive:
-            raise UsageError(f"-I with -t {word.strip()[:80]}", hint="a job of this type cannot be interactive")
+    for word, kind in known_types(map(str.strip, options.lists.get("types", ()))).items():
+        if not kind.interactive:
+            raise UsageError(f"-I with -t {word[:80]}", hint="a job of this type cannot be interactive")
     return ["Warning: an interactive job has no command: the one given is left out"] if options.words else []
 
 

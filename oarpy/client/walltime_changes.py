@@ -9,12 +9,12 @@ from oarpy.client.session import Session
 from oarpy.configuration import Walltime
 from oarpy.model.durations import format_duration, parse_duration
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.model.walltime_limits import UNLIMITED, limit_of
 from oarpy.store import walltime_changes
 from oarpy.store.walltime_changes import Change, Request
 
-_CONTAINER = "container"
 _EVERYBODY = "*"
 
 
@@ -148,7 +148,7 @@ def _named(user: str, users: Sequence[str]) -> bool:
 
 
 def _require_sense(job: Change, seconds: int) -> None:
-    if seconds < 0 and any(word.partition("=")[0] == _CONTAINER for word in job.types):
+    if seconds < 0 and read_types(job.types).containers:
         raise OarpyError(f"job {job.job} is a container: its walltime cannot be made shorter")
     if job.walltime is not None and job.walltime + seconds <= 0:
         raise UsageError(

@@ -41,7 +41,8 @@ class JobType:
 
     ``shape`` is the pattern of its argument ("" = it takes none), ``forms`` are its spellings for people. ``date`` is
     the field of :class:`JobDates` that it sets. ``shares`` lets other jobs hold the same resources meanwhile.
-    ``guide`` is where the guide of types tells more.
+    ``interactive`` and ``suspendable`` tell whether a job of it may be so. ``guide`` is where the guide of types tells
+    more.
     """
 
     name: str
@@ -52,6 +53,7 @@ class JobType:
     date: str = ""
     shares: bool = False
     interactive: bool = True
+    suspendable: bool = True
     usable: Usable = Usable.ALWAYS
     usage: str = ""
     guide: str = ""
@@ -138,6 +140,15 @@ def read_types(words: Iterable[str]) -> JobTypes:
     return _read(tuple(words))
 
 
+def known_types(words: Iterable[str]) -> dict[str, JobType]:
+    """Return the types that are known here, by the words that name them.
+
+    >>> [kind.name for kind in known_types(["inner=7", "qos=2", "token:licence=2"]).values()]
+    ['inner', 'token']
+    """
+    return {word: TYPES[name] for word in words if (name := split_word(word)[0]) in TYPES}
+
+
 def split_word(word: str) -> tuple[str, str | None]:
     """Return the name and the argument of a word, None for no argument.
 
@@ -163,16 +174,12 @@ _SEVERAL = frozenset({"containers", "placeholders", "allowed"})
 @lru_cache(maxsize=4096)
 def _read(words: tuple[str, ...]) -> JobTypes:
     found: dict[str, Any] = {}
-    for word in words:
-        name, argument = split_word(word)
-        kind = TYPES.get(name)
-        if kind is None:
-            continue
+    for word, kind in known_types(words).items():
         if kind.shares:
             found["exclusive"] = False
         if kind.date:
             found["dated"] = (*found.get("dated", ()), word)
-        for field, value in kind.means(argument).items() if kind.means else ():
+        for field, value in kind.means(split_word(word)[1]).items() if kind.means else ():
             if field in _SEVERAL:
                 found[field] = (*found.get(field, ()), value)
             else:
@@ -219,6 +226,7 @@ _TABLE = (
         shape=rf"({_WORD})?",
         means=lambda argument: {"containers": argument or ""},
         shares=True,
+        suspendable=False,
         guide="#containers",
     ),
     JobType(
@@ -294,6 +302,7 @@ _TABLE = (
             forms=(name, f"{name}=standby"),
             shape=_STANDBY,
             means=_sets("host", name, standby=True),
+            suspendable=False,
             usable=Usable.WITH_A_HOST,
             guide="admin.md#jobs-that-take-their-nodes-over",
         )
