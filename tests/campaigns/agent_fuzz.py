@@ -279,9 +279,11 @@ class Messages:
         body: dict[str, Any] = {"type": word}
         key = [self.chance.randrange(10**6, 10**6 + 50), self.chance.choice([0, 1, 65535])]
         tricky = [self.chance.choice(_TRICKS), 1]
-        body["jobs"] = self.chance.choice([[key], [key, key], [tricky], [key, tricky], self.chance.choice(VALUES)])
-        for name in COMMANDS[word].CHECKS.keys() - {"jobs"}:
-            if self.chance.random() < 0.9:
+        fields = COMMANDS[word].CHECKS.keys()
+        if "jobs" in fields:
+            body["jobs"] = self.chance.choice([[key], [key, key], [tricky], [key, tricky], self.chance.choice(VALUES)])
+        for name in fields:
+            if name != "jobs" and self.chance.random() < 0.9:
                 body[name] = self.chance.choice([9, 3600, None] if self.chance.random() < 0.7 else VALUES)
         if self.chance.random() < 0.1:
             body[self.chance.choice(["grace", "token", "no such field"])] = self.chance.choice(VALUES)

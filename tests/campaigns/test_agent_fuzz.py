@@ -19,7 +19,9 @@ def test_no_crash_no_hang_no_effect(tmp_path: Path, seed: int) -> None:
         assert fuzz(agent, 2000, seed) == []
     finally:
         agent.close()
-    assert {"error", "refused", "ended", "pong", "unknown", "checked", "scripted"} <= set(agent.outcomes)
+    assert {"error", "refused", "ended", "pong", "suspended", "resumed", "cleaned", "checked", "scripted"} <= set(
+        agent.outcomes
+    )
 
 
 def test_what_a_hostile_agent_says_is_refused_or_can_be_stored() -> None:
