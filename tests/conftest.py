@@ -129,6 +129,13 @@ def dsn(server: str, template: str) -> Iterator[str]:
     yield from _database(server, template)
 
 
+@pytest.fixture(scope="module")
+def cluster_database(server: str, template: str) -> Iterator[dict[str, str]]:
+    """Section ``[database]`` for a cluster of a module: a fresh database here instead of a server of its own."""
+    for dsn in _database(server, template):
+        yield {"url": dsn}
+
+
 @pytest.fixture
 def connection(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A connection to the fresh database, in autocommit mode."""

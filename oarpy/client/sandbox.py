@@ -16,7 +16,8 @@ from pathlib import Path
 
 from oarpy.client.leftovers import end_jobs
 from oarpy.model.errors import OarpyError
-from oarpy.store import embedded
+from oarpy.store import database, embedded, job_listing
+from oarpy.store.job_scope import JobScope
 
 Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str]]]
 
@@ -142,14 +143,17 @@ class Sandbox:
     def wait_for(self, jobs: Sequence[int], states: Sequence[str], timeout: float) -> dict[int, str]:
         """Wait until every job is in one of ``states``. Raises :class:`OarpyError` after ``timeout`` seconds."""
         until = time.monotonic() + timeout
-        while True:
-            found = self.states(jobs)
-            if all(state in states for state in found.values()):
-                return found
-            if time.monotonic() > until:
-                missing = {job: state for job, state in found.items() if state not in states}
-                raise OarpyError(f"jobs are not {'/'.join(states)} after {timeout:g} s: {missing}")
-            time.sleep(_POLL)
+        scope = JobScope(job_ids=tuple(jobs), live=False)
+        # the database is asked, not oarstat: a new process every few milliseconds would slow what is waited for
+        with database.connect(self.dsn(), "sandbox") as connection:
+            while True:
+                found = dict(job_listing.states(connection, scope))
+                if all(state in states for state in found.values()):
+                    return found
+                if time.monotonic() > until:
+                    missing = {job: state for job, state in found.items() if state not in states}
+                    raise OarpyError(f"jobs are not {'/'.join(states)} after {timeout:g} s: {missing}")
+                time.sleep(_POLL)
 
     @property
     def _url(self) -> str:

@@ -29,9 +29,9 @@ _HELD_AT_ONCE = """
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, dsn: str) -> Iterator[Sandbox]:
     """A running server and two local nodes of four cores and 64M of memory."""
-    settings: Settings = {"modules": {"restart_delay": 0.1, "restart_delay_limit": 1.0}}
+    settings: Settings = {"modules": {"restart_delay": 0.1, "restart_delay_limit": 1.0}, "database": {"url": dsn}}
     memory = ("oaradmin", "consumables", "add", "memory", "--unit", "bytes")
     nodes = local_nodes("/host=n[1-2]/core={4}", "-p", "memory=64M")
     with running_sandbox(tmp_path_factory.mktemp("cluster"), settings, memory, nodes) as made:

@@ -28,8 +28,8 @@ BARE = "unset OARPY_CONFIG PYTHONPATH; export OARPY_GATEWAY_SOCKET=; PATH=${PATH
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SshCluster]:
-    with run_cluster() as made:
+def cluster(cluster_database: dict[str, str]) -> Iterator[SshCluster]:
+    with run_cluster(cluster_database) as made:
         yield made
 
 

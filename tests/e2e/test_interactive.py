@@ -24,11 +24,12 @@ WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
     hosts = {"deploy_host": "localhost", "cosystem_host": "localhost"}
     settings: Settings = {
         "jobs": {"kill_grace": 1.0, "interactive_patience": 10.0, **hosts},
         "gateway": {"sessions_per_user": MOST_SESSIONS},
+        "database": cluster_database,
     }
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}", "-p", "deploy=YES")
     with running_sandbox(tmp_path_factory.mktemp("interactive"), settings, nodes) as made:

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SshCluster]:
-    with run_cluster() as made:
+def cluster(cluster_database: dict[str, str]) -> Iterator[SshCluster]:
+    with run_cluster(cluster_database) as made:
         yield made
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
-    with running_sandbox(tmp_path_factory.mktemp("oarsh"), {"jobs": {"kill_grace": 1.0}}, nodes) as made:
+    settings: Settings = {"jobs": {"kill_grace": 1.0}, "database": cluster_database}
+    with running_sandbox(tmp_path_factory.mktemp("oarsh"), settings, nodes) as made:
         yield made
 
 

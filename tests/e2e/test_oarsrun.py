@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from oarpy.benchmarks.process_table import is_running
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
@@ -20,9 +20,10 @@ WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
-    with running_sandbox(tmp_path_factory.mktemp("oarsrun"), {"jobs": {"kill_grace": 1.0}}, nodes) as made:
+    settings: Settings = {"jobs": {"kill_grace": 1.0}, "database": cluster_database}
+    with running_sandbox(tmp_path_factory.mktemp("oarsrun"), settings, nodes) as made:
         yield made
 
 

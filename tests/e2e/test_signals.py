@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from oarpy.benchmarks.process_table import is_running
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -49,9 +49,10 @@ class Spread:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={1}")
-    with running_sandbox(tmp_path_factory.mktemp("signals"), {"jobs": {"kill_grace": 4.0}}, nodes) as made:
+    settings: Settings = {"jobs": {"kill_grace": 4.0}, "database": cluster_database}
+    with running_sandbox(tmp_path_factory.mktemp("signals"), settings, nodes) as made:
         yield made
 
 

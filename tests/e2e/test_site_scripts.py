@@ -28,7 +28,7 @@ test ! -e {folder}/fail.{kind}.$1
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("scripts")
     for kind in KINDS:
         path = folder / kind
@@ -36,7 +36,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         path.chmod(0o755)
     (folder / "log").touch()
     scripts = {kind: str(folder / kind) for kind in KINDS}
-    settings: Settings = {"jobs": {"kill_grace": 1.0, "deploy_host": "localhost", **scripts}}
+    settings: Settings = {
+        "jobs": {"kill_grace": 1.0, "deploy_host": "localhost", **scripts},
+        "database": cluster_database,
+    }
     nodes = local_nodes("/host=n[1-2]/core={2}", "-p", "deploy=YES")
     with running_sandbox(folder / "cluster", settings, nodes) as made:
         yield made

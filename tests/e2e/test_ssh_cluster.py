@@ -42,9 +42,9 @@ exec "$0" stay "$pids"
 
 
 @pytest.fixture(scope="module")
-def running_cluster() -> Iterator[SshCluster]:
+def running_cluster(cluster_database: dict[str, str]) -> Iterator[SshCluster]:
     """One cluster for all tests of this module."""
-    with run_cluster() as made:
+    with run_cluster(cluster_database) as made:
         yield made
 
 

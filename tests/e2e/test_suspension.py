@@ -15,7 +15,7 @@ import pytest
 from oarpy.benchmarks.process_table import children_of
 from oarpy.benchmarks.server_processes import server_processes
 
-from oarpy.client.sandbox import Sandbox, local_nodes, running_sandbox
+from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store import site
 from oarpy.transport.agent.processes import MARK, mark_of
 from oarpy.transport.inbox import Inbox
@@ -39,9 +39,10 @@ while sleep 0.05; do echo t >> here; [ -e stop ] && exit 0; done
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, dsn: str) -> Iterator[Sandbox]:
     nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
-    with running_sandbox(tmp_path_factory.mktemp("cluster"), {"modules": {"restart_delay": 0.1}}, nodes) as made:
+    settings: Settings = {"modules": {"restart_delay": 0.1}, "database": {"url": dsn}}
+    with running_sandbox(tmp_path_factory.mktemp("cluster"), settings, nodes) as made:
         yield made
 
 

@@ -21,8 +21,9 @@ SHORT = 20
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    settings: Settings = {"walltime": {"enabled": True}, "modules": {"restart_delay": 0.1}}
+def cluster(tmp_path_factory: pytest.TempPathFactory, dsn: str) -> Iterator[Sandbox]:
+    modules = {"restart_delay": 0.1}
+    settings: Settings = {"walltime": {"enabled": True}, "modules": modules, "database": {"url": dsn}}
     nodes = local_nodes("/host=node[1-2]/cpu={1}/core={1}")
     with running_sandbox(tmp_path_factory.mktemp("cluster"), settings, nodes) as made:
         yield made

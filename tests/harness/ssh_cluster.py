@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,6 @@ import psycopg
 from oarpy.benchmarks.process_table import is_running, name_of, parent_of, pids_with
 
 from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded
 from tests.harness.passable_folder import passable_folder
 from tests.harness.sshd_nodes import SshdCluster, SshdNode, find_sshd, start_nodes
 from tests.harness.waiting import until
@@ -142,11 +141,11 @@ class SshCluster:
 
 
 @contextmanager
-def run_cluster() -> Iterator[SshCluster]:
-    """Run a cluster in a folder that every user may pass through (those of pytest are closed)."""
+def run_cluster(database: Mapping[str, str]) -> Iterator[SshCluster]:
+    """Run a cluster on ``database`` in a folder that every user may pass through (those of pytest are closed)."""
     with passable_folder("oarpy-ssh-") as directory, start_nodes(NODES, directory / "sshd") as sshd:
         _falsify_host_key(sshd)
-        sandbox = Sandbox(directory / "cluster", _settings(sshd))
+        sandbox = Sandbox(directory / "cluster", {**_settings(sshd), "database": database})
         try:
             sandbox.create()
             sandbox.start()
@@ -154,7 +153,6 @@ def run_cluster() -> Iterator[SshCluster]:
             yield from _connected(sandbox, sshd)
         finally:
             sandbox.stop()
-            embedded.remove(sandbox.directory / "postgresql")
 
 
 def _connected(sandbox: Sandbox, sshd: SshdCluster) -> Iterator[SshCluster]:
