@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from oarpy.wire.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, pack_message, read_message
+from tests.harness import warm_gateway
 from tests.harness.bare_environment import bare_environment
 from tests.harness.sample_cluster import Result
 from tests.harness.waiting import until
+from tests.harness.warm_gateway import ForkedGateway
 
 TIMEOUT = 60.0
 
@@ -42,7 +44,7 @@ class GatewayProcess:
     """A running gateway; ``folder`` may be entered by everybody."""
 
     folder: Path
-    process: subprocess.Popen[bytes]
+    process: ForkedGateway
     commands: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
@@ -149,15 +151,8 @@ def gateway(environment: Mapping[str, str], folder: Path | None = None, **settin
     folder.chmod(0o755)
     variables = {f"OARPY_GATEWAY_{name.upper()}": str(value) for name, value in settings.items()}
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "oarpy.gateway"],
-            env={**environment, **variables, "OARPY_GATEWAY_SOCKET": str(folder / "gateway.sock")},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            start_new_session=True,
-        )
+        own = {**environment, **variables, "OARPY_GATEWAY_SOCKET": str(folder / "gateway.sock")}
+        process = warm_gateway.start(own, log.fileno())
     running = GatewayProcess(folder, process)
     try:
         until(lambda: running.listens() or process.poll() is not None, "the gateway listens")
