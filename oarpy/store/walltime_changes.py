@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
@@ -143,12 +144,12 @@ _TELL_NO_MORE = """
 def one(connection: Connection, job: int) -> Change | None:
     """Return a job with its walltime change, if any, and lock it until the end of the transaction."""
     row = connection.execute(_ONE, [job]).fetchone()
-    return None if row is None else _change(*row)
+    return None if row is None else _change(row)
 
 
 def pending(connection: Connection) -> list[Change]:
     """Return the jobs for which a change is pending, oldest request first; some may have ended since."""
-    return [_change(*row) for row in connection.execute(_PENDING)]
+    return [_change(row) for row in connection.execute(_PENDING)]
 
 
 def ask(connection: Connection, request: Request, text: str) -> None:
@@ -198,33 +199,6 @@ def told(connection: Connection, answers: Sequence[tuple[int, int, int]]) -> Non
         connection.execute(_TELL_NO_MORE)
 
 
-def _change(
-    job: int,
-    state: str,
-    user: str,
-    queue: str,
-    types: Sequence[str],
-    walltime: int | None,
-    ends_at: float | None,
-    waiting: int,
-    granted: int,
-    forced: bool,
-    whole: bool,
-    delay_next_jobs: bool,
-    give_up_at: float | None,
-) -> Change:
-    return Change(
-        job,
-        state,
-        user,
-        queue,
-        tuple(types),
-        walltime,
-        ends_at,
-        waiting,
-        granted,
-        forced,
-        whole,
-        delay_next_jobs,
-        give_up_at,
-    )
+def _change(row: tuple[Any, ...]) -> Change:
+    change = Change(*row)
+    return replace(change, types=tuple(change.types))
