@@ -102,6 +102,8 @@ def needed_resources(session: Session, submission: Submission) -> Need:
 
 def _taken(existing: ExistingResources, request: ResourceRequest, condition: str) -> int:
     """Return how many resources the request takes, 0 if it can never be served."""
+    if _too_much(existing.consumables, request):
+        return 0
     masks = [existing.admitted(join_conditions(condition, group.filter), request.consumes) for group in request.groups]
     matcher = existing.matcher(request.groups, masks)
     return matcher.match(matcher.usable).bit_count()

@@ -59,8 +59,8 @@ class ExistingReader:
     def _refresh(self, connection: Connection) -> None:
         kinds = scheduling.property_kinds(connection)
         amounts = declared_consumables(connection)
-        columns = sorted((kinds.keys() - _COMING_AND_GOING) | self._watched)
-        mark = columns, kinds, amounts, scheduling.fingerprint(connection, columns)
+        ignored = _COMING_AND_GOING - self._watched
+        mark = ignored, kinds, amounts, scheduling.fingerprint(connection, ignored)
         if mark != self._mark:
             rows = [Resource(*row) for row in scheduling.platform(connection)]
             platform = Platform.build(rows, hierarchy=[name for name in kinds if name != RESOURCE_ID])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,9 +16,9 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 
+_COLUMNS = "SELECT * FROM resources LIMIT 0"
 _FINGERPRINT = """
-    SELECT count(*), coalesce(sum(hash_record_extended(ROW(resource_id, type, state = 'Dead', {}), 0)), 0)
-    FROM resources
+    SELECT count(*), coalesce(sum(hash_record_extended(ROW(state = 'Dead', {}), 0)), 0) FROM resources
 """
 
 # By name: of queues of equal priority the first one's policy orders the jobs of all.
@@ -211,10 +211,11 @@ def property_kinds(connection: Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT name, kind FROM resource_properties").fetchall())
 
 
-def fingerprint(connection: Connection, columns: Sequence[str]) -> tuple[int, int]:
-    """Return a value that differs when resources came, went, died or differ in one of ``columns``."""
-    query = sql.SQL(_FINGERPRINT).format(sql.SQL(", ").join(map(sql.Identifier, columns)))
-    row = connection.execute(query, prepare=False).fetchone()
+def fingerprint(connection: Connection, without: Collection[str]) -> tuple[int, int]:
+    """Return a value that differs when resources came, went, died or differ in a column that is not in ``without``."""
+    names = [column.name for column in connection.execute(_COLUMNS, prepare=False).description or ()]
+    columns = sql.SQL(", ").join(sql.Identifier(name) for name in names if name not in without)
+    row = connection.execute(sql.SQL(_FINGERPRINT).format(columns), prepare=False).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])
 
