@@ -139,12 +139,16 @@ def config_show(as_json: Json = False) -> None:
 def plan(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files (JSON).")],
     timing: Annotated[bool, typer.Option("--timing", help="Add the seconds of reading, planning, writing.")] = False,
+    decisions: Annotated[
+        bool, typer.Option("--decisions", help="Add what else is decided: starts, victims, nodes to wake, ...")
+    ] = False,
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Plan scenario files with the production scheduler, without a database: one JSON object a line for each."""
+    from oarpy.modules.policies import Policies
     from oarpy.simulation.scenario import run_plan
 
-    raise typer.Exit(run_plan(files, timing, sys.stdout, sys.stderr))
+    raise typer.Exit(run_plan(files, timing, sys.stdout, sys.stderr, orders=Policies(), decisions=decisions))
 
 
 @app.command()

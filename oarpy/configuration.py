@@ -80,6 +80,7 @@ class Scheduler:
     suspended_resource_types: tuple[str, ...] = ("default",)
     jobs_per_user: NotNegative = 0
     time_zone: str = ""
+    record_passes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", 
 _LONGEST_VALUE = 60
 _OBJECTS = inspect.StructType | inspect.DataclassType
 _LISTS = inspect.ListType | inspect.VarTupleType
+_CONTAINERS = _OBJECTS | _LISTS | inspect.TupleType | inspect.DictType
 
 
 class Misfit(Exception):
@@ -108,11 +109,13 @@ def _keys(kind: inspect.Type) -> list[str]:
 def _inside(kind: inspect.Type, step: Any) -> inspect.Type:
     """Return the kind of what a key, a place or, as ``...``, an unnamed key leads to."""
     if isinstance(kind, inspect.UnionType):
-        return next(_inside(one, step) for one in kind.types if isinstance(one, _OBJECTS | _LISTS | inspect.DictType))
+        return next(_inside(one, step) for one in kind.types if isinstance(one, _CONTAINERS))
     if isinstance(kind, _OBJECTS):
         return next(field.type for field in kind.fields if field.encode_name == step)
     if isinstance(kind, inspect.DictType):
         return kind.value_type
+    if isinstance(kind, inspect.TupleType):
+        return kind.item_types[int(step)]
     assert isinstance(kind, _LISTS)
     return kind.item_type
 
@@ -141,5 +144,7 @@ def _noun(kind: inspect.Type) -> str:
             return "a date"
         case inspect.ListType() | inspect.VarTupleType():
             return "a list with at least one entry" if kind.min_length else "a list"
+        case inspect.TupleType():
+            return f"a list of {len(kind.item_types)} entries"
         case _:
             return "an object"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 
 import psycopg
 import structlog
@@ -28,6 +30,7 @@ from oarpy.scheduler.rules.reservations import Start
 from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.scheduler.walltime_change import WalltimeAnswers
+from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
 from oarpy.store import decisions, notifications, power, suspensions, walltime_changes
 from oarpy.store.consumables import ENOUGH_LEFT
 from oarpy.store.database import Connection
@@ -91,6 +94,8 @@ class Metascheduler:
         with connection.transaction():
             reading = self._reader.read(connection, now)
             decided = decide(reading.snapshot, self._memory, self._policies, self._reader.matchers)
+            if self._settings.record_passes:
+                _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing = self._write(connection, reading, decided)
             snapshot = reading.snapshot
             decisions.record_pass(
@@ -232,6 +237,19 @@ def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
     for reason, jobs in groupby(answers.dropped, key=itemgetter(1)):
         walltime_changes.drop(connection, [job for job, _ in jobs], reason)
     walltime_changes.grant(connection, answers.granted)
+
+
+def _record(folder: Path, snapshot: Snapshot, decided: Decisions) -> None:
+    """Leave what a pass saw and decided: two files, named by the clock."""
+    name = f"pass-{time.time_ns()}"
+    placements = [placement_json(one) for one in decided.plan.placements]
+    told = {"jobs": placements, "decisions": decisions_json(decided)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(json.dumps(scenario_of(snapshot)), encoding="utf-8")
+        (folder / f"{name}.decided").write_text(json.dumps(told), encoding="utf-8")
+    except OSError as error:  # jobs do not wait for a full disk
+        log.error("scheduler.record_passes", reason=str(error))
 
 
 def _report_faults(decided: Decisions) -> None:

@@ -46,6 +46,7 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
     conditions,
+    local_instant,
 )
 from oarpy.store import consumables, power, scheduling, walltime_changes
 from oarpy.store.database import Connection
@@ -158,7 +159,7 @@ class SnapshotReader:
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             consumables=self._consumables,
             ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
-            show_instant=_local_date,
+            show_instant=local_instant,
             rules=self._rules,
             reservations=reservations,
             asleep=self._asleep,
@@ -436,11 +437,6 @@ def _dates(row: scheduling.WaitingRow) -> tuple[JobDates, str]:
         return read_types(row.types).dates(), ""
     except OarpyError as error:
         return NO_DATES, str(error)
-
-
-def _local_date(instant: float) -> str:
-    """Write an instant as people here write dates: ``2026-05-01 12:00:00``."""
-    return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _holding_job(

@@ -62,6 +62,7 @@ class Decisions:
     ``plan`` says where and when jobs wait, and the verdict on each. ``accepted`` are new reservations, ``victims`` the
     best-effort jobs to cancel, ``resumed`` suspended jobs that go on now. ``awaiting`` tells what accepted reservations
     wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
+    What is written changes what the next pass sees: who was accepted, say, clears its way then.
     """
 
     kept: Kept

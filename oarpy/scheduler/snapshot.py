@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 from typing import Literal
 
@@ -226,6 +227,11 @@ Power = Literal["up", "falling", "asleep", "waking"]
 def plain_instant(instant: float) -> str:
     """Write an instant as the number that it is on the axis."""
     return f"{instant:.15g}"
+
+
+def local_instant(instant: float) -> str:
+    """Write an instant of the epoch as people here write dates: ``2026-05-01 12:00:00``."""
+    return datetime.fromtimestamp(instant).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class HistoryReplay:
         return (*self._holding.values(), *(job for job in promises if job is not None))
 
     def _pass(self, now: float) -> bool:
-        """Decide and do it; return whether best-effort jobs left at once, so that another pass is due."""
+        """Decide and do it; return whether another pass is due at once: jobs left, or reservations were accepted."""
         snapshot = replace(
             self._base,
             now=now,
@@ -165,7 +165,7 @@ class HistoryReplay:
         self._note_reasons(decided.plan)
         self._wake = decided.wake_at
         gone = [self._cancel(number, now) for number in decided.victims if number not in self._leaving]
-        return any(gone)
+        return any(gone) or bool(decided.accepted)
 
     def _note_reasons(self, made: Plan) -> None:
         """Remember why jobs wait; what can never be served will not be later."""

@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TextIO
 
 from oarpy.model.errors import UsageError
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenario_writer import decisions_json, placement_json
 
 _NOT_A_SCENARIO = 2
 
 
-def run_plan(paths: Sequence[str], timing: bool, out: TextIO, err: TextIO) -> int:
+def run_plan(
+    paths: Sequence[str],
+    timing: bool,
+    out: TextIO,
+    err: TextIO,
+    *,
+    orders: Mapping[str, Order] = ORDERS,
+    decisions: bool = False,
+) -> int:
     """Plan each file and write one JSON object per line to ``out``; return the exit status.
 
     A file that is not a scenario gets one line on ``err`` and the status 2; the others are still planned. With
-    ``timing`` each object tells the seconds of reading, planning and writing.
+    ``timing`` each object tells the seconds of reading, planning and writing, with ``decisions`` all that was decided.
+    ``orders`` are those that queues may name.
     """
     status = 0
     for path in paths:
         started = perf_counter()
         try:
-            snapshot = read_scenario(_read(path))
+            snapshot = read_scenario(_read(path), orders)
         except UsageError as error:
             err.write(f"{path}: {error}\n")
             status = _NOT_A_SCENARIO
             continue
         read = perf_counter() - started
-        out.write(_planned(snapshot, read if timing else None) + "\n")
+        out.write(_planned(snapshot, orders, read if timing else None, decisions) + "\n")
         out.flush()
     return status
 
@@ -49,11 +59,11 @@ def _read(path: str) -> str:
         raise UsageError(f"cannot be read: {reason}") from None
 
 
-def _planned(snapshot: Snapshot, read: float | None) -> str:
+def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None, decisions: bool) -> str:
     gc.freeze()  # what was read stays until the end: the collector need not walk through it again and again
     try:
         started = perf_counter()
-        decided = decide(snapshot)
+        decided = decide(snapshot, None, orders)
         seconds = perf_counter() - started
     finally:
         gc.unfreeze()
@@ -63,27 +73,11 @@ def _planned(snapshot: Snapshot, read: float | None) -> str:
             "seconds": seconds,
             "slots": decided.plan.slots,
             "kill": list(decided.victims),
-            "jobs": [_job(placement) for placement in decided.plan.placements],
+            "jobs": [placement_json(placement) for placement in decided.plan.placements],
+            **({"decisions": decisions_json(decided)} if decisions else {}),
         }
     )
     if read is None:
         return text
     times = {"read": read, "plan": seconds, "write": perf_counter() - started}
     return f'{text[:-1]}, "timing": {json.dumps(times)}}}'
-
-
-def _job(placement: Placement) -> dict[str, object]:
-    return {
-        "id": placement.job,
-        "alternative": placement.alternative,
-        "start": _instant(placement.start),
-        "end": _instant(placement.end),
-        "resources": placement.resources,
-        "verdict": placement.verdict.value,
-        "reason": placement.reason,
-    }
-
-
-def _instant(value: float | None) -> float | None:
-    """Write whole numbers without a fraction."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value

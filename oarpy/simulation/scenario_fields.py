@@ -1,15 +1,18 @@
 """What a scenario file may hold: a struct for each of its objects. A key with a default may be left out.
 
-Times are seconds. What kinds cannot say is checked by :mod:`oarpy.simulation.scenario_reader`.
+Times are seconds, and resources are told by their ids. What kinds cannot say is checked by
+:mod:`oarpy.simulation.scenario_reader`. Structs that become values of the scheduler have their fields and defaults.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oarpy.model.planning_policy import PolicyName
+from oarpy.scheduler.snapshot import Power
 
 LARGEST: Final = 2**53
 """Largest number accepted, in either direction: whole numbers stay exact up to here."""
@@ -33,10 +36,11 @@ class QueueEntry(Struct, forbid_unknown_fields=True):
     name: str
     priority: Number
     policy: str = "fifo"
+    active: bool = True
 
 
 class QuotaEntry(Struct, forbid_unknown_fields=True):
-    """A quota rule: patterns, and limits of which -1 is none."""
+    """A quota rule: patterns, and limits of which -1 is none. An end of None in ``valid`` is none."""
 
     queue: str = "*"
     project: str = "*"
@@ -45,6 +49,8 @@ class QuotaEntry(Struct, forbid_unknown_fields=True):
     resources: Number = -1
     jobs: Number = -1
     resource_hours: Number = -1
+    valid: tuple[tuple[Number, Number | None], ...] | UnsetType = UNSET
+    period: str = ""
 
 
 class ConsumableEntry(Struct, forbid_unknown_fields=True):
@@ -56,7 +62,7 @@ class ConsumableEntry(Struct, forbid_unknown_fields=True):
 
 
 class RunningEntry(Struct, forbid_unknown_fields=True):
-    """A job that holds resources; ``consumes`` maps consumables to amounts."""
+    """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` is what it does not hold."""
 
     id: Whole
     user: str
@@ -68,6 +74,9 @@ class RunningEntry(Struct, forbid_unknown_fields=True):
     name: str = ""
     types: tuple[Word, ...] = ()
     consumes: dict[str, Any] = {}
+    given_back: tuple[int, ...] = ()
+    resuming: bool = False
+    checkpoint: Number = 0
 
 
 class RequestEntry(Struct, forbid_unknown_fields=True):
@@ -75,6 +84,14 @@ class RequestEntry(Struct, forbid_unknown_fields=True):
 
     resources: str
     walltime: Number
+
+
+class DatesEntry(Struct, forbid_unknown_fields=True):
+    """Bounds on when a job runs."""
+
+    not_before: Number = -inf
+    start_by: Number = inf
+    end_by: Number = inf
 
 
 class JobEntry(Struct, forbid_unknown_fields=True):
@@ -91,10 +108,114 @@ class JobEntry(Struct, forbid_unknown_fields=True):
     properties: str = ""
     depends_on: tuple[int | str, ...] = ()
     reservation: Number | None = None
+    held: bool = False
+    stopped: bool = False
+    dates: DatesEntry | UnsetType = UNSET
+    fault: str = ""
+
+
+class ReservationEntry(Struct, forbid_unknown_fields=True):
+    """An accepted reservation; ``job`` is what was asked for, with the accepted alternative alone."""
+
+    job: JobEntry
+    start: Number
+    walltime: Number
+    resources: tuple[int, ...]
+    alternative: Whole = 0
+
+
+class WalltimeRequestEntry(Struct, forbid_unknown_fields=True):
+    """What is asked for a running job."""
+
+    job: Whole
+    seconds: Whole
+    queue: str = "default"
+    walltime: Number | None = None
+    end: Number | None = None
+    granted: Number = 0
+    forced: bool = False
+    whole: bool = False
+    delay_next_jobs: bool = False
+    give_up_at: Number | None = None
+    running: bool = True
+    over: bool = False
+
+
+class PowerRulesEntry(Struct, forbid_unknown_fields=True):
+    """How nodes sleep and wake; ``keep`` has conditions, each with a number of nodes."""
+
+    wakeup_time: Number
+    sleep_time: Number
+    keep: tuple[tuple[str, Whole], ...] = ()
+
+
+class RulesEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the site; without ``power`` no node sleeps."""
+
+    besteffort_kill_before_reservation: Number = 0
+    reservation_wait: Number = 300
+    walltime_apply_time: tuple[Word, ...] = ()
+    walltime_increment: tuple[Word, ...] = ()
+    power: PowerRulesEntry | UnsetType = UNSET
+
+
+class RationEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Most jobs that a pass looks at."""
+
+    jobs: Whole = 0
+    jobs_per_user: Whole = 0
+
+
+class UsageEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Resource-seconds of the last while, by name."""
+
+    used_by_user: dict[str, Number] = {}
+    asked_by_user: dict[str, Number] = {}
+    used_by_project: dict[str, Number] = {}
+
+
+class KarmaEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Coefficients and targets of the karma."""
+
+    project: Number = 0
+    user: Number = 2
+    asked: Number = 1
+    user_targets: dict[str, Number] = {}
+    other_users: Number = 0
+    project_targets: dict[str, Number] = {}
+    other_projects: Number = 0
+
+
+class FactorsEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Weights of the factors of ``multifactor``."""
+
+    age: Number = 1
+    queue: Number = 0
+    work: Number = 0
+    size: Number = 0
+    karma: Number = 1
+    qos: Number = 0
+    nice: Number = 0
+    full_age: Number = 604_800
+    queues: dict[str, Number] = {}
+    large_work: bool = False
+    large_size: bool = False
+
+
+class PrioritiesEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """What fair share and several factors look at besides the job."""
+
+    usage: UsageEntry = UsageEntry()
+    karma: KarmaEntry = KarmaEntry()
+    factors: FactorsEntry = FactorsEntry()
+    resources: Whole = 0
 
 
 class ScenarioFile(Struct, forbid_unknown_fields=True):
-    """The whole file."""
+    """The whole file.
+
+    Keys of ``outcomes`` and ``spans`` are ids of jobs, those of ``filters`` conditions, those of ``power`` nodes.
+    """
 
     resources: list[dict[str, Any]]
     jobs: list[JobEntry]
@@ -106,3 +227,20 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     quotas: tuple[QuotaEntry, ...] = ()
     consumables: tuple[ConsumableEntry, ...] = ()
     running: tuple[RunningEntry, ...] = ()
+    reservations: tuple[ReservationEntry, ...] = ()
+    walltime_requests: tuple[WalltimeRequestEntry, ...] = ()
+    ordered: bool = False
+    filters: dict[str, tuple[int, ...]] | UnsetType = UNSET
+    filter_errors: dict[str, str] = {}
+    quota_horizon: Number | None = None
+    outcomes: dict[str, Literal["ok", "notok"]] = {}
+    spans: dict[str, tuple[Number, Number]] = {}
+    closing: tuple[tuple[Number, tuple[int, ...]], ...] = ()
+    priorities: PrioritiesEntry = PrioritiesEntry()
+    besteffort_minimum_life: Number = 0
+    ration: RationEntry = RationEntry()
+    rules: RulesEntry = RulesEntry()
+    asleep: tuple[int, ...] = ()
+    power: dict[str, Power] = {}
+    rested: tuple[Word, ...] = ()
+    local_dates: bool = False

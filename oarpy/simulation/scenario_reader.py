@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import cast
+from math import inf
+from typing import Any, TypeVar, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from oarpy.model import typed_values
 from oarpy.model.amounts import parse_amount
-from oarpy.model.dependency import Dependency, Outcome
+from oarpy.model.dependency import Dependency, Outcome, parse_dependency
 from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import Consumption, parse_request
 from oarpy.model.typed_values import Misfit, shown
 from oarpy.scheduler.consumables import Consumable
-from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.orders import ORDERS, Order
 from oarpy.scheduler.platform import RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.rules.reservations import promised
+from oarpy.scheduler.shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
     HoldingJob,
+    PowerRules,
     Queue,
     QuotaRule,
+    Ration,
+    Reservation,
+    Rules,
     Snapshot,
     WaitingJob,
+    WalltimeRequest,
+    local_instant,
+    plain_instant,
 )
 from oarpy.simulation.scenario_fields import (
     LARGEST,
     ConsumableEntry,
     JobEntry,
+    PrioritiesEntry,
     QueueEntry,
     QuotaEntry,
     RequestEntry,
+    ReservationEntry,
     ResourceEntry,
+    RulesEntry,
     RunningEntry,
     ScenarioFile,
 )
@@ -46,41 +61,72 @@ _OWNERS = {
     "consumables": "consumable",
     "running": "running job",
     "jobs": "job",
+    "reservations": "reservation",
+    "walltime_requests": "walltime request",
 }
-"""How errors call the entries of the lists of a scenario."""
+"""How errors call the entries of the lists of a scenario; the last two have the id of their job."""
+
+Value = TypeVar("Value")
 
 _parsed = lru_cache(maxsize=10_000)(parse_request)
 
 
-def read_scenario(text: str) -> Snapshot:
-    """Read the text of a scenario. Raises :class:`UsageError` naming the key and the job that are wrong."""
+def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
+    """Read the text of a scenario. Raises :class:`UsageError` naming the key and the job that are wrong.
+
+    ``orders`` are those that queues may name.
+    """
     try:
         file = typed_values.from_json(text, ScenarioFile)
     except Misfit as error:
         raise _named(error) from None
     if file.security_time < 0:
         raise _wrong("scenario", "security_time", "it is below 0")
-    rows = [_resource(row, rank) for rank, row in enumerate(file.resources)]
-    platform = Platform.build(rows, None if file.hierarchy is UNSET else file.hierarchy)
+    now, platform = _exact(file.now), _platform(file)
     consumables = tuple(_consumable(entry, rank) for rank, entry in enumerate(file.consumables))
     names = frozenset(one.name for one in consumables)
     holding = tuple(_running(entry, platform, names) for entry in file.running)
     waiting = tuple(_job(entry, names) for entry in file.jobs)
-    _refuse_repeated("resource", "id", (row.id for row in rows))
-    _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in waiting)))
-    filters, errors = admitted(platform, waiting)
-    return Snapshot(
-        now=_exact(file.now),
+    reservations = tuple(_reservation(entry, platform, names) for entry in file.reservations)
+    asked = (*waiting, *(one.job for one in reservations))
+    _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in asked)))
+    filters, errors = _filters(file, platform, asked)
+    promises = (promised(one, now) for one in reservations)
+    snapshot = Snapshot(
+        now=now,
         platform=platform,
-        queues=DEFAULT_QUEUES if file.queues is UNSET else _queues(file.queues),
+        queues=DEFAULT_QUEUES if file.queues is UNSET else _queues(file.queues, orders),
         quotas=_quotas(file.quotas),
-        holding=holding,
+        holding=(*holding, *(job for job in promises if job is not None)),
         waiting=waiting,
         security_time=_exact(file.security_time),
         policy=file.policy,
         filters=filters,
         filter_errors=errors,
         consumables=consumables,
+        reservations=reservations,
+    )
+    return _with_site(snapshot, file)
+
+
+def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
+    """Return ``snapshot`` with what ``file`` tells of the past, of settings and of nodes that sleep."""
+    platform, spans = snapshot.platform, _by_job("spans", file.spans)
+    return replace(
+        snapshot,
+        quota_horizon=inf if file.quota_horizon is None else _exact(file.quota_horizon),
+        outcomes=_by_job("outcomes", file.outcomes),
+        spans={job: (_exact(start), _exact(end)) for job, (start, end) in spans.items()},
+        closing=tuple((_exact(instant), _bits("scenario", "closing", ids, platform)) for instant, ids in file.closing),
+        priorities=_priorities(file.priorities),
+        besteffort_minimum_life=_exact(file.besteffort_minimum_life),
+        ration=_built(Ration, file.ration),
+        rules=_rules(file.rules),
+        walltime_requests=tuple(_built(WalltimeRequest, entry) for entry in file.walltime_requests),
+        asleep=_bits("scenario", "asleep", file.asleep, platform),
+        power=file.power,
+        rested=frozenset(file.rested),
+        show_instant=local_instant if file.local_dates else plain_instant,
     )
 
 
@@ -98,15 +144,26 @@ def read_quotas(text: str) -> tuple[QuotaRule, ...]:
 def _named(error: Misfit) -> UsageError:
     """Return the error under the name of the entry that it is about: ``job 7: request 1: key 'walltime': missing``."""
     match error.path:
+        case ("reservations", int(place), "job", key, *rest):
+            owner, entry, rest = "job of reservation", error.document["reservations"][place]["job"], [key, *rest]
         case (str(key), int(place), *rest) if key in _OWNERS:
-            entry = error.document[key][place]
-            number = entry.get("id") if isinstance(entry, dict) else None
-            owner = f"{_OWNERS[key]} {number}" if isinstance(number, int) else _at_place(_OWNERS[key], place)
-            match rest:
-                case ["requests", int(request), *rest]:
-                    owner = _request(owner, request)
-            return Misfit(entry, tuple(rest), error.problem, error.hint).error(owner)
-    return error.error("scenario")
+            owner, entry = _OWNERS[key], error.document[key][place]
+        case _:
+            return error.error("scenario")
+    number = _id(entry)
+    owner = f"{owner} {number}" if isinstance(number, int) else _at_place(owner, place)
+    match rest:
+        case ["requests", int(request), *rest]:
+            owner = _request(owner, request)
+    return Misfit(entry, tuple(rest), error.problem, error.hint).error(owner)
+
+
+def _id(entry: object) -> object:
+    """Return the id of an entry, which some have in the job that they are about."""
+    if not isinstance(entry, dict):
+        return None
+    job = entry.get("job")
+    return entry.get("id", job.get("id") if isinstance(job, dict) else job)
 
 
 def _at_place(what: str, place: int) -> str:
@@ -134,6 +191,32 @@ def _exact(number: float) -> float:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
+def _built(kind: type[Value], entry: Struct, **read: object) -> Value:
+    """Return a value that has the fields of ``entry``, but for those that were ``read`` from it."""
+    plain: dict[str, Any] = {name: _exact(getattr(entry, name)) for name in entry.__struct_fields__ if name not in read}
+    return kind(**plain, **read)
+
+
+def _platform(file: ScenarioFile) -> Platform:
+    rows = [_resource(row, rank) for rank, row in enumerate(file.resources)]
+    _refuse_repeated("resource", "id", (row.id for row in rows))
+    platform = Platform.build(rows, None if file.hierarchy is UNSET else file.hierarchy)
+    return Platform(rows, platform.levels, platform.aliases) if file.ordered else platform
+
+
+def _bits(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> int:
+    """Return the ids under ``key`` as a set of resources."""
+    return platform.bits_of(_known(owner, key, ids, platform))
+
+
+def _known(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> tuple[int, ...]:
+    """Return ``ids``, all of resources that there are."""
+    for number in ids:
+        if number not in platform.position:
+            raise _wrong(owner, key, f"there is no resource {number}")
+    return ids
+
+
 def _resource(row: dict[str, object], place: int) -> Resource:
     try:
         entry = typed_values.from_values(row, ResourceEntry)
@@ -150,13 +233,13 @@ def _resource(row: dict[str, object], place: int) -> Resource:
     return Resource(entry.id, entry.type, entry.state, properties)
 
 
-def _queues(entries: Sequence[QueueEntry]) -> tuple[Queue, ...]:
+def _queues(entries: Sequence[QueueEntry], orders: Mapping[str, Order]) -> tuple[Queue, ...]:
     for place, entry in enumerate(entries):
-        if entry.policy not in ORDERS:
+        if entry.policy not in orders:
             problem = f"{shown(entry.policy)} is not a policy"
-            raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(ORDERS)}")
+            raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(orders)}")
     _refuse_repeated("queue", "name", (entry.name for entry in entries))
-    return tuple(Queue(entry.name, _exact(entry.priority), entry.policy) for entry in entries)
+    return tuple(_built(Queue, entry) for entry in entries)
 
 
 def _quotas(entries: Sequence[QuotaEntry]) -> tuple[QuotaRule, ...]:
@@ -169,8 +252,13 @@ def _quota(entry: QuotaEntry, place: int) -> QuotaRule:
         if limit < 0 and limit != -1:
             problem = f"{limit} is not a limit"
             raise _wrong(_at_place("quota", place), key, problem, hint="0 or more, -1 for no limit")
-    resources, jobs, resource_hours = map(_exact, (entry.resources, entry.jobs, entry.resource_hours))
-    return QuotaRule(entry.queue, entry.project, entry.type, entry.user, resources, jobs, resource_hours)
+    return _built(QuotaRule, entry, valid=None if entry.valid is UNSET else tuple(map(_span, entry.valid)))
+
+
+def _span(ends: tuple[float, float | None]) -> tuple[float, float]:
+    """Return when a rule is valid, for ever where there is no end."""
+    begin, end = ends
+    return _exact(begin), inf if end is None else _exact(end)
 
 
 def _consumable(entry: ConsumableEntry, place: int) -> Consumable:
@@ -195,23 +283,15 @@ def _running(entry: RunningEntry, platform: Platform, consumables: frozenset[str
     owner = f"running job {entry.id}"
     if entry.walltime < 0:
         raise _wrong(owner, "walltime", "it is below 0")
-    for number in entry.resources:
-        if number not in platform.position:
-            raise _wrong(owner, "resources", f"there is no resource {number}")
     for name in entry.consumes:
         if name not in consumables:
             raise _wrong(owner, "consumes", f"'{name[:40]}' is not a consumable")
-    return HoldingJob(
-        id=entry.id,
-        user=entry.user,
-        start=_exact(entry.start),
-        walltime=_exact(entry.walltime),
-        resources=entry.resources,
-        project=entry.project,
-        queue=entry.queue,
-        name=entry.name,
-        types=entry.types,
+    return _built(
+        HoldingJob,
+        entry,
+        resources=_known(owner, "resources", entry.resources, platform),
         consumes=_consumptions(owner, entry.consumes),
+        given_back=_bits(owner, "given_back", entry.given_back, platform),
     )
 
 
@@ -235,7 +315,17 @@ def _job(entry: JobEntry, consumables: frozenset[str]) -> WaitingJob:
         filter=entry.properties.strip(),
         depends_on=tuple([_dependency(owner, item) for item in entry.depends_on]),
         reservation=None if entry.reservation is None else _exact(entry.reservation),
+        held=entry.held,
+        dates=NO_DATES if entry.dates is UNSET else _built(JobDates, entry.dates),
+        fault=entry.fault,
+        stopped=entry.stopped,
     )
+
+
+def _reservation(entry: ReservationEntry, platform: Platform, consumables: frozenset[str]) -> Reservation:
+    job = _job(entry.job, consumables)
+    kept = _known(f"reservation {job.id}", "resources", entry.resources, platform)
+    return _built(Reservation, entry, job=job, resources=kept)
 
 
 def _alternative(entry: RequestEntry, owner: str, consumables: frozenset[str]) -> Alternative:
@@ -256,7 +346,43 @@ def _dependency(owner: str, item: int | str) -> Dependency:
     if isinstance(item, int):
         return Dependency(item)
     outcome, colon, number = item.partition(":")
-    digits = number.removeprefix("-")
-    if colon and outcome in ("ok", "notok") and digits.isascii() and digits.isdigit() and len(digits) < 17:
+    if colon and outcome in ("ok", "notok") and _is_id(number):
         return Dependency(int(number), cast("Outcome", outcome))
-    raise _wrong(owner, "depends_on", f"{shown(item)} is not a job", hint='an id, "ok:ID" or "notok:ID"')
+    if "," not in item:
+        raise _wrong(owner, "depends_on", f"{shown(item)} is not a job", hint='an id, "ok:ID" or "notok:ID"')
+    try:
+        return parse_dependency(item)
+    except UsageError as error:
+        raise _wrong(owner, "depends_on", error.message, error.hint) from None
+
+
+def _is_id(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 17
+
+
+def _filters(
+    file: ScenarioFile, platform: Platform, asked: Sequence[WaitingJob]
+) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """Return what conditions admit, and what is wrong with some: as the file says, or else evaluated."""
+    if file.filters is UNSET:
+        filters, errors = admitted(platform, asked)
+        return filters, {**errors, **file.filter_errors}
+    return {text: _bits("scenario", "filters", ids, platform) for text, ids in file.filters.items()}, file.filter_errors
+
+
+def _by_job(key: str, values: Mapping[str, Value]) -> dict[int, Value]:
+    """Return ``values`` by the ids of jobs that their keys write."""
+    for job in values:
+        if not _is_id(job):
+            raise _wrong("scenario", key, f"{shown(job)} is not a job")
+    return {int(job): value for job, value in values.items()}
+
+
+def _priorities(entry: PrioritiesEntry) -> Priorities:
+    usage, karma = _built(Usage, entry.usage), _built(KarmaRules, entry.karma)
+    return _built(Priorities, entry, usage=usage, karma=karma, factors=_built(FactorRules, entry.factors))
+
+
+def _rules(entry: RulesEntry) -> Rules:
+    return _built(Rules, entry, power=None if entry.power is UNSET else _built(PowerRules, entry.power))

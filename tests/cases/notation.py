@@ -71,11 +71,7 @@ class Case:
 def outcome(text: str) -> str:
     """Return what the case in ``text`` gives, as it has to stand after ``gives``; the words there say what to tell."""
     given, _, expected = text.partition("gives\n")
-    case = Case()
-    for line in given.splitlines():
-        if line.strip() and not line.startswith("#"):
-            word, *rest = shlex.split(line)
-            _READERS[word](case, rest)
+    case = _read(given)
     snapshot = _snapshot(case)
     memory, orders = Memory(lambda: 0.0, compression=case.compressed), Policies()
     # what just ended early is still there in the pass before, which is compressed or forgotten
@@ -124,6 +120,20 @@ def _snapshot(case: Case) -> Snapshot:
         rested=frozenset(str(block.value) for block in platform.blocks("network_address")),
         **case.snapshot,  # type: ignore[arg-type]
     )
+
+
+def snapshot_of(text: str) -> Snapshot:
+    """Return what the case in ``text`` describes."""
+    return _snapshot(_read(text.partition("gives\n")[0]))
+
+
+def _read(given: str) -> Case:
+    case = Case()
+    for line in given.splitlines():
+        if line.strip() and not line.startswith("#"):
+            word, *rest = shlex.split(line)
+            _READERS[word](case, rest)
+    return case
 
 
 def _request(asked: WalltimeRequest, running: Iterable[HoldingJob]) -> WalltimeRequest:

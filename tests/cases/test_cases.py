@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.cases.notation import outcome
+from oarpy.modules.policies import Policies
+from oarpy.scheduler.decide import decide
+from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
+from tests.cases.notation import outcome, snapshot_of
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "scheduling"
 _FENCE = re.compile(r"^```case\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -26,6 +31,15 @@ def cases() -> list[tuple[str, str]]:
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in cases()])
 def test_case(text: str) -> None:
     assert outcome(text) == text.partition(_GIVES)[2]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in cases()])
+def test_a_case_written_as_a_scenario_is_decided_the_same(text: str) -> None:
+    snapshot = snapshot_of(text)
+    again = read_scenario(json.dumps(scenario_of(snapshot)), Policies())
+    decided, once_more = (decide(one, None, Policies()) for one in (snapshot, again))
+    assert [*map(placement_json, once_more.plan.placements)] == [*map(placement_json, decided.plan.placements)]
+    assert decisions_json(once_more) == decisions_json(decided)
 
 
 def test_every_page_has_cases_and_is_listed() -> None:

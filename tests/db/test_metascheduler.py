@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+
 import psycopg
 import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
+from oarpy.modules.policies import Policies
+from oarpy.simulation.scenario import run_plan
 from oarpy.store import decisions
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -383,3 +390,26 @@ def test_the_message_of_a_moldable_job_tells_the_alternative_that_starts(cluster
     cluster.plan()
     assert cluster.job(job, "message") == "R=1,W=2:30:0,J=B,N=x"
     assert cluster.job(plain, "message") == message
+
+
+def test_a_recorded_pass_is_decided_again_as_it_was(connection: Connection, tmp_path: Path) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"record_passes": str(tmp_path / "passes")}))
+    cluster.add_nodes("n1", "n2")
+    cluster.sql("INSERT INTO quotas (user_name, max_jobs) VALUES ('bob', 1)")
+    reserved = cluster.now().replace(microsecond=0) + timedelta(seconds=600)
+    cluster.submit("/nodes=1,walltime=1:0:0", types=("besteffort",), queue="besteffort")
+    cluster.settle()
+    cluster.submit("/nodes=2,walltime=1:0:0", reservation=reserved)
+    cluster.submit("{mem > 3}/core=1", "/core=2,walltime=0:5:0", user="bob")
+    cluster.submit("/core=1,walltime=0:5:0", user="bob")
+    cluster.settle()
+    cluster.offset = 601
+    cluster.settle()
+    passes = sorted((tmp_path / "passes").glob("*.json"))
+    out, err = io.StringIO(), io.StringIO()
+    assert run_plan(list(map(str, passes)), False, out, err, orders=Policies(), decisions=True) == 0
+    again = [json.loads(line) for line in out.getvalue().splitlines()]
+    told = [json.loads(one.with_suffix(".decided").read_text(encoding="utf-8")) for one in passes]
+    assert [{"jobs": one["jobs"], "decisions": one["decisions"]} for one in again] == told
+    assert any(one["decisions"]["accepted"] for one in told)
+    assert any(one["decisions"]["victims"] for one in told)

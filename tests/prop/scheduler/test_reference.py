@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenario_writer import placement_json, scenario_of
 from tests.prop.scheduler.naive_planner import Reference
 
 REQUESTS = [
@@ -235,6 +236,15 @@ def test_equals_the_naive_reference_with_a_quota_calendar(scenario: dict[str, An
         rule["valid"] = data.draw(spans())
         rules.append(replace(read, valid=None if rule["valid"] is None else tuple(rule["valid"])))
     check(plan(replace(snapshot, quotas=tuple(rules))), scenario)
+
+
+@given(scenarios())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_a_snapshot_that_was_written_is_planned_the_same(scenario: dict[str, Any]) -> None:
+    snapshot = read_scenario(json.dumps(scenario))
+    made, again = plan(snapshot), plan(read_scenario(json.dumps(scenario_of(snapshot))))
+    assert (again.kill, again.slots) == (made.kill, made.slots)
+    assert [*map(placement_json, again.placements)] == [*map(placement_json, made.placements)]
 
 
 def check(made: Plan, scenario: dict[str, Any]) -> None:

@@ -30,12 +30,24 @@ def job(number: int, submitted: float, nodes: int, walltime: float = 100, **keys
 
 
 def outcome(
-    *jobs: dict[str, object], runs: dict[int, float] | None = None, failed: frozenset[int] = frozenset(), **keys: object
+    *jobs: dict[str, object],
+    runs: dict[int, float] | None = None,
+    failed: frozenset[int] = frozenset(),
+    checkpoint: float = 0,
+    **keys: object,
 ) -> ReplayOutcome:
     """Replay ``jobs`` on two nodes; each runs 50 s unless ``runs`` says otherwise."""
     snapshot = read_scenario(json.dumps({"resources": RESOURCES, "jobs": list(jobs), **keys}))
     past = [
-        PastJob(one, one.id, ((runs or {}).get(one.id, 50),) * len(one.alternatives), 50, 0, one.id not in failed)
+        PastJob(
+            one,
+            one.id,
+            ((runs or {}).get(one.id, 50),) * len(one.alternatives),
+            50,
+            0,
+            one.id not in failed,
+            checkpoint=checkpoint,
+        )
         for one in snapshot.waiting
     ]
     return HistoryReplay(empty(snapshot), past, (), ORDERS).run()
@@ -116,6 +128,33 @@ def test_besteffort_jobs_give_way_to_a_reservation_of_their_memory() -> None:
         consumables=consumables,
     )
     assert spans(found) == {1: (0, 60), 2: (60, 110)}
+
+
+CHEAP = job(1, 0, 1, walltime=500, types=["besteffort"])
+
+
+def test_besteffort_jobs_leave_earlier_than_a_reservation_by_the_lead_and_their_checkpoint() -> None:
+    lead: dict[str, Any] = {"rules": {"besteffort_kill_before_reservation": 15}, "security_time": 5}
+    found = outcome(CHEAP, job(3, 10, 2, reservation=60), runs={1: 400}, checkpoint=20, **lead)
+    assert spans(found) == {1: (0, 45), 3: (60, 110)}  # cancelled at 25
+    assert found.runs[1].cancelled
+
+
+def test_a_checkpoint_delays_whoever_needs_the_room() -> None:
+    found = outcome(CHEAP, job(2, 10, 2), runs={1: 400}, checkpoint=20)
+    assert spans(found) == {1: (0, 30), 2: (30, 80)}
+
+
+def test_a_job_that_ends_while_it_writes_its_checkpoint_was_not_cancelled() -> None:
+    found = outcome(CHEAP, job(2, 10, 2), runs={1: 25}, checkpoint=20)
+    assert spans(found) == {1: (0, 25), 2: (25, 75)}
+    assert not found.runs[1].cancelled
+
+
+def test_a_minimum_life_holds_against_whoever_comes() -> None:
+    found = outcome(CHEAP, job(2, 5, 2), job(3, 1, 2, reservation=60), runs={1: 400}, besteffort_minimum_life=80)
+    assert spans(found) == {1: (0, 80), 2: (80, 130)}
+    assert found.refused == {3: "refused: its resources are not free at 60, possible at 80"}
 
 
 @pytest.mark.parametrize("policy", ["conservative", "easy", "fcfs"])

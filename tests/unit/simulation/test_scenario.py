@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
+from oarpy.model.job_dates import JobDates
+from oarpy.scheduler.shares import FactorRules, KarmaRules, Priorities, Usage
+from oarpy.scheduler.snapshot import (
+    HoldingJob,
+    PowerRules,
+    Queue,
+    QuotaRule,
+    Ration,
+    Reservation,
+    Rules,
+    Snapshot,
+    WaitingJob,
+    WalltimeRequest,
+)
+from oarpy.simulation import scenario_fields as entries
 from oarpy.simulation.scenario import run_plan
+from oarpy.simulation.scenario_reader import read_scenario
 
 EXAMPLE = """
 {"now": 0, "resources": [{"id": 1, "network_address": "n1", "core": 1}, {"id": 2, "network_address": "n1", "core": 2},
@@ -23,14 +41,16 @@ EXAMPLE = """
 """
 
 
-def _run(folder: Path, *texts: str | bytes, timing: bool = False) -> tuple[int, list[dict[str, Any]], list[str]]:
+def _run(
+    folder: Path, *texts: str | bytes, timing: bool = False, decisions: bool = False
+) -> tuple[int, list[dict[str, Any]], list[str]]:
     paths = []
     for rank, text in enumerate(texts):
         path = folder / f"{rank}.json"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         paths.append(str(path))
     out, err = io.StringIO(), io.StringIO()
-    status = run_plan(paths, timing, out, err)
+    status = run_plan(paths, timing, out, err, decisions=decisions)
     return status, [json.loads(line) for line in out.getvalue().splitlines()], err.getvalue().splitlines()
 
 
@@ -42,6 +62,14 @@ def _scenario(**changes: Any) -> str:
 
 def _job(**changes: Any) -> dict[str, Any]:
     return {"id": 1, "user": "ann", "requests": [{"resources": "/resource_id=1", "walltime": 10}], **changes}
+
+
+def _running(**changes: Any) -> dict[str, Any]:
+    return {"id": 5, "user": "ann", "start": 0, "walltime": 10, "resources": [1], **changes}
+
+
+def _reserved(**changes: Any) -> dict[str, Any]:
+    return {"job": _job(id=6), "start": 50, "walltime": 10, "resources": [1], **changes}
 
 
 def _planned(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -181,6 +209,38 @@ def test_a_level_outside_the_hierarchy_is_never_served(tmp_path: Path) -> None:
         ({"jobs": [_job(requests=[{"resources": "/core=1", "walltime": 0}])]}, ["job 1", "'walltime'"]),
         ({"jobs": [_job(requests=[{"resources": "{a b}/core=1", "walltime": 1}])]}, ["job 1", "'resources'"]),
         ({"jobs": [7]}, ["job", "not an object"]),
+        ({"jobs": [_job(held=1)]}, ["job 1", "'held'", "true or false"]),
+        ({"jobs": [_job(dates={"start": 1})]}, ["job 1", "'start'", "unknown", "start_by"]),
+        ({"jobs": [_job(depends_on=["7,[5,[2"])]}, ["job 1", "'depends_on'", "no time"]),
+        ({"queues": [{"name": "a", "priority": 1, "active": "no"}]}, ["queue at place 1", "'active'"]),
+        ({"quotas": [{"valid": [[0]]}]}, ["quota at place 1", "'valid'", "2 entries"]),
+        ({"quotas": [{"valid": [[None, 0]]}]}, ["quota at place 1", "'valid'", "None"]),
+        ({"running": [_running(given_back=[77])]}, ["running job 5", "'given_back'", "77"]),
+        ({"running": [_running(checkpoint=None)]}, ["running job 5", "'checkpoint'"]),
+        ({"reservations": [_reserved(start="now")]}, ["reservation 6", "'start'", "'now'"]),
+        ({"reservations": [_reserved(resources=[77])]}, ["reservation 6", "'resources'", "77"]),
+        ({"reservations": [{"start": 0, "walltime": 1, "resources": []}]}, ["reservation at place 1", "'job'"]),
+        ({"reservations": [_reserved(job=_job(id=6, requests=[{}]))]}, ["6: request 1", "'resources'", "missing"]),
+        ({"reservations": [_reserved(job=_job(id=6, user=1))]}, ["6", "'user'", "not a string"]),
+        ({"reservations": [_reserved(), _reserved()]}, ["job 6", "'id'", "twice"]),
+        ({"walltime_requests": [{"job": 5, "seconds": 1.5}]}, ["walltime request 5", "'seconds'", "1.5"]),
+        ({"walltime_requests": [{"seconds": 15}]}, ["walltime request at place 1", "'job'", "missing"]),
+        ({"rules": {"power": {"sleep_time": 5}}}, ["'wakeup_time'", "missing"]),
+        ({"rules": {"power": {"wakeup_time": 5, "sleep_time": 5, "keep": [["", "2"]]}}}, ["'keep'", "'2'"]),
+        ({"ration": {"job": 5}}, ["'job'", "unknown", "jobs_per_user"]),
+        ({"priorities": {"karma": {"user": "ann"}}}, ["'user'", "'ann'", "not a number"]),
+        ({"priorities": {"usage": {"used_by_user": {"ann": "x"}}}}, ["'used_by_user'", "not a number"]),
+        ({"outcomes": {"seven": "ok"}}, ["'outcomes'", "'seven'"]),
+        ({"outcomes": {"7": "well"}}, ["'outcomes'", "notok"]),
+        ({"spans": {"7": [0, 1, 2]}}, ["'spans'", "2 entries"]),
+        ({"spans": {"7": [0, "x"]}}, ["'spans'", "not a number"]),
+        ({"closing": [[5, [77]]]}, ["'closing'", "77"]),
+        ({"closing": [[5, 77]]}, ["'closing'", "77 is not a list"]),
+        ({"asleep": [77]}, ["'asleep'", "77"]),
+        ({"filters": {"mem > 1": [77]}}, ["'filters'", "77"]),
+        ({"power": {"n1": "on"}}, ["'power'", "asleep"]),
+        ({"rested": [1]}, ["'rested'", "not a word"]),
+        ({"local_dates": 0}, ["'local_dates'"]),
     ],
 )
 def test_what_is_not_a_scenario_names_the_key_and_the_job(
@@ -198,3 +258,59 @@ def test_what_is_not_a_scenario_names_the_key_and_the_job(
 def test_what_is_not_even_an_object(tmp_path: Path, text: str | bytes) -> None:
     status, lines, errors = _run(tmp_path, text)
     assert (status, lines, len(errors)) == (2, [], 1)
+
+
+def test_decisions_are_told_when_asked_for(tmp_path: Path) -> None:
+    changes = {"running": [_running(types=["besteffort"])], "reservations": [_reserved(start=0)]}
+    status, (line,), errors = _run(tmp_path, _scenario(**changes), decisions=True)
+    assert (status, errors) == (0, [])
+    assert line["kill"] == line["decisions"]["victims"] == [5]
+    assert line["decisions"]["awaiting"].keys() == {"6"}
+    assert [(start["id"], start["resources"]) for start in line["decisions"]["starts"]] == [(1, [2])]
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind", "left_out"),
+    [
+        (entries.QueueEntry, Queue, set()),
+        (entries.QuotaEntry, QuotaRule, set()),
+        (entries.RunningEntry, HoldingJob, {"bits", "resumes"}),
+        (entries.DatesEntry, JobDates, set()),
+        (entries.ReservationEntry, Reservation, set()),
+        (entries.WalltimeRequestEntry, WalltimeRequest, set()),
+        (entries.PowerRulesEntry, PowerRules, set()),
+        (entries.RulesEntry, Rules, set()),
+        (entries.RationEntry, Ration, set()),
+        (entries.UsageEntry, Usage, set()),
+        (entries.KarmaEntry, KarmaRules, set()),
+        (entries.FactorsEntry, FactorRules, set()),
+        (entries.PrioritiesEntry, Priorities, set()),
+    ],
+)
+def test_keys_are_the_fields_of_what_a_pass_sees(entry: type[Struct], kind: Any, left_out: set[str]) -> None:
+    assert set(entry.__struct_fields__) == {field.name for field in fields(kind)} - left_out
+
+
+def test_what_is_left_out_is_as_the_scheduler_has_it_by_default() -> None:
+    found = read_scenario(
+        _scenario(
+            jobs=[_job(dates={})],
+            queues=[{"name": "a", "priority": 1}],
+            quotas=[{}],
+            running=[_running()],
+            walltime_requests=[{"job": 5, "seconds": 60}],
+            priorities={"usage": {}, "karma": {}, "factors": {}},
+            rules={"power": {"wakeup_time": 1, "sleep_time": 2}},
+        )
+    )
+    assert found == Snapshot(
+        now=0,
+        platform=found.platform,
+        filters=found.filters,
+        waiting=(WaitingJob(1, "ann", alternatives=found.waiting[0].alternatives),),
+        queues=(Queue("a", 1),),
+        quotas=(QuotaRule(),),
+        holding=(HoldingJob(5, "ann", 0, 10, (1,)),),
+        walltime_requests=(WalltimeRequest(5, 60),),
+        rules=Rules(power=PowerRules(1, 2)),
+    )

@@ -1,0 +1,181 @@
+"""Snapshots and decisions as JSON; :mod:`oarpy.simulation.scenario_reader` reads a snapshot again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, asdict, fields
+from math import inf, isinf
+from typing import TYPE_CHECKING
+
+from oarpy.model.request import ResourceRequest
+from oarpy.scheduler.decide import Decisions
+from oarpy.scheduler.gantt import bits_held
+from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.snapshot import (
+    Alternative,
+    HoldingJob,
+    QuotaRule,
+    Reservation,
+    Snapshot,
+    WaitingJob,
+    local_instant,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Json = dict[str, object]
+
+_ROWS = frozenset({"id", "type", "state", RESOURCE_ID})
+"""Keys of a resource that are no properties."""
+
+
+def scenario_of(snapshot: Snapshot) -> Json:
+    """Return ``snapshot`` as a scenario; its conditions are in it as the sets of resources that they admit."""
+    platform, reserved = snapshot.platform, {one.job.id for one in snapshot.reservations}
+    written: Json = {
+        "now": snapshot.now,
+        "security_time": snapshot.security_time,
+        "policy": snapshot.policy,
+        "hierarchy": sorted(platform.levels - {NETWORK_ADDRESS, RESOURCE_ID}),
+        "ordered": True,
+        "resources": [_resource(row) for row in platform.resources],
+        "queues": [_changed(queue) for queue in snapshot.queues],
+        "quotas": [_quota(rule) for rule in snapshot.quotas],
+        "consumables": [
+            {"name": one.name, "level": one.level, "capacity": dict(one.capacities)} for one in snapshot.consumables
+        ],
+        "running": [_running(job, platform) for job in snapshot.holding if job.id not in reserved],
+        "jobs": [_job(job) for job in snapshot.waiting],
+        "reservations": [_reservation(one, platform) for one in snapshot.reservations],
+        "walltime_requests": [_changed(one) for one in snapshot.walltime_requests],
+        "filters": {text: platform.ids_of(bits) for text, bits in snapshot.filters.items()},
+        "filter_errors": dict(snapshot.filter_errors),
+        "outcomes": {str(job): outcome for job, outcome in snapshot.outcomes.items()},
+        "spans": {str(job): list(span) for job, span in snapshot.spans.items()},
+        "closing": [[date, platform.ids_of(bits)] for date, bits in snapshot.closing],
+        "priorities": _changed(snapshot.priorities),
+        "besteffort_minimum_life": snapshot.besteffort_minimum_life,
+        "ration": _changed(snapshot.ration),
+        "rules": _changed(snapshot.rules),
+        "asleep": platform.ids_of(snapshot.asleep),
+        "power": dict(snapshot.power),
+        "rested": sorted(snapshot.rested),
+        "local_dates": snapshot.show_instant is local_instant,
+    }
+    if snapshot.quota_horizon < inf:
+        written["quota_horizon"] = snapshot.quota_horizon
+    return written
+
+
+def decisions_json(decided: Decisions) -> Json:
+    """Return everything that was decided but the placements of waiting jobs."""
+    ids_of = decided.kept.snapshot.platform.ids_of
+    return {
+        "starts": [
+            {"id": one.job, "alternative": one.alternative, "walltime": one.walltime, "resources": ids_of(one.bits)}
+            for one in decided.starts
+        ],
+        "accepted": [one.job for one in decided.accepted],
+        "refused": [asdict(one) for one in decided.refused],
+        "moved": [{"id": one.job.id, "resources": sorted(one.resources)} for one in decided.kept.moves],
+        "resumptions": [asdict(one) for one in decided.kept.resumptions],
+        "resumed": list(decided.resumed),
+        "victims": list(decided.victims),
+        "awaiting": {str(job): text for job, text in decided.awaiting.items()},
+        "events": [list(event) for event in decided.events],
+        "walltimes": asdict(decided.walltimes),
+        "power": asdict(decided.power),
+        "wake_at": instant(decided.wake_at),
+    }
+
+
+def placement_json(placement: Placement) -> Json:
+    """Return where and when a waiting job is placed, and why."""
+    return {
+        "id": placement.job,
+        "alternative": placement.alternative,
+        "start": instant(placement.start),
+        "end": instant(placement.end),
+        "resources": placement.resources,
+        "verdict": placement.verdict.value,
+        "reason": placement.reason,
+    }
+
+
+def instant(value: float | None) -> float | None:
+    """Return whole numbers without a fraction."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _changed(value: DataclassInstance, *left_out: str) -> Json:
+    """Return the fields of a flat value that are not what they are by default."""
+    found = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in left_out}
+    defaults = {one.name: _default(one) for one in fields(value)}
+    return {name: _plain(one) for name, one in found.items() if one != defaults[name]}
+
+
+def _default(field: Field[object]) -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _plain(value: object) -> object:
+    if hasattr(value, "__dataclass_fields__"):
+        return _changed(value)  # type: ignore[arg-type]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _resource(row: Resource) -> Json:
+    known = {name: value for name, value in row.properties.items() if name not in _ROWS and value is not None}
+    named = {name: value if isinstance(value, (str, int, float)) else str(value) for name, value in known.items()}
+    return {"id": row.id, "type": row.type, "state": row.state, **named}
+
+
+def _quota(rule: QuotaRule) -> Json:
+    written = _changed(rule, "valid")
+    if rule.valid is not None:
+        written["valid"] = [[begin, None if isinf(end) else end] for begin, end in rule.valid]
+    return written
+
+
+def _running(job: HoldingJob, platform: Platform) -> Json:
+    written = _changed(job, "bits", "resources", "consumes", "given_back", "resumes")
+    written["resources"] = platform.ids_of(bits_held(platform, job))
+    if job.consumes:
+        written["consumes"] = {one.name: one.amount for one in job.consumes}
+    if job.given_back:
+        written["given_back"] = platform.ids_of(job.given_back)
+    return written
+
+
+def _job(job: WaitingJob) -> Json:
+    written = _changed(job, "alternatives", "filter", "depends_on", "dates")
+    written["requests"] = [_alternative(way) for way in job.alternatives]
+    if job.filter:
+        written["properties"] = job.filter
+    if job.depends_on:
+        written["depends_on"] = [str(one) if "," in str(one) or ":" in str(one) else one.job for one in job.depends_on]
+    bounds = _finite(asdict(job.dates))
+    return {**written, "dates": bounds} if bounds else written
+
+
+def _finite(values: Mapping[str, float]) -> Json:
+    return {name: value for name, value in values.items() if not isinf(value)}
+
+
+def _alternative(way: Alternative) -> Json:
+    return {"resources": str(ResourceRequest(way.groups, consumes=way.consumes)), "walltime": way.walltime}
+
+
+def _reservation(one: Reservation, platform: Platform) -> Json:
+    kept: Iterable[int] = platform.ids_of(platform.bits_of(one.resources))
+    return {
+        "job": _job(one.job),
+        "start": one.start,
+        "walltime": one.walltime,
+        "resources": list(kept),
+        "alternative": one.alternative,
+    }
