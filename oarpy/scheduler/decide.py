@@ -146,17 +146,22 @@ class _SortedOut:
 
         New reservations get a yes or a no in their first pass; a no, for whatever reason, is final.
         """
-        found = cls()
+        found, missed = cls(), []
         asked = {job.id for job in snapshot.waiting if job.reservation is not None}
         for one in made.placements:
             if one.verdict is Verdict.STARTS:
                 found.starts.append(_start(one, snapshot.now))
             elif one.verdict is Verdict.RESERVED:
                 found.accepted.append(one)
-            elif one.job in asked and one.verdict is not Verdict.HELD:
-                reason = f"reservation refused: {one.reason.removeprefix('refused: ') or one.verdict}"
-                found.refused.append(Refusal(one.job, REFUSED, reason, one.offer))
-        found.lapsed = _lapsed(made, snapshot)
+            elif one.job in asked:
+                if one.verdict is not Verdict.HELD:
+                    reason = f"reservation refused: {one.reason.removeprefix('refused: ') or one.verdict}"
+                    found.refused.append(Refusal(one.job, REFUSED, reason, one.offer))
+            elif one.lapse is not None:
+                missed.append(Refusal(one.job, one.lapse, one.reason))
+        if missed:  # one that is on hold is told when it is resumed
+            held = {job.id for job in snapshot.waiting if job.held and not job.stopped}
+            found.lapsed = [one for one in missed if one.job not in held]
         return found
 
 
@@ -164,16 +169,6 @@ def _start(placement: Placement, now: float) -> Start:
     assert placement.alternative is not None
     assert placement.end is not None
     return Start(placement.job, placement.alternative, placement.end - now, placement.bits)
-
-
-def _lapsed(made: Plan, snapshot: Snapshot) -> list[Refusal]:
-    """Return the jobs that can no longer meet what they asked for; one that is on hold is told when it is resumed."""
-    missed = {one.job: one for one in made.placements if one.lapse is not None}
-    return [
-        Refusal(job.id, missed[job.id].lapse or "", missed[job.id].reason)
-        for job in (snapshot.waiting if missed else ())
-        if job.id in missed and job.reservation is None and (not job.held or job.stopped)
-    ]
 
 
 def _wake_at(snapshot: Snapshot, made: Plan, memory: Memory | None, dates: tuple[float | None, ...]) -> float | None:
