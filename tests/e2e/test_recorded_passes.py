@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from tests.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 
