@@ -96,8 +96,10 @@ class Launcher:
         """One round: channels, reports, ends, starts, kills, signals."""
         channels = self._open_channels(connection)
         next_sync = self._sync_nodes(connection, channels)
+        reports = channels.reports()
+        self._pass_on(reports)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
-        self._unrecorded += self._hear(channels.reports())
+        self._unrecorded += reports
         arrivals = sorting.sort(self._unrecorded, self._sent)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []
@@ -155,13 +157,12 @@ class Launcher:
         self._unsure = True
         return float("inf")
 
-    def _hear(self, reports: Sequence[tuple[str, Report]]) -> Sequence[tuple[str, Report]]:
+    def _pass_on(self, reports: Sequence[tuple[str, Report]]) -> None:
         """Give each part what it hears; what is to be recorded is for the launcher itself."""
         for node, report in reports:
             for hear in self._hears.get(type(report), ()):
                 hear(node, report)
         self._knocks.pass_on()
-        return reports
 
     # Reports --------------------------------------------------------------------------------------------------------
 
