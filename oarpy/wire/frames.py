@@ -33,7 +33,7 @@ _CHUNK = 2**16
 
 
 class Malformed(Exception):
-    """The other side sent what is no frame, or not the one that was due."""
+    """The other side sent what is no frame, no message, or not the one that was due."""
 
 
 class Gone(Exception):
