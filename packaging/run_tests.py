@@ -21,7 +21,8 @@ OLDEST = "15"
 """The oldest PostgreSQL that is supported, Debian 12's."""
 QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture")
 """Folders whose tests need neither a database nor a server."""
-WORKERS = os.environ.get("OARPY_TEST_WORKERS", "2")
+WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4) + 1))
+"""One more than processors: tests of real clusters mostly wait."""
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file stays with one worker, so that what its tests share is made once. The longest files begin."""
 NOTHING_SELECTED = 5

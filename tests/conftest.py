@@ -47,8 +47,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = ("campaigns", "e2e", "packaging", "db")
 """Folders, by how long a file of theirs takes."""
-# a test's database is thrown away: nothing is gained by forcing it to the disk
-TEST_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
+# a test's database is thrown away: nothing is gained by forcing it to the disk, or by tidying it up
+TEST_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+}
 MEMORY_NEEDED = 2 * 2**30
 
 
