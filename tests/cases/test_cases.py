@@ -1,4 +1,7 @@
-"""Every case of docs/scheduling gives what stands there; ``python -m tests.cases.test_cases`` rewrites the pages."""
+"""Every case gives what stands there: those of docs/scheduling, and the corner cases here.
+
+``python -m tests.cases.test_cases`` rewrites the pages.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,22 @@ from oarpy.simulation.scenario_reader import read_scenario
 from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
 from tests.cases.notation import outcome, snapshot_of
 
-PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "scheduling"
+HERE = Path(__file__).resolve().parent
+PAGES = HERE.parent.parent / "docs" / "scheduling"
 _FENCE = re.compile(r"^```case\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _GIVES = "gives\n"
+
+
+def pages() -> list[Path]:
+    """Return every page with cases."""
+    return [*sorted(PAGES.glob("*.md")), HERE / "corners.md"]
 
 
 def cases() -> list[tuple[str, str]]:
     """Return the name of the page and the text of each case."""
     return [
         (f"{page.stem}-{number + 1}", text)
-        for page in sorted(PAGES.glob("*.md"))
+        for page in pages()
         for number, text in enumerate(_FENCE.findall(page.read_text(encoding="utf-8")))
     ]
 
@@ -54,5 +63,5 @@ def _rewritten(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for changed in sorted(PAGES.glob("*.md")):
+    for changed in pages():
         changed.write_text(_rewritten(changed.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,8 +1,7 @@
-"""A small language for scheduling cases: a cluster, jobs, and the Gantt that they give.
+"""Clusters and jobs as values, for tests that look into a plan; what can be drawn is a case of ``tests/cases``.
 
 ``cluster("n1:2 n2:2")`` has cores 1 and 2 on n1, 3 and 4 on n2. ``job(2, "/nodes=1", 60)`` asks for a node for 60 s;
-``job(2, "/nodes=2", 30, "/nodes=1", 50)`` is moldable. ``gantt(...)`` plans and draws one row per core, one column per
-10 seconds, each job as its id.
+``job(2, "/nodes=2", 30, "/nodes=1", 50)`` is moldable.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from oarpy.model.request import parse_request
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
-from tests.cases.gantt_text import Bar, render
 
 
 def cluster(hosts: str, states: dict[int, str] | None = None, **properties: dict[int, object]) -> Platform:
@@ -66,18 +64,6 @@ def planned(platform: Platform, *jobs: WaitingJob | HoldingJob, **rest: Any) -> 
 def placed(platform: Platform, *jobs: WaitingJob | HoldingJob, **rest: Any) -> dict[int, Placement]:
     """Return the placements by job."""
     return dict(planned(platform, *jobs, **rest).by_job())
-
-
-def gantt(platform: Platform, *jobs: WaitingJob | HoldingJob, columns: int = 10, **rest: Any) -> str:
-    """Draw the plan, what is running included; a leading newline makes it readable in a test."""
-    bars = [Bar(one.id, one.start, one.end, one.resources) for one in jobs if isinstance(one, HoldingJob)]
-    bars += [
-        Bar(one.job, one.start, one.end, one.resources)
-        for one in planned(platform, *jobs, **rest).placements
-        if one.start is not None and one.end is not None
-    ]
-    letters = {bar.job: str(bar.job)[-1] for bar in bars}
-    return "\n" + render(platform, bars, step=10, columns=columns, letters=letters) + "\n"
 
 
 def starts(platform: Platform, *jobs: WaitingJob | HoldingJob, **rest: Any) -> dict[int, float | None]:

@@ -6,23 +6,10 @@ from dataclasses import replace
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.consumables import Consumable
-from tests.harness.scheduling_cases import cluster, gantt, job, placed, planned, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, job, placed, planned, running, starts, verdicts
 
 TWO_HOSTS = cluster("n1:2 n2:2")
 MEMORY = (Consumable("memory", "network_address", {"n1": 8, "n2": 4}),)
-
-
-def test_jobs_share_a_host_as_long_as_its_memory_lasts() -> None:
-    jobs = [job(number, "/core=1,memory=4", 20) for number in (1, 2, 3, 4)]
-    assert (
-        gantt(TWO_HOSTS, *jobs, columns=4, consumables=MEMORY)
-        == """
-1 |1144|
-2 |22..|
-3 |33..|
-4 |....|
-"""
-    )
 
 
 def test_who_asks_for_nothing_takes_nothing() -> None:

@@ -6,41 +6,10 @@ from math import inf
 
 from oarpy.scheduler.quotas import regimes
 from oarpy.scheduler.snapshot import QuotaRule
-from tests.harness.scheduling_cases import cluster, gantt, job, placed, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, job, placed, running, starts, verdicts
 
 FOUR = cluster("n1:4")
 DAY = QuotaRule(resources=1, valid=((0, 40), (60, 100)), period="day")
-
-
-def test_a_rule_binds_during_its_period_alone() -> None:
-    jobs = [job(number, "/core=2", 20) for number in (1, 2, 3)]
-    assert (
-        gantt(FOUR, *jobs, quotas=(DAY,), columns=12)
-        == """
-1 |....11....33|
-2 |....11....33|
-3 |....22......|
-4 |....22......|
-"""
-    )
-
-
-def test_a_job_across_a_change_keeps_both_rules() -> None:
-    """Alone it fits by night and by day; with another one it has to wait until that leaves the night to it."""
-    quotas = (
-        QuotaRule(resources=4, valid=((0, 50),), period="night"),
-        QuotaRule(resources=2, valid=((50, inf),), period="day"),
-    )
-    jobs = job(1, "/core=2", 80), job(2, "/core=2", 30), job(3, "/core=2", 30)
-    assert (
-        gantt(FOUR, *jobs, quotas=quotas, columns=12)
-        == """
-1 |11111111333.|
-2 |11111111333.|
-3 |222.........|
-4 |222.........|
-"""
-    )
 
 
 def test_a_running_job_counts_in_the_period_that_begins() -> None:

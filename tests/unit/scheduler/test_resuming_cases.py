@@ -11,7 +11,6 @@ from oarpy.scheduler.plan import plan
 from oarpy.scheduler.platform import Platform
 from oarpy.scheduler.resuming import Resumption, held_up_by, resumed
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
-from tests.cases.gantt_text import Bar, render
 from tests.harness.scheduling_cases import cluster, job, running
 
 TWO = cluster("n1:2")
@@ -39,55 +38,8 @@ def resumptions(*jobs: WaitingJob | HoldingJob, **rest: Any) -> tuple[Resumption
     return resumed(snapshot_of(jobs, **rest), {9})[1]
 
 
-def drawn(*jobs: WaitingJob | HoldingJob, resuming: bool = True) -> str:
-    """Draw the plan."""
-    snapshot = resumed(snapshot_of(jobs), {9} if resuming else ())[0]
-    bars = [Bar(one.id, one.start, one.end, one.resources) for one in snapshot.holding if one.resources]
-    bars += [
-        Bar(one.id, one.resumes, one.end, tuple(TWO.ids_of(one.given_back)))
-        for one in snapshot.holding
-        if one.resumes is not None
-    ]
-    bars += [
-        Bar(one.job, one.start, one.end, one.resources)
-        for one in plan(snapshot).placements
-        if one.start is not None and one.end is not None
-    ]
-    return "\n" + render(TWO, bars, step=10, columns=10, letters={bar.job: str(bar.job) for bar in bars}) + "\n"
-
-
-def test_a_suspended_job_holds_nothing() -> None:
-    gantt = """
-1 |111.......|
-2 |111.......|
-"""
-    assert drawn(suspended(9, "1-2", 50), job(1, "/core=2", 30), resuming=False) == gantt
-
-
-def test_one_that_is_to_go_on_comes_before_all_that_waits_and_small_ones_fill_the_hole() -> None:
-    gantt = """
-1 |888999991.|
-2 |222999991.|
-"""
-    jobs = suspended(9, "1-2", 50), running(8, "1", 0, 30), job(1, "/core=2", 10), job(2, "/core=1", 30)
-    assert drawn(*jobs) == gantt
-
-
 def test_it_goes_on_at_once_when_its_resources_are_free() -> None:
     assert resumptions(suspended(9, "1", 50), running(8, "2", 0, 30), job(1, "/core=2", 10)) == (Resumption(9, 0),)
-
-
-def test_accepted_reservations_keep_their_date() -> None:
-    gantt = """
-1 |..77799999|
-2 |..........|
-"""
-    assert drawn(suspended(9, "1", 50), running(7, "1", 20, 30)) == gantt
-    gantt = """
-1 |9999977...|
-2 |..........|
-"""
-    assert drawn(suspended(9, "1", 50), running(7, "1", 50, 20)) == gantt
 
 
 def test_best_effort_jobs_are_cancelled_for_it() -> None:

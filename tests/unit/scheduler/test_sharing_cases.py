@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.harness.scheduling_cases import cluster, gantt, job, placed, planned, running, starts, verdicts
+from tests.harness.scheduling_cases import cluster, job, placed, planned, running, starts, verdicts
 
 TWO = cluster("n1:2")
 
@@ -134,14 +134,3 @@ def test_a_container_that_nobody_opens_does_not_stop_the_pass() -> None:
 def test_a_whole_node_that_lies_partly_outside_its_container_does_not_fit() -> None:
     jobs = running(1, "1", 0, 60, types="container"), job(2, "/nodes=1", 20, types="inner=1")
     assert verdicts(TWO, *jobs) == {2: "never"}
-
-
-def test_gantt_of_a_container_with_its_inner_jobs_shows_both() -> None:
-    jobs = running(1, "1-2", 0, 60, types="container"), job(2, "/core=1", 20, types="inner=1")
-    assert (
-        gantt(TWO, *jobs)
-        == """
-1 |++1111....|
-2 |111111....|
-"""
-    )
