@@ -30,12 +30,12 @@ class ResourceEntry(Struct):
     state: Literal["Alive", "Absent", "Suspected", "Dead"] = "Alive"
 
 
-class QueueEntry(Struct, forbid_unknown_fields=True):
-    """A queue; ``policy`` is one of the orders."""
+class QueueEntry(Struct, forbid_unknown_fields=True, rename={"order": "policy"}):
+    """A queue; its ``order`` is called ``policy`` in files."""
 
     name: str
     priority: Number
-    policy: str = "fifo"
+    order: str = "fifo"
     active: bool = True
 
 

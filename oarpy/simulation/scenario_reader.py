@@ -235,8 +235,8 @@ def _resource(row: dict[str, object], place: int) -> Resource:
 
 def _queues(entries: Sequence[QueueEntry], orders: Mapping[str, Order]) -> tuple[Queue, ...]:
     for place, entry in enumerate(entries):
-        if entry.policy not in orders:
-            problem = f"{shown(entry.policy)} is not a policy"
+        if entry.order not in orders:
+            problem = f"{shown(entry.order)} is not a policy"
             raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(orders)}")
     _refuse_repeated("queue", "name", (entry.name for entry in entries))
     return tuple(_built(Queue, entry) for entry in entries)

@@ -15,6 +15,7 @@ from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Res
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
+    Queue,
     QuotaRule,
     Reservation,
     Snapshot,
@@ -41,7 +42,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
         "hierarchy": sorted(platform.levels - {NETWORK_ADDRESS, RESOURCE_ID}),
         "ordered": True,
         "resources": [_resource(row) for row in platform.resources],
-        "queues": [_changed(queue) for queue in snapshot.queues],
+        "queues": [_queue(queue) for queue in snapshot.queues],
         "quotas": [_quota(rule) for rule in snapshot.quotas],
         "consumables": [
             {"name": one.name, "level": one.level, "capacity": dict(one.capacities)} for one in snapshot.consumables
@@ -132,6 +133,14 @@ def _resource(row: Resource) -> Json:
     known = {name: value for name, value in row.properties.items() if name not in _ROWS and value is not None}
     named = {name: value if isinstance(value, (str, int, float)) else str(value) for name, value in known.items()}
     return {"id": row.id, "type": row.type, "state": row.state, **named}
+
+
+def _queue(queue: Queue) -> Json:
+    """Return a queue; a scenario calls its order ``policy``."""
+    written = _changed(queue)
+    if "order" in written:
+        written["policy"] = written.pop("order")
+    return written
 
 
 def _quota(rule: QuotaRule) -> Json:
