@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
@@ -69,17 +69,24 @@ def test_placing_only_what_may_have_moved_equals_a_full_plan_after_every_event(r
 
 
 class UntilCompletion(FullPasses):
-    """Plans with jobs that hold their processors until their completion is handled, as the baselines count them."""
+    """Plans with jobs that hold their processors until their completion is handled, as the baselines count them.
+
+    Jobs that start in one pass do so, and so end, in the order of the queue.
+    """
 
     def _place(
         self, now: float, holding: tuple[HoldingJob, ...], waiting: tuple[WaitingJob, ...]
     ) -> dict[int, HoldingJob]:
         ending = tuple(replace(job, walltime=now - job.start + 0.5) if job.end <= now else job for job in holding)
-        return super()._place(now, ending, waiting)
+        placed = super()._place(now, ending, waiting)
+        return dict(sorted(placed.items(), key=lambda one: self._ranks[one[0]]))
 
 
 @settings(max_examples=150, deadline=None)
 @given(rows=rows(6), order=ORDERS, policy=st.sampled_from(["fcfs", "easy"]))
+@example(
+    rows=[(10, 2, 2, 6), (11, 1, 1, 5), *[(10, 1, 1, size) for size in (1, 1, 3, 3)]], order="largest", policy="easy"
+)
 def test_counting_processors_equals_the_planners_own_baselines(rows: list[Row], order: str, policy: str) -> None:
     jobs = workload(*rows)
     machine = Machine(6)
