@@ -44,6 +44,7 @@ class Dependencies:
         self._outcomes: Mapping[int, Literal["ok", "notok"]] = snapshot.outcomes
         self._over = snapshot.spans
         self._placed: dict[int, Span | None] = {}
+        self._ready_now = Readiness(self._now)
 
     def later(self, snapshot: Snapshot) -> Dependencies:
         """Return the same for a later ``snapshot``, in which the placements made so far still stand."""
@@ -57,6 +58,8 @@ class Dependencies:
 
     def readiness(self, job: WaitingJob) -> Readiness:
         """Return when ``job`` may start, security time of its anteriors not added."""
+        if not job.depends_on:
+            return self._ready_now
         ready, latest = self._now, inf
         waits_for = set()
         for dependency in job.depends_on:

@@ -125,9 +125,15 @@ class Probe:
     def _take(self, turn: Turn) -> None:
         """Settle or park the job whose turn it is."""
         if turn.job.id == self.job.id:
-            self._stand(turn)
-        elif turn.job.id not in self._foreseen or not self._assign(turn, self._foreseen[turn.job.id]):
-            self._planner.look_at(turn)
+            return self._stand(turn)
+        claim = self._foreseen.get(turn.job.id)
+        try:
+            if claim is not None and self._assign(turn, claim):
+                return None
+        except Exception as error:  # if something is wrong with the job, a pass without what was foreseen says what
+            raise Stale from error
+        self._planner.look_at(turn)
+        return None
 
     def _stand(self, turn: Turn) -> None:
         """Settle the job without entering it, or park it, and remember how things stood."""

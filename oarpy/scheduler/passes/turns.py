@@ -49,6 +49,10 @@ class Turn(NamedTuple):
     again: bool = False
 
 
+_Refusable = tuple[WaitingJob, Explanation | None]
+"""A job, and why it is not to be placed at all."""
+
+
 class PassLimits:
     """How many jobs a pass looks at: the best-ranked first, so that a bound leaves out the last ones."""
 
@@ -87,17 +91,23 @@ class Turns:
     def of(self, stage: Stage, policy: PlanningPolicy) -> Iterator[Turn]:
         """Yield the turns of a stage: new reservations first, then the rest in the order of the first queue."""
         reservations = [job for job in stage.waiting if job.reservation is not None]
-        for job in sorted(reservations, key=lambda job: (job.submitted, job.id)):
-            yield from self._next(job, policy, None)
+        reservations.sort(key=lambda job: (job.submitted, job.id))
+        yield from self._each(((job, None) for job in reservations), policy)
         stage.jobs, set_aside = self._ordered([job for job in stage.waiting if job.reservation is None], stage.queues)
-        for job, reason in set_aside:
-            yield from self._next(job, policy, (Verdict.NEVER, reason))
+        yield from self._each(set_aside, policy)
         yield from self.in_order(stage.jobs, policy)
 
     def in_order(self, jobs: Iterable[WaitingJob], policy: PlanningPolicy) -> Iterator[Turn]:
-        """Yield the turns of jobs that are in order already; those beyond the limits of the pass are refused."""
-        for job in jobs:
-            yield from self._next(job, policy, None if job.held else self._limits.refusal(job))
+        """Return the turns of jobs that are in order already; those beyond the limits of the pass are refused."""
+        return self._each(((job, None if job.held else self._limits.refusal(job)) for job in jobs), policy)
+
+    def _each(self, jobs: Iterable[_Refusable], policy: PlanningPolicy) -> Iterator[Turn]:
+        """Yield the turn of each job, and right after it those of the jobs that had waited for it."""
+        for job, refusal in jobs:
+            self._count += 1
+            yield Turn(self._count, job, policy, refusal)
+            while self._due:
+                yield heappop(self._due)
 
     def park(self, needed: int | str, turn: Turn) -> None:
         """Let a job have its turn again once ``needed``, a job or a container, was settled."""
@@ -115,23 +125,14 @@ class Turns:
             for turn in turns:
                 yield needed, turn.job
 
-    def _next(self, job: WaitingJob, policy: PlanningPolicy, refusal: Explanation | None) -> Iterator[Turn]:
-        """Yield the turn of a job, and then those of the jobs that had waited for it."""
-        self._count += 1
-        yield Turn(self._count, job, policy, refusal)
-        while self._due:
-            yield heappop(self._due)
-
-    def _ordered(
-        self, jobs: list[WaitingJob], queues: Sequence[Queue]
-    ) -> tuple[list[WaitingJob], list[tuple[WaitingJob, str]]]:
+    def _ordered(self, jobs: list[WaitingJob], queues: Sequence[Queue]) -> tuple[list[WaitingJob], list[_Refusable]]:
         """Order the jobs of merged queues; those of a queue whose order fails are set aside, the others go on."""
-        set_aside: list[tuple[WaitingJob, str]] = []
+        set_aside: list[_Refusable] = []
         for queue in queues:
             try:
                 return self._ranking.ordered(jobs, queue), set_aside
             except BrokenOrder as broken:
                 self.broken[queue.name] = str(broken)
-                set_aside += [(job, str(broken)) for job in jobs if job.queue == queue.name]
+                set_aside += [(job, (Verdict.NEVER, str(broken))) for job in jobs if job.queue == queue.name]
                 jobs = [job for job in jobs if job.queue != queue.name]
         return [], set_aside
