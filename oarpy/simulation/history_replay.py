@@ -221,6 +221,9 @@ class HistoryReplay:
 
     def _cancel(self, number: int, now: float) -> bool:
         """Have a best-effort job go; return whether it is gone at once, having no checkpoint to write."""
+        if number in self._reserved:
+            self._refuse(number, "it gave way before it began")
+            return True
         job = self._holding[number]
         if job.checkpoint:
             self._leaving[number] = now + job.checkpoint

@@ -95,7 +95,7 @@ def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
     snapshot = Snapshot(
         now=now,
         platform=platform,
-        queues=DEFAULT_QUEUES if file.queues is UNSET else _queues(file.queues, orders),
+        queues=DEFAULT_QUEUES if file.queues is UNSET else _queues(file.queues, None if file.recorded else orders),
         quotas=_quotas(file.quotas),
         holding=(*holding, *(job for job in promises if job is not None)),
         waiting=waiting,
@@ -201,7 +201,7 @@ def _platform(file: ScenarioFile) -> Platform:
     rows = [_resource(row, rank) for rank, row in enumerate(file.resources)]
     _refuse_repeated("resource", "id", (row.id for row in rows))
     platform = Platform.build(rows, None if file.hierarchy is UNSET else file.hierarchy)
-    return Platform(rows, platform.levels, platform.aliases) if file.ordered else platform
+    return Platform(rows, platform.levels, platform.aliases) if file.recorded else platform
 
 
 def _bits(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> int:
@@ -233,9 +233,9 @@ def _resource(row: dict[str, object], place: int) -> Resource:
     return Resource(entry.id, entry.type, entry.state, properties)
 
 
-def _queues(entries: Sequence[QueueEntry], orders: Mapping[str, Order]) -> tuple[Queue, ...]:
+def _queues(entries: Sequence[QueueEntry], orders: Mapping[str, Order] | None) -> tuple[Queue, ...]:
     for place, entry in enumerate(entries):
-        if entry.order not in orders:
+        if orders is not None and entry.order not in orders:
             problem = f"{shown(entry.order)} is not a policy"
             raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(orders)}")
     _refuse_repeated("queue", "name", (entry.name for entry in entries))

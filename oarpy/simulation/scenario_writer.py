@@ -40,7 +40,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
         "security_time": snapshot.security_time,
         "policy": snapshot.policy,
         "hierarchy": sorted(platform.levels - {NETWORK_ADDRESS, RESOURCE_ID}),
-        "ordered": True,
+        "recorded": True,
         "resources": [_resource(row) for row in platform.resources],
         "queues": [_queue(queue) for queue in snapshot.queues],
         "quotas": [_quota(rule) for rule in snapshot.quotas],

@@ -121,6 +121,8 @@ class _Dates:
             if reservation.job.held:
                 self.due.waiting.append((reservation.job.id, "held"))
                 continue
+            if reservation.job.id in self._dying:
+                continue  # one that is best-effort itself, and gives way before it begins
             self._clear_the_way(reservation)
             if reservation.start > self._now:
                 self.due.wake_at.append(reservation.start)

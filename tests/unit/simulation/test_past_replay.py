@@ -157,6 +157,12 @@ def test_a_minimum_life_holds_against_whoever_comes() -> None:
     assert found.refused == {3: "refused: its resources are not free at 60, possible at 80"}
 
 
+def test_a_besteffort_reservation_gives_way_before_it_begins() -> None:
+    found = outcome(job(1, 0, 2, reservation=60, types=["besteffort"]), job(2, 60, 2))
+    assert spans(found) == {2: (60, 110)}
+    assert found.refused == {1: "it gave way before it began"}
+
+
 @pytest.mark.parametrize("policy", ["conservative", "easy", "fcfs"])
 @pytest.mark.parametrize(
     ("asked", "start"),

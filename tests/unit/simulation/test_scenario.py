@@ -314,3 +314,10 @@ def test_what_is_left_out_is_as_the_scheduler_has_it_by_default() -> None:
         walltime_requests=(WalltimeRequest(5, 60),),
         rules=Rules(power=PowerRules(1, 2)),
     )
+
+
+def test_a_best_effort_reservation_that_is_cancelled_does_not_begin() -> None:
+    cheap = {"job": _job(id=5, types=["besteffort"]), "start": 0, "walltime": 10, "resources": [1]}
+    rows = [{"id": 1, "network_address": "n1"}]
+    decided = decide(read_scenario(_scenario(resources=rows, reservations=[cheap])))
+    assert (decided.victims, decided.starts) == ((5,), ())
