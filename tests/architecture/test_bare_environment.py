@@ -1,0 +1,46 @@
+"""What the machine has of oarpy is not in the environment of tests, nor of what they start."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from oarpy import configuration
+from oarpy.frontend import discovery
+from tests.harness.bare_environment import NO_GATEWAY, bare_environment
+
+FOREIGN = {
+    "PGHOST": "127.0.0.1",
+    "PGSERVICE": "site",
+    "OARPY_DATABASE_URL": "postgresql:///site",
+    "OARPY_GATEWAY_SOCKET": "/run/oarpy/gateway.sock",
+    "OARPY_CONFIG": "/etc/oarpy/config.toml",
+    "OAR_JOB_ID": "7",
+    "VISUAL": "vi",
+}
+
+
+def test_nothing_but_what_tests_need_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in FOREIGN.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "oarsub").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    made = bare_environment(OAR_USER="ann")
+    assert not set(FOREIGN.items()) & set(made.items())
+    assert not [name for name in made if name.startswith(("PG", "OAR")) and name not in ("OARPY_CONFIG", "OAR_USER")]
+    assert str(tmp_path) not in made["PATH"].split(os.pathsep)
+    assert sorted(os.listdir(made["HOME"])) == ["config.toml"]
+    assert Path(made["OARPY_CONFIG"]).read_text() == ""
+
+
+def test_this_process_finds_no_gateway_and_no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert discovery.socket_path() == ""
+    assert set(configuration.load().origins.values()) == {"default"}
+    monkeypatch.delenv("OARPY_CONFIG")
+    assert not Path(discovery.socket_path()).exists()
+    assert configuration.load().path == ""
+    for name, value in NO_GATEWAY.items():
+        monkeypatch.setenv(name, value)
+    assert discovery.socket_path() == ""
