@@ -12,6 +12,7 @@ import pytest
 from msgspec import Struct
 
 from oarpy.model.job_dates import JobDates
+from oarpy.scheduler.decide import decide
 from oarpy.scheduler.shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     HoldingJob,
