@@ -26,7 +26,7 @@ from oarpy.wire.fields import (
 )
 from oarpy.wire.frames import Malformed
 from oarpy.wire.jobs import JobKey, JobSpec, apart, job_key, job_keys, together
-from oarpy.wire.structure import Structure, field
+from oarpy.wire.structure import Structure, field, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ def _decode(entry: object, table: dict[str, type[Kind]]) -> Kind:
     word = entry.pop("type", None) if isinstance(entry, dict) else None
     kind = table.get(word) if isinstance(word, str) else None
     if kind is None:
-        raise Malformed(f"no message of a known type: {str(word)[:80]!r}")
+        raise Malformed(f"no message of a known type: {shown(word)}")
     try:
         return kind.read(entry)
     except Malformed as error:

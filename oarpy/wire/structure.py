@@ -102,14 +102,14 @@ class Structure:
     def checked(cls, entry: object) -> dict[str, Any]:
         """Return the fields of an object that arrived, which need not be all; raise :class:`Malformed`."""
         if not isinstance(entry, dict):
-            raise Malformed(f"not an object: {_shown(entry)}")
+            raise Malformed(f"not an object: {shown(entry)}")
         name, checks = "", cls.CHECKS
         values = {}
         try:
             for name, value in entry.items():
                 values[name] = checks[name](value)
         except (KeyError, TypeError, ValueError):
-            raise Malformed(f"bad value for {_shown(name)}: {_shown(entry[name])}") from None
+            raise Malformed(f"bad value for {shown(name)}: {shown(entry[name])}") from None
         return values
 
     @classmethod
@@ -122,8 +122,8 @@ class Structure:
         return made
 
 
-def _shown(value: object) -> str:
-    """Return a value for an error line; what is nested may be too deep to be shown."""
+def shown(value: object) -> str:
+    """Return a value as an error line shows it; what is nested may be too deep for that."""
     if isinstance(value, (dict, list)):
         return type(value).__name__
     return repr(value[:_LONGEST_SHOWN] if isinstance(value, str) else value)[:_LONGEST_SHOWN]
