@@ -31,7 +31,7 @@ def test_nothing_but_what_tests_need_is_passed_on(tmp_path: Path, monkeypatch: p
     assert not set(FOREIGN.items()) & set(made.items())
     assert not [name for name in made if name.startswith(("PG", "OAR")) and name not in ("OARPY_CONFIG", "OAR_USER")]
     assert str(tmp_path) not in made["PATH"].split(os.pathsep)
-    assert sorted(os.listdir(made["HOME"])) == ["config.toml"]
+    assert not {".config", ".oarpy", ".pgpass", ".pg_service.conf", ".ssh"} & set(os.listdir(made["HOME"]))
     assert Path(made["OARPY_CONFIG"]).read_text() == ""
 
 
