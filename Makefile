@@ -40,6 +40,7 @@ check: $(VENV)/.installed-dev ## style, types, import contracts, lengths: no dat
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python packaging/lengths.py
+	$(BIN)/python packaging/layout.py
 	$(BIN)/python packaging/source_tree.py $(TREE)
 	$(BIN)/python packaging/check_types.py $(TREE)
 	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --no-logo --config $(CURDIR)/pyproject.toml

@@ -32,7 +32,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class AgentMeasurement:
     """One run. Times are seconds; ``*_ms`` are milliseconds of processor time for each job."""
 
     jobs: int
@@ -151,7 +151,7 @@ def machine_limit(directory: Path, jobs: int, slots: int) -> float:
     return jobs / (time.perf_counter() - began)
 
 
-def measure(jobs: int, slots: int) -> Measurement:
+def measure(jobs: int, slots: int) -> AgentMeasurement:
     """Run the benchmark once, after a warm-up that starts the supervisors."""
     with tempfile.TemporaryDirectory(prefix="oarpy-benchmark-") as name:
         directory = Path(name)
@@ -167,7 +167,7 @@ def measure(jobs: int, slots: int) -> Measurement:
         wakeups = node.wakeups
         node.close()
     own, supervisors, agent, server = ((late - early) * 1000 / jobs for early, late in zip(before, after, strict=True))
-    return Measurement(jobs, slots, seconds, jobs / seconds, limit, own, supervisors, agent, server, wakeups)
+    return AgentMeasurement(jobs, slots, seconds, jobs / seconds, limit, own, supervisors, agent, server, wakeups)
 
 
 def _account(agent: int) -> tuple[float, float, float, float]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
 
 from .main_job import array_rate
 from .processor_time import account

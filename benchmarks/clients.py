@@ -16,8 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from oarpy.client.sandbox import Sandbox, command, running_sandbox
 from oarpy.frontend.conversation import connect
+from oarpy.local_cluster.sandbox import Sandbox, command, running_sandbox
 
 from .results import save
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from oarpy.simulation.engine import replay
-from oarpy.simulation.esp2 import efficiency, job_mix, work
-from oarpy.simulation.esp2_report import PROCS, PUBLISHED, REPORTED_ORDERS, esp2_results, esp2_table
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import POLICIES, make_scheduler
-from oarpy.simulation.trace import TraceJob
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import POLICIES, make_scheduler
+from oarpy.simulation.reports.esp2_report import PROCS, PUBLISHED, REPORTED_ORDERS, esp2_results, esp2_table
+from oarpy.simulation.traces.trace import TraceJob
+from oarpy.simulation.workloads.esp2 import efficiency, job_mix, work
 
 from .results import save
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes, running_sandbox
 
 from .history import add_finished_jobs
 from .processor_time import account

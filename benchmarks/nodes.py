@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes
+from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes
 from oarpy.model.errors import OarpyError
 
 from .results import save

@@ -22,11 +22,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from oarpy.model.request import Consumption, Count, Group, Level
-from oarpy.scheduler.consumables import Consumable
-from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
@@ -47,7 +47,7 @@ DEFAULT_RESULT = Path(__file__).parent / "results" / "planning.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class PlanningMeasurement:
     """One plan: ``seconds`` is the best of the repetitions, ``loops`` the same in units of the reference loop."""
 
     kind: str
@@ -160,7 +160,7 @@ def _log_uniform(draw: random.Random, low: int, high: int) -> int:
     return min(high, int(math.exp(draw.uniform(math.log(low), math.log(high + 1)))))
 
 
-def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> Measurement:
+def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> PlanningMeasurement:
     """Plan the queue some times and keep the best time."""
     state = snapshot(kind, jobs, platform)
     best = math.inf
@@ -169,10 +169,10 @@ def measure(kind: str, jobs: int, platform: Platform, loop: float, repetitions: 
         made = plan(state)
         best = min(best, time.process_time() - began)
     placed = sum(1 for placement in made.placements if placement.start is not None)
-    return Measurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed)
+    return PlanningMeasurement(kind, jobs, len(platform.ids), best, best / loop, made.slots, placed)
 
 
-def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> Measurement:
+def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repetitions: int) -> PlanningMeasurement:
     """Plan a queue of ``jobs``, let jobs start, and measure passes after one more job each; keep the best time."""
     whole = snapshot(kind, jobs + repetitions, platform)
     planning, matchers = Planning(), Matchers(platform)
@@ -192,10 +192,10 @@ def measure_one_more(kind: str, jobs: int, platform: Platform, loop: float, repe
         made = planning.plan(state, matchers=matchers)
         best = min(best, time.process_time() - began)
     placed = sum(1 for placement in made.placements if placement.start is not None)
-    return Measurement(f"{kind}, one more", count, len(platform.ids), best, best / loop, made.slots, placed)
+    return PlanningMeasurement(f"{kind}, one more", count, len(platform.ids), best, best / loop, made.slots, placed)
 
 
-def table(measurements: Sequence[Measurement]) -> str:
+def table(measurements: Sequence[PlanningMeasurement]) -> str:
     """Return the measurements as text."""
     head = f"{'kind':<24}{'jobs':>8}{'cores':>8}{'seconds':>10}{'x loop':>9}{'slots':>8}{'placed':>8}"
     lines = [
@@ -205,7 +205,7 @@ def table(measurements: Sequence[Measurement]) -> str:
     return "\n".join([head, *lines])
 
 
-def growth(measurements: Sequence[Measurement]) -> list[str]:
+def growth(measurements: Sequence[PlanningMeasurement]) -> list[str]:
     """Return, per kind and size of platform, the exponent of the growth between the first and the last queue."""
     lines = []
     for kind, cores in dict.fromkeys((one.kind, one.cores) for one in measurements):
@@ -216,7 +216,7 @@ def growth(measurements: Sequence[Measurement]) -> list[str]:
     return lines
 
 
-def _show(one: Measurement, measurements: list[Measurement]) -> None:
+def _show(one: PlanningMeasurement, measurements: list[PlanningMeasurement]) -> None:
     """Print a measurement, and keep it."""
     lines = table([one]).splitlines()
     measurements.append(one)
@@ -235,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     loop = min(machine_seconds() for _ in range(3))
     sys.stdout.write(f"reference loop: {loop:.3f} s\n")
     sizes = (1_000, 3_000) if chosen.quick else (1_000, 3_000, 10_000, 30_000)
-    measurements: list[Measurement] = []
+    measurements: list[PlanningMeasurement] = []
     for cores in (1_024, 10_240):
         platform = cluster(cores)
         for kind in chosen.kind or KINDS:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox
+from oarpy.local_cluster.sandbox import Sandbox
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from .process_table import arguments_of, children_of
 
 SUPERVISOR = "supervisor"
 LAUNCHER = "launcher"
@@ -15,7 +13,7 @@ AGENT = "agent"
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class ProcessUsage:
     """What one process, or several together, hold. ``resident`` and ``shared_out`` (shared pages divided) in KiB."""
 
     processes: int = 0
@@ -24,8 +22,8 @@ class Holding:
     descriptors: int = 0
     threads: int = 0
 
-    def __add__(self, other: Holding) -> Holding:
-        return Holding(
+    def __add__(self, other: ProcessUsage) -> ProcessUsage:
+        return ProcessUsage(
             self.processes + other.processes,
             self.resident + other.resident,
             self.shared_out + other.shared_out,
@@ -47,12 +45,12 @@ def server_processes(supervisor: int) -> dict[str, list[int]]:
     return found
 
 
-def holdings(processes: Mapping[str, list[int]]) -> dict[str, Holding]:
+def holdings(processes: Mapping[str, list[int]]) -> dict[str, ProcessUsage]:
     """Return what the processes of each kind hold together; what ended meanwhile counts nothing."""
-    return {kind: sum(map(holding, pids), Holding()) for kind, pids in processes.items()}
+    return {kind: sum(map(holding, pids), ProcessUsage()) for kind, pids in processes.items()}
 
 
-def holding(pid: int) -> Holding:
+def holding(pid: int) -> ProcessUsage:
     """Return what one process holds (nothing, if it has ended)."""
     folder = Path(f"/proc/{pid}")
     try:
@@ -60,8 +58,8 @@ def holding(pid: int) -> Holding:
         rollup = _numbers((folder / "smaps_rollup").read_text())
         descriptors = len(os.listdir(folder / "fd"))
     except OSError:
-        return Holding()
-    return Holding(1, status.get("VmRSS", 0), rollup.get("Pss", 0), descriptors, status.get("Threads", 0))
+        return ProcessUsage()
+    return ProcessUsage(1, status.get("VmRSS", 0), rollup.get("Pss", 0), descriptors, status.get("Threads", 0))
 
 
 def node_of(agent: int) -> str:
@@ -80,3 +78,60 @@ def _numbers(text: str) -> dict[str, int]:
         if words and words[0].isdigit():
             found[name] = int(words[0])
     return found
+
+
+def all_pids() -> list[int]:
+    """Every process of this machine."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def children_of(*parents: int) -> list[int]:
+    """The children of some processes that are no zombies, by parent and then by number."""
+    found: dict[int, list[int]] = {parent: [] for parent in parents}
+    for pid in sorted(all_pids()):
+        state, parent = _state_and_parent(pid)
+        if parent in found and state != "Z":
+            found[parent].append(pid)
+    return [pid for parent in parents for pid in found[parent]]
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process, 0 when it is gone."""
+    return _state_and_parent(pid)[1]
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    return _state_and_parent(pid)[0] not in ("", "Z", "X")
+
+
+def name_of(pid: int) -> str:
+    """The name of the program that a process runs."""
+    return _read(pid, "comm").decode(errors="replace").strip()
+
+
+def arguments_of(pid: int) -> list[str]:
+    """What a process was started with."""
+    return _read(pid, "cmdline").decode(errors="replace").rstrip("\0").split("\0")
+
+
+def environment_of(pid: int) -> bytes:
+    """The environment of a process, entries ended by zero bytes."""
+    return _read(pid, "environ")
+
+
+def pids_with(carries: Callable[[bytes], bool]) -> list[int]:
+    """The processes that have such an entry (``NAME=value``) in their environment."""
+    return [pid for pid in all_pids() if any(map(carries, environment_of(pid).split(b"\0")))]
+
+
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    fields = _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
+    return (fields[0], int(fields[1])) if fields else ("", 0)
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""

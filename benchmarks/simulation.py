@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from oarpy.simulation.engine import replay
-from oarpy.simulation.esp2_report import REPORTED_ORDERS, esp2_results, esp2_table
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.metrics import measure
-from oarpy.simulation.policies import make_scheduler
-from oarpy.simulation.report import PolicyResult, summary_table
-from oarpy.simulation.swf import read_swf
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import make_scheduler
+from oarpy.simulation.reports.esp2_report import REPORTED_ORDERS, esp2_results, esp2_table
+from oarpy.simulation.reports.metrics import measure
+from oarpy.simulation.reports.report import PolicyResult, summary_table
+from oarpy.simulation.traces.swf import read_swf
 
 TRACES = (
     ("KTH-SP2-1996-2.swf.gz", 100),

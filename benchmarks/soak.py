@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import LiteralString
 
 import psycopg
+from oarpy.benchmarks.server_processes import ProcessUsage, holdings, server_processes
 
-from oarpy.client.sandbox import Sandbox, command, local_nodes
+from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes
 from oarpy.model.errors import OarpyError
 
 from .results import save
-from .server_processes import Holding, holdings, server_processes
 
 JOBS = 20_000
 ARRAY = 1000
@@ -39,7 +39,7 @@ class Mark:
 
     jobs: int
     seconds: float
-    held: dict[str, Holding]
+    held: dict[str, ProcessUsage]
 
 
 class Soak:
@@ -69,7 +69,7 @@ class Soak:
             self._done += size
         return time.perf_counter() - began
 
-    def held(self) -> dict[str, Holding]:
+    def held(self) -> dict[str, ProcessUsage]:
         """What every kind of process holds now."""
         server = self.sandbox.server
         return holdings(server_processes(server.pid)) if server else {}

@@ -27,11 +27,11 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import command
 from oarpy.configuration import load
 from oarpy.frontend.conversation import connect
-from oarpy.modules.metascheduler import Metascheduler
-from oarpy.store import embedded
+from oarpy.local_cluster.sandbox import command
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.postgres import embedded_server
 from oarpy.store.database import Connection
 from oarpy.store.schema import migrations
 
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as name:
         folder = Path(name)
         os.environ["OARPY_CONFIG"] = str(folder / "config.toml")
-        dsn = embedded.start(folder / "postgresql")
+        dsn = embedded_server.start(folder / "postgresql")
         try:
             (folder / "config.toml").write_text(
                 f'[database]\nurl = "{dsn}"\n[gateway]\nsocket = "{folder}/gateway/socket"\nworkers = 2\n',
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 waiting = number(connection, "SELECT count(*) FROM jobs WHERE state = 'Waiting'")
                 taken = measure_all(connection, folder, options.times)
         finally:
-            embedded.remove(folder / "postgresql")
+            embedded_server.remove(folder / "postgresql")
     unit = intersections()
     sys.stdout.write(f"oarstat --why of the last of {waiting} jobs, milliseconds; ANDs {unit:.0f} ms\n")
     for way, found in taken.items():

@@ -27,8 +27,8 @@ def oaraccounting(
     """Count the jobs that have ended since the last time (the accounting module does it by itself)."""
     if reinitialize and delete_before is not None:
         raise UsageError("--reinitialize and --delete-before exclude each other")
-    from oarpy.client import accounting
-    from oarpy.client.periods import parse_date_or_age
+    from oarpy.client.past import accounting
+    from oarpy.client.past.periods import parse_date_or_age
     from oarpy.client.session import open_session
 
     moment = None if delete_before is None else parse_date_or_age(delete_before)

@@ -49,8 +49,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add nodes and resources; levels that are no property yet become one."""
-    from oarpy.client import resource_creation
-    from oarpy.client.resource_text import shown, value_json
+    from oarpy.client.platform import resource_creation
+    from oarpy.client.platform.resource_text import shown, value_json
     from oarpy.client.session import open_session
 
     creation = resource_creation.Creation(pattern, kind, transport, address, port, tuple(assignments or ()))
@@ -82,8 +82,8 @@ def list_resources(
     as_json: Json = False,
 ) -> None:
     """List resources with all their properties."""
-    from oarpy.client.resource_selection import find
-    from oarpy.client.resource_text import properties_of, resource_json, shown
+    from oarpy.client.platform.resource_selection import find
+    from oarpy.client.platform.resource_text import properties_of, resource_json, shown
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
@@ -104,11 +104,11 @@ def delete_resources(
     as_json: Json = False,
 ) -> None:
     """Delete resources that no job ever used."""
-    from oarpy.client import resource_removal
+    from oarpy.client.platform import resource_creation
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
-        deleted = resource_removal.delete(session, ids or (), hosts or (), condition)
+        deleted = resource_creation.delete(session, ids or (), hosts or (), condition)
     write(json_text({"deleted": deleted}) if as_json else f"{len(deleted)} resources deleted\n")
 
 
@@ -119,8 +119,8 @@ def show_quotas(
     """Print all rules, when each set of rules is valid, and which one is now. Everybody may."""
     from datetime import UTC, datetime
 
-    from oarpy.client import quotas
-    from oarpy.client.quota_file import document
+    from oarpy.client.platform import quotas
+    from oarpy.client.platform.quota_file import document
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
@@ -135,7 +135,7 @@ def load_quotas(
     as_json: Json = False,
 ) -> None:
     """Replace all quotas by those of a file; one that makes no sense changes nothing."""
-    from oarpy.client import quotas
+    from oarpy.client.platform import quotas
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
@@ -153,7 +153,7 @@ def load_quotas(
 @quotas_app.command("clear")
 def clear_quotas(as_json: Json = False) -> None:
     """Remove all quotas."""
-    from oarpy.client import quotas
+    from oarpy.client.platform import quotas
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
@@ -171,7 +171,7 @@ def add_consumable(
     as_json: Json = False,
 ) -> None:
     """Declare a consumable; oarnodesetting -p NAME=AMOUNT says how much of it nodes have."""
-    from oarpy.client import consumables
+    from oarpy.client.platform import consumables
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:
@@ -183,9 +183,9 @@ def add_consumable(
 @consumables_app.command("list")
 def list_consumables(as_json: Json = False) -> None:
     """List consumables with what each block has of them and how much of that jobs hold."""
-    from oarpy.client import consumables
+    from oarpy.client.platform import consumables
     from oarpy.client.session import open_session
-    from oarpy.store import consumables as store
+    from oarpy.store.platform import consumables as store
 
     with open_session("oaradmin") as session:
         listed, capacities = store.consumables(session.connection), store.capacities(session.connection)
@@ -200,7 +200,7 @@ def delete_consumable(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The consumable.")], as_json: Json = False
 ) -> None:
     """Delete a consumable that no live job asks for."""
-    from oarpy.client import consumables
+    from oarpy.client.platform import consumables
     from oarpy.client.session import open_session
 
     with open_session("oaradmin") as session:

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from oarpy.client import rule_proofs, rule_trials, rules
 from oarpy.client.boundary import run
 from oarpy.client.rendering import Column, JsonValue, Table, json_text, write
+from oarpy.client.rules import rules, trials
 from oarpy.client.session import open_session
 from oarpy.model.errors import UsageError
-from oarpy.store.rules import RuleRow, VersionRow
+from oarpy.store.platform.admission_rules import AdmissionRuleRow, VersionRow
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, help="See, try and change the rules that every submission passes."
@@ -161,10 +161,10 @@ def try_rule(
         return
     with open_session("oaradmissionrules") as session:
         if submission is not None:
-            specimens = rule_trials.from_file(session, submission)
+            specimens = trials.from_file(session, submission)
         else:
-            specimens = rule_trials.recent(session, 20 if last is None else last)
-        trial = rule_trials.compare_rule(session, name, text, priority, specimens)
+            specimens = trials.recent(session, 20 if last is None else last)
+        trial = trials.compare_rule(session, name, text, priority, specimens)
     write(json_text(trial.record()) if as_json else trial.text())
 
 
@@ -172,7 +172,7 @@ def _prove(name: str | None, text: str | None, cases: str, as_json: bool) -> Non
     if name is None:
         raise UsageError("--cases without the name of a rule", hint="oaradmissionrules test NAME --cases FILE.toml")
     with open_session("oaradmissionrules") as session:
-        proof = rule_proofs.prove(session, name, text, cases)
+        proof = trials.prove(session, name, text, cases)
     write(json_text(proof.record()) if as_json else proof.text())
     if proof.failed:
         raise typer.Exit(1)
@@ -185,11 +185,11 @@ def _switch(name: str, as_json: bool, *, enabled: bool) -> None:
         _done(rules.find(session, name), word if before != after else f"was {word} already", as_json)
 
 
-def _done(row: RuleRow, what: str, as_json: bool) -> None:
+def _done(row: AdmissionRuleRow, what: str, as_json: bool) -> None:
     write(json_text(_record(row)) if as_json else f"# rule {row.name} {what}, version {row.version}\n")
 
 
-def _record(row: RuleRow) -> dict[str, JsonValue]:
+def _record(row: AdmissionRuleRow) -> dict[str, JsonValue]:
     return {
         "name": row.name,
         "priority": row.priority,

@@ -23,7 +23,7 @@ def oarconnect(
     ] = False,
 ) -> None:
     """Open a shell on the first node of a running job, within the limits of the job. The job goes on without it."""
-    from oarpy.client import interactive
+    from oarpy.client.jobs import interactive
 
     job_id, status = interactive.connect(interactive.parse_job(job), interactive.silent if as_json else say)
     if as_json:

@@ -41,23 +41,23 @@ def oardel(
     """Delete jobs: waiting ones at once, running ones as soon as their nodes have been told."""
     if checkpoint + besteffort + (signal is not None) > 1:
         raise UsageError("-b, -c and -s exclude each other", hint="-c sends the job's own checkpoint signal")
-    from oarpy.client import jobs
-    from oarpy.client.job_selection import parse_selection
+    from oarpy.client.jobs import actions
+    from oarpy.client.jobs.selection import parse_selection
     from oarpy.client.session import open_session
 
     selection = parse_selection(ids or (), arrays or (), condition)
-    number = None if signal is None else jobs.parse_signal(signal)
-    deletion = jobs.Deletion(())
+    number = None if signal is None else actions.parse_signal(signal)
+    deletion = actions.Deletion(())
     with open_session("oardel") as session:
         if besteffort:
-            _tell_toggled(jobs.toggle_besteffort(session, selection), as_json=as_json)
+            _tell_toggled(actions.toggle_besteffort(session, selection), as_json=as_json)
             return
         if checkpoint:
-            done, action = jobs.checkpoint(session, selection), "checkpoint"
+            done, action = actions.checkpoint(session, selection), "checkpoint"
         elif number is not None:
-            done, action = jobs.send_signal(session, selection, number), "signal"
+            done, action = actions.send_signal(session, selection, number), "signal"
         else:
-            deletion = jobs.delete(session, selection)
+            deletion = actions.delete(session, selection)
             done, action = deletion.job_ids, "delete"
     if as_json:
         write(json_text({"action": action, "jobs": done}))

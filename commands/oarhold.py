@@ -29,13 +29,13 @@ def oarhold(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Keep waiting jobs from being scheduled, and suspend running ones (``-r``), until ``oarresume``."""
-    from oarpy.client import jobs
-    from oarpy.client.job_selection import parse_selection
+    from oarpy.client.jobs import actions
+    from oarpy.client.jobs.selection import parse_selection
     from oarpy.client.session import open_session
 
     selection = parse_selection(ids or (), arrays or (), condition)
     with open_session("oarhold") as session:
-        done = jobs.hold(session, selection, running=running)
+        done = actions.hold(session, selection, running=running)
     if as_json:
         write(json_text({"action": "hold", "jobs": done}))
     else:

@@ -50,9 +50,9 @@ def oarnodes(
     """Show resources with their states, properties and jobs."""
     if sum((state, names, jobs, events is not None)) > 1:
         raise UsageError("-s, -l, -j and -e exclude each other")
-    from oarpy.client import nodes
-    from oarpy.client.periods import parse_date
-    from oarpy.client.resource_selection import find
+    from oarpy.client.past.periods import parse_date
+    from oarpy.client.platform import nodes
+    from oarpy.client.platform.resource_selection import find
     from oarpy.client.session import open_session
 
     since = parse_date(events) if events else None

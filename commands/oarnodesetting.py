@@ -47,7 +47,7 @@ def oarnodesetting(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Change the state or the properties of resources, or add some."""
-    from oarpy.client import node_settings
+    from oarpy.client.platform import node_settings
     from oarpy.client.session import open_session
 
     changes = node_settings.Changes(

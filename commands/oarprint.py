@@ -31,8 +31,8 @@ def oarprint(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON: lists of values, or of names.")] = False,
 ) -> None:
     """Print the resources of a job, one line for each value of a property, sorted."""
-    from oarpy.client import resource_print
     from oarpy.client.caller import current
+    from oarpy.client.jobs import resource_print
     from oarpy.model.errors import UsageError
 
     resources = resource_print.read_from(current(), file)

@@ -32,8 +32,8 @@ def oarproperty(
         raise UsageError("one action at a time", hint="-l, -a, -d or -r")
     if varchar and add is None:
         raise UsageError("-c goes with -a", hint="the type of a property does not change")
-    from oarpy.client import properties
-    from oarpy.store import properties as store
+    from oarpy.client.platform import properties
+    from oarpy.store.platform import properties as store
 
     said = ""
     with open_session("oarproperty") as session:

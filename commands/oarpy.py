@@ -11,7 +11,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import NotFound, UsageError
-from oarpy.model.planning_policy import POLICIES
+from oarpy.model.setting_values import POLICIES
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="An OAR-style batch scheduler around PostgreSQL.")
 database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
@@ -145,8 +145,8 @@ def plan(
     _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
 ) -> None:
     """Plan scenario files with the production scheduler, without a database: one JSON object a line for each."""
-    from oarpy.modules.policies import Policies
-    from oarpy.simulation.scenario import run_plan
+    from oarpy.modules.metascheduler.order_plugins import Policies
+    from oarpy.simulation.scenarios.scenario import run_plan
 
     raise typer.Exit(run_plan(files, timing, sys.stdout, sys.stderr, orders=Policies(), decisions=decisions))
 
@@ -185,9 +185,9 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Replay a trace, or this site's own past, in virtual time under one or more policies and compare them."""
-    from oarpy.client.simulation import Asked, simulate
+    from oarpy.client.past.simulation import SimulationOptions, simulate
 
-    asked = Asked(
+    asked = SimulationOptions(
         trace=trace,
         from_database=from_database,
         procs=procs,
@@ -216,7 +216,7 @@ def generate(
     output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Instead of standard output.")] = None,
 ) -> None:
     """Write a made-up workload in Standard Workload Format, to be simulated."""
-    from oarpy.simulation.generate import run_generate
+    from oarpy.simulation.workloads.generate import run_generate
 
     raise typer.Exit(run_generate(kind, procs, jobs=jobs, seed=seed, output=output))
 
@@ -226,7 +226,7 @@ def demo(
     directory: Annotated[Path, typer.Option("--directory", help="Where the demo cluster lives.")] = Path(".oarpy/demo"),
 ) -> None:
     """Run the main job of a batch scheduler for real on this machine, print the transcript, stop cleanly."""
-    from oarpy.client.demo import run_demo
+    from oarpy.local_cluster.demo import run_demo
 
     run_demo(directory.resolve())
 

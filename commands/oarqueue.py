@@ -50,8 +50,8 @@ def oarqueue(
     ]
     if sum(asked) > 1 or (listed and any(asked)):
         raise UsageError("one action at a time", hint="-l, -e, -d, -E, -D, --add, --change or --remove")
-    from oarpy.client import queues
-    from oarpy.store import queues as store
+    from oarpy.client.platform import queues
+    from oarpy.store.platform import queues as store
 
     with open_session("oarqueue") as session:
         if add is not None:
@@ -72,7 +72,7 @@ def oarqueue(
 def _switch(
     session: Session, enable: list[str] | None, disable: list[str] | None, *, enable_all: bool, disable_all: bool
 ) -> None:
-    from oarpy.client import queues
+    from oarpy.client.platform import queues
 
     if enable or enable_all:
         queues.activate(session, None if enable_all else enable, active=True)

@@ -26,13 +26,13 @@ def oarresume(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Let held jobs be scheduled again, and suspended ones go on."""
-    from oarpy.client import jobs
-    from oarpy.client.job_selection import parse_selection
+    from oarpy.client.jobs import actions
+    from oarpy.client.jobs.selection import parse_selection
     from oarpy.client.session import open_session
 
     selection = parse_selection(ids or (), arrays or (), condition)
     with open_session("oarresume") as session:
-        done = jobs.resume(session, selection)
+        done = actions.resume(session, selection)
     if as_json:
         write(json_text({"action": "resume", "jobs": done}))
     else:

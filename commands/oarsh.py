@@ -39,8 +39,8 @@ def oarsh(
     ] = None,
 ) -> None:
     """Run a program inside one's job on one of its nodes, within the limits of the job."""
-    from oarpy.client import job_steps
     from oarpy.client.caller import current
+    from oarpy.client.jobs import job_steps
     from oarpy.client.session import open_session
 
     caller = current()

@@ -37,8 +37,8 @@ def oarsrun(
     ] = False,
 ) -> None:
     """Run a program on every node of one's running job at the same time, within the limits of the job."""
-    from oarpy.client import job_steps, parallel_steps
     from oarpy.client.caller import current
+    from oarpy.client.jobs import job_steps, parallel_steps
     from oarpy.client.session import open_session
 
     caller = current()
@@ -50,7 +50,7 @@ def oarsrun(
     kept = {place: job_steps.Collected() for place in where} if as_json else {}
     with caller.attached() as streams:
 
-        def pass_on(place: parallel_steps.Place, stream: int, lines: bytes) -> None:
+        def pass_on(place: parallel_steps.StepPlace, stream: int, lines: bytes) -> None:
             if as_json:
                 kept[place].send(stream, lines)
             else:

@@ -16,7 +16,7 @@ from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from oarpy.client.job_reports import Question, Report
+    from oarpy.client.jobs.reports import Question, ReportText
 
 app = typer.Typer(add_completion=False)
 
@@ -37,7 +37,7 @@ class OarstatCommand(OptionalValueCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StatusView:
     """Which report is wanted, and how it is rendered."""
 
     full: bool
@@ -105,14 +105,14 @@ def oarstat(
     if why is not None or priority is not None:
         _show_standing(why, priority, as_json=as_json)
         return
-    from oarpy.client.job_selection import parse_user
-    from oarpy.client.job_table import DEFAULT_FORMAT, check_format
+    from oarpy.client.jobs.job_table import DEFAULT_FORMAT, check_format
+    from oarpy.client.jobs.selection import parse_user
 
     whose = None if user is None else parse_user(user)
     if gantt is not None and accounting is not None:
         raise UsageError("--gantt and --accounting exclude each other")
     chosen = check_format(layout or current().environment.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
-    view = View(full, state, as_json, arrays is not None, compact, events, properties, chosen)
+    view = StatusView(full, state, as_json, arrays is not None, compact, events, properties, chosen)
     if gantt is not None or accounting is not None:
         _show_period(gantt, accounting, whose, as_json=as_json)
         return
@@ -125,8 +125,8 @@ def _question(
     words: list[str], jobs: list[str], arrays: list[str], condition: str | None
 ) -> tuple[Question, str | None]:
     """Return which jobs are meant and the queue named, if any."""
-    from oarpy.client.job_reports import Question
-    from oarpy.client.job_selection import JobSelection, parse_condition, parse_ids
+    from oarpy.client.jobs.reports import Question
+    from oarpy.client.jobs.selection import JobSelection, parse_condition, parse_ids
 
     named = [word for word in words if word.isdigit()]
     queues = [word for word in words if not word.isdigit()]
@@ -147,31 +147,31 @@ def _question(
     return Question(selection), (queues[0] if queues else None)
 
 
-def _show_jobs(session: Session, question: Question, user: str | None, queue: str | None, view: View) -> None:
-    from oarpy.client import job_reports
+def _show_jobs(session: Session, question: Question, user: str | None, queue: str | None, view: StatusView) -> None:
+    from oarpy.client.jobs import reports
 
     whose = session.user if user == OWN else user
-    named = None if queue is None else job_reports.known_queue(session, queue)
-    _print(_report(session, job_reports.Question(question.selection, whose, named), view))
+    named = None if queue is None else reports.known_queue(session, queue)
+    _print(_report(session, reports.Question(question.selection, whose, named), view))
 
 
-def _report(session: Session, question: Question, view: View) -> Report:
-    from oarpy.client import job_reports
+def _report(session: Session, question: Question, view: StatusView) -> ReportText:
+    from oarpy.client.jobs import reports
 
     if view.state:
-        return job_reports.states(session, question, as_json=view.as_json)
+        return reports.states(session, question, as_json=view.as_json)
     if view.events:
-        return job_reports.event_log(session, question, as_json=view.as_json)
+        return reports.event_log(session, question, as_json=view.as_json)
     if view.properties:
-        return job_reports.assigned_properties(session, question, as_json=view.as_json)
+        return reports.assigned_properties(session, question, as_json=view.as_json)
     if view.full or view.as_json:
-        return job_reports.full(session, question, as_json=view.as_json, complete=view.full)
-    return job_reports.listing(session, question, view.layout, arrays=view.arrays, compact=view.compact)
+        return reports.full(session, question, as_json=view.as_json, complete=view.full)
+    return reports.listing(session, question, view.layout, arrays=view.arrays, compact=view.compact)
 
 
 def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> None:
     """Explain one waiting job: why it waits, or where it stands."""
-    from oarpy.client.job_selection import parse_ids
+    from oarpy.client.jobs.selection import parse_ids
     from oarpy.client.rendering import json_text
 
     if why is not None and priority is not None:
@@ -179,7 +179,7 @@ def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> N
     (number,) = parse_ids([why if why is not None else priority or ""])
     with open_session("oarstat") as session:
         # imported when the connection stands: the scheduler, with the numpy under it, is needed here alone
-        from oarpy.client import explanation, explanation_report, priority_report
+        from oarpy.client.jobs import explanation, explanation_report, priority_report
 
         if why is not None:
             answer = explanation.explain(session, number)
@@ -191,8 +191,8 @@ def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> N
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, *, as_json: bool) -> None:
-    from oarpy.client import period_reports
-    from oarpy.client.periods import parse_period
+    from oarpy.client.past import period_reports
+    from oarpy.client.past.periods import parse_period
 
     period = parse_period(gantt if gantt is not None else accounting or "")
     with open_session("oarstat") as session:
@@ -201,7 +201,7 @@ def _show_period(gantt: str | None, accounting: str | None, user: str | None, *,
         write(show(session, period, whose, as_json=as_json))
 
 
-def _print(report: Report) -> None:
+def _print(report: ReportText) -> None:
     write(report.text)
     if report.failure is not None:
         raise report.failure

@@ -11,15 +11,15 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from oarpy import __version__
-from oarpy.admission.rules import RefusedByRule
-from oarpy.client import resubmission, submission_report
+from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.rendering import json_text, say, write
-from oarpy.client.reservation_answer import Answer, wait_for_answers
 from oarpy.client.session import Session, open_session
-from oarpy.client.submission import Submitted, submit
-from oarpy.client.submission_options import Options
+from oarpy.client.submission import report, submission
+from oarpy.client.submission.options import Options
+from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
+from oarpy.client.submission.submission import Submitted, submit
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
 from oarpy.model.job_types import TYPES, Usable
 from oarpy.model.submission import OPTIONS
@@ -116,7 +116,7 @@ def oarsub(
         if resubmit is not None:
             if options != Options():
                 raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
-            submitted = resubmission.resubmit(session, resubmit)
+            submitted = submission.resubmit(session, resubmit)
         else:
             submitted = _submit(session, options, verbose=verbose)
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
@@ -136,7 +136,7 @@ def _connect(options: Options, *, as_json: bool) -> NoReturn:
 
 def _hold_session(job_id: int, *, as_json: bool) -> NoReturn:
     """Wait for the job, and give its user a shell there."""
-    from oarpy.client import interactive
+    from oarpy.client.jobs import interactive
 
     raise typer.Exit(interactive.run_interactive(job_id, interactive.silent if as_json else say))
 
@@ -147,15 +147,15 @@ def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:
         return submit(session, options, caller.arguments, caller.environment)
     except RefusedByRule as refusal:
         if verbose:
-            write("".join(f"{line}\n" for line in submission_report.trace_lines(refusal.trace.lines())))
+            write("".join(f"{line}\n" for line in report.trace_lines(refusal.trace.lines())))
         raise
 
 
 def _rehearse(session: Session, options: Options, *, as_json: bool) -> None:
     """Say what would come of the submission; exit status 3 when it would be refused."""
     # imported here: the scheduler, with the numpy under it, is needed by dry runs alone
-    from oarpy.client import dry_run_report
-    from oarpy.client.dry_run import dry_run
+    from oarpy.client.submission import dry_run_report
+    from oarpy.client.submission.dry_run import dry_run
 
     caller = current()
     rehearsed = dry_run(session, options, caller.arguments, caller.environment)
@@ -166,9 +166,9 @@ def _rehearse(session: Session, options: Options, *, as_json: bool) -> None:
 
 def _show(session: Session, submitted: Submitted, timeout: float, *, as_json: bool, verbose: bool) -> None:
     """Print the jobs; for a reservation also its answer, exit status 3 when it is refused."""
-    answers: list[Answer] = []
+    answers: list[ReservationAnswer] = []
     if not as_json:
-        write(submission_report.text(submitted, verbose=verbose))
+        write(report.text(submitted, verbose=verbose))
         sys.stdout.flush()
     if submitted.reservation is not None:
         if not as_json:
@@ -178,11 +178,11 @@ def _show(session: Session, submitted: Submitted, timeout: float, *, as_json: bo
             answers = wait_for_answers(session.connection, submitted.job_ids, timeout)
         except Unreachable:
             if as_json:
-                write(json_text(submission_report.record(submitted, (), verbose=verbose)))
+                write(json_text(report.record(submitted, (), verbose=verbose)))
             raise
     if as_json:
-        write(json_text(submission_report.record(submitted, answers, verbose=verbose)))
+        write(json_text(report.record(submitted, answers, verbose=verbose)))
     else:
-        write("".join(map(submission_report.answer_text, answers)))
+        write("".join(map(report.answer_text, answers)))
     if not all(answer.accepted for answer in answers):
         raise typer.Exit(AdmissionRefused.exit_status)

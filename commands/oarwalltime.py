@@ -44,17 +44,17 @@ def oarwalltime(
     """Show how the walltime of a running job stands, or ask for another."""
     if amount is None and (force or whole or delay_next_jobs or timeout is not None):
         raise UsageError("no new walltime given", hint="oarwalltime JOB_ID +H:M:S")
-    from oarpy.client import walltime_changes, walltime_report
-    from oarpy.client.job_selection import parse_ids
+    from oarpy.client.jobs import walltime_changes
+    from oarpy.client.jobs.selection import parse_ids
     from oarpy.client.session import open_session
 
     (job_id,) = parse_ids([job])
     with open_session("oarwalltime") as session:
         if amount is None:
             standing = walltime_changes.show(session, job_id)
-            write(walltime_report.as_json(standing) if as_json else walltime_report.as_text(standing))
+            write(walltime_changes.as_json(standing) if as_json else walltime_changes.as_text(standing))
             return
-        asked = walltime_changes.Asked(amount, force, whole, delay_next_jobs, timeout)
+        asked = walltime_changes.WalltimeQuestion(amount, force, whole, delay_next_jobs, timeout)
         pending = walltime_changes.change(session, job_id, asked)
     if as_json:
         write(json_text({"action": "walltime", "job": job_id, "pending": pending}))

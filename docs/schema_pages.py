@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIONS, JobState, ResourceState
-from oarpy.store import embedded
+from oarpy.postgres import embedded_server
 from oarpy.store.database import connect
 from oarpy.store.schema import migrations
 from oarpy.store.schema.catalog import ColumnDescription, Relation, describe
@@ -169,11 +169,11 @@ def _fresh_database() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="oarpy-docs-") as place:
         folder = Path(place) / "server"
         try:
-            dsn = embedded.start(folder, settings={"fsync": "off"})
+            dsn = embedded_server.start(folder, settings={"fsync": "off"})
             migrations.upgrade(dsn)
             yield dsn
         finally:
-            embedded.remove(folder)
+            embedded_server.remove(folder)
 
 
 def stale(rendered: dict[str, str]) -> list[str]:

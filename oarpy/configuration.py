@@ -21,10 +21,8 @@ from msgspec import Meta
 from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
-from oarpy.model.keep_alive import read_keep_alive
-from oarpy.model.planning_policy import PolicyName
+from oarpy.model.setting_values import PolicyName, limit_of, read_keep_alive
 from oarpy.model.typed_values import Misfit, from_values
-from oarpy.model.walltime_limits import limit_of
 
 _LARGEST = sys.float_info.max
 
@@ -46,7 +44,7 @@ class Database:
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class SubmissionSettings:
     """What ``oarsub`` assumes when the user says nothing. Durations in seconds."""
 
     default_queue: str = "default"
@@ -66,7 +64,7 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduler:
+class SchedulerSettings:
     """The meta-scheduler. Durations in seconds."""
 
     security_time: NotNegative = 60
@@ -126,7 +124,7 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class JobSettings:
     """The life of a job on its nodes. Durations in seconds."""
 
     kill_grace: Seconds = 20.0
@@ -152,7 +150,7 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class Walltime:
-    """Walltime changes of running jobs (``oarwalltime``); limits as :mod:`oarpy.model.walltime_limits` reads them."""
+    """Walltime changes of running jobs (``oarwalltime``); limits as :mod:`oarpy.model.setting_values` reads them."""
 
     enabled: bool = False
     max_increase: tuple[str, ...] = ("7200",)
@@ -179,7 +177,7 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True)
-class Energy:
+class EnergySettings:
     """Sending idle nodes to sleep and waking them when they are needed. Durations in seconds."""
 
     enabled: bool = False
@@ -216,7 +214,7 @@ class Modules:
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class GatewaySettings:
     """How commands of users reach the server. An empty ``socket`` means no gateway. Durations in seconds."""
 
     socket: str = ""
@@ -243,16 +241,16 @@ class Configuration:
     """Every setting; ``origins`` maps ``section.key`` to ``default``, the file or the environment variable."""
 
     database: Database = field(default_factory=Database)
-    submission: Submission = field(default_factory=Submission)
-    scheduler: Scheduler = field(default_factory=Scheduler)
+    submission: SubmissionSettings = field(default_factory=SubmissionSettings)
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     priority: Priority = field(default_factory=Priority)
     nodes: Nodes = field(default_factory=Nodes)
-    jobs: Jobs = field(default_factory=Jobs)
+    jobs: JobSettings = field(default_factory=JobSettings)
     walltime: Walltime = field(default_factory=Walltime)
     mail: Mail = field(default_factory=Mail)
-    energy: Energy = field(default_factory=Energy)
+    energy: EnergySettings = field(default_factory=EnergySettings)
     modules: Modules = field(default_factory=Modules)
-    gateway: Gateway = field(default_factory=Gateway)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
     log: Log = field(default_factory=Log)
     origins: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
@@ -305,7 +303,7 @@ def _check_walltime_limits(walltime: Walltime) -> None:
             raise UsageError(f"walltime.{key}: {error.message}", hint=error.hint) from None
 
 
-def _with_hosts(submission: Submission, jobs: Jobs) -> Submission:
+def _with_hosts(submission: SubmissionSettings, jobs: JobSettings) -> SubmissionSettings:
     """Offer the types of jobs for which there is a host."""
     there = {"deploy": jobs.deploy_host, "cosystem": jobs.cosystem_host}
     refused = tuple(name for name in submission.types_not_offered if not there.get(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from oarpy.store import embedded
+from oarpy.postgres import embedded_server
 
 for cluster in Path(sys.argv[1]).glob("*/postgresql"):
-    embedded.remove(cluster)
+    embedded_server.remove(cluster)

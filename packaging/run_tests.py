@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from oarpy.store.server_binaries import available_versions
+from oarpy.postgres.binaries import available_versions
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = "15"

@@ -23,8 +23,8 @@ from hypothesis import HealthCheck, Phase, settings
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from oarpy.store import embedded
-from oarpy.store.server_binaries import available_versions
+from oarpy.postgres import embedded_server
+from oarpy.postgres.binaries import available_versions
 from tests.harness.bare_environment import bare_environment, enter
 
 # before any test is imported: no test sees what this machine has of oarpy
@@ -97,12 +97,12 @@ def server(postgres_version: str, fast_directory: Path) -> Iterator[str]:
     name = f"{postgres_version}-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}"
     with (base / f"{name}.users").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
-        yield embedded.start(base / name, version=postgres_version, settings=TEST_SETTINGS)
+        yield embedded_server.start(base / name, version=postgres_version, settings=TEST_SETTINGS)
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        embedded.remove(base / name)
+        embedded_server.remove(base / name)
 
 
 @pytest.fixture(scope="session")

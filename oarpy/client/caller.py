@@ -23,8 +23,8 @@ from oarpy.frontend.terminal import RawTerminal
 from oarpy.store.database import Connection, connect, database_dsn
 
 if TYPE_CHECKING:
-    from oarpy.modules.existing_resources import ExistingReader
-    from oarpy.modules.snapshot_reader import SnapshotReader
+    from oarpy.modules.metascheduler.existing_resources import ExistingReader
+    from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 
 _CHUNK = 1 << 16
 
@@ -262,13 +262,13 @@ class ProcessCaller:
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
         """Return a new one."""
-        from oarpy.modules.snapshot_reader import SnapshotReader
+        from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 
         return SnapshotReader(configuration)
 
     def existing_reader(self) -> ExistingReader:
         """Return a new one."""
-        from oarpy.modules.existing_resources import ExistingReader
+        from oarpy.modules.metascheduler.existing_resources import ExistingReader
 
         return ExistingReader()
 

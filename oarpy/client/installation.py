@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from oarpy.admission.default_rules import default_rules
+from oarpy.admission.rules.default_rules import default_rules
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.store import embedded, nodes, notifications, rules
+from oarpy.postgres import embedded_server
+from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, reachable
+from oarpy.store.platform import admission_rules, nodes
 
 SIGNATURE = "oarpy db upgrade"
 """Who a rule version is by when nobody but the installation wrote it."""
@@ -45,20 +47,20 @@ class Stop:
 
 def start_database(configuration: Configuration) -> str:
     """Start the embedded server and return its DSN."""
-    return embedded.start(_own_directory(configuration))
+    return embedded_server.start(_own_directory(configuration))
 
 
 def stop_database(configuration: Configuration) -> Stop:
     """Stop the embedded server."""
     directory = _own_directory(configuration)
     served = _is_served(directory)
-    return Stop(embedded.stop(directory), served)
+    return Stop(embedded_server.stop(directory), served)
 
 
 def _is_served(directory: str) -> bool:
     """Whether modules of a server work on the database of a folder."""
     try:
-        with reachable(), connect(embedded.dsn(directory), "db stop") as connection:
+        with reachable(), connect(embedded_server.dsn(directory), "db stop") as connection:
             return nodes.is_led(connection, notifications.leadership_key("automaton"))
     except OarpyError:
         return False
@@ -83,16 +85,18 @@ def load_default_rules(connection: Connection) -> LoadedRules:
     with connection.transaction():
         connection.execute(_LOCK)
         for rule in default_rules():
-            history = rules.versions(connection, rule.name)
+            history = admission_rules.versions(connection, rule.name)
             wanted = (rule.priority, rule.enabled, rule.text)
             if not history:
-                rules.add(connection, rule.name, rule.text, priority=rule.priority, enabled=rule.enabled, by=SIGNATURE)
+                admission_rules.add(
+                    connection, rule.name, rule.text, priority=rule.priority, enabled=rule.enabled, by=SIGNATURE
+                )
                 added.append(rule.name)
             elif any(version.changed_by != SIGNATURE for version in history):
                 if history[-1].deleted or (history[-1].priority, history[-1].enabled, history[-1].text) != wanted:
                     kept.append(rule.name)
             elif (history[-1].priority, history[-1].enabled, history[-1].text) != wanted:
-                rules.change(
+                admission_rules.change(
                     connection, rule.name, text=rule.text, priority=rule.priority, enabled=rule.enabled, by=SIGNATURE
                 )
                 updated.append(rule.name)
@@ -111,7 +115,7 @@ def check(dsn: str) -> tuple[str, ...]:
 def _missing_rules(connection: Connection) -> Iterator[str]:
     for rule in default_rules():
         # a deleted rule has left its history
-        if not rules.versions(connection, rule.name):
+        if not admission_rules.versions(connection, rule.name):
             yield f"default admission rule '{rule.name}' was never loaded: run 'oarpy db upgrade'"
 
 

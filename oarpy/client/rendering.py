@@ -5,11 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
+
+_INSTANT = re.compile(r"\b(at|until) (\d{9,11})(?:\.\d+)?\b")
+
+
+def dated(reason: str) -> str:
+    """Replace epoch seconds after "at" and "until" by local dates.
+
+    >>> dated("held until something, quota of 5000000000")
+    'held until something, quota of 5000000000'
+    """
+    return _INSTANT.sub(lambda found: f"{found[1]} {local_date(float(found[2]))}", reason)
+
 
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 

@@ -15,8 +15,8 @@ from oarpy.model.errors import NotAllowed
 from oarpy.store.database import Connection, reachable
 
 if TYPE_CHECKING:
-    from oarpy.modules.existing_resources import ExistingReader
-    from oarpy.modules.snapshot_reader import SnapshotReader
+    from oarpy.modules.metascheduler.existing_resources import ExistingReader
+    from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 
 
 @dataclass(frozen=True, slots=True)

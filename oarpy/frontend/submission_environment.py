@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 UMASK = "OARPY_UMASK"
-"""Where the agent finds the mask; see ``oarpy/transport/agent/spawning.py``."""
+"""Where the agent finds the mask; see ``oarpy/transport/agent/job/spawning.py``."""
 
 
 def submission_environment() -> dict[str, str]:

@@ -11,8 +11,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from oarpy.configuration import load
 from oarpy.gateway.gateway import Gateway
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.modules.logging import configure_logging
-from oarpy.modules.parent import die_with_supervisor
+from oarpy.modules.loop.logging import configure_logging
+from oarpy.modules.loop.parent import die_with_supervisor
 
 
 def main() -> int:

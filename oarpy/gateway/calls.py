@@ -14,7 +14,7 @@ from functools import partial
 import structlog
 
 from oarpy.frontend.call import PATIENCE
-from oarpy.gateway.control import fork_with_control, read_word
+from oarpy.gateway.pool import fork_with_control, read_word
 from oarpy.wire.openings import Knock
 
 log = structlog.get_logger()

@@ -31,7 +31,7 @@ def warm_up() -> None:
     for name in COMMANDS:
         parser(application(name))
     for package in _PACKAGES:
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             last = module.name.rpartition(".")[2]
             if last not in _NOT_USED and not last.startswith("tables"):
                 importlib.import_module(module.name)

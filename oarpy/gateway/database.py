@@ -10,8 +10,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from oarpy.configuration import Configuration
-from oarpy.modules.existing_resources import ExistingReader
-from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.modules.metascheduler.existing_resources import ExistingReader
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
 
 _RESET = "CLOSE ALL; UNLISTEN *; RESET ALL; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all()"

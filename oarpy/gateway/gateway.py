@@ -15,13 +15,13 @@ from contextlib import suppress
 import structlog
 
 from oarpy.configuration import Configuration
+from oarpy.gateway.call_session import speak
 from oarpy.gateway.calls import Call, Calls
 from oarpy.gateway.commands import warm_up
 from oarpy.gateway.intake import Client, Intake
 from oarpy.gateway.listener import Listener
-from oarpy.gateway.pool import Member, Pool
+from oarpy.gateway.pool import Member, WorkerPool
 from oarpy.gateway.sessions import Sessions
-from oarpy.gateway.spokesman import speak
 from oarpy.gateway.worker import Worker
 from oarpy.wire.openings import Knock
 
@@ -48,7 +48,7 @@ class Gateway:
         self._intake = Intake(configuration.gateway.request_timeout, self._knocked)
         self._calls = Calls(self._fork_call)
         self._sessions = Sessions(configuration.gateway.sessions_per_user)
-        self._pool = Pool(configuration.gateway, self._fork)
+        self._pool = WorkerPool(configuration.gateway, self._fork)
         self._most_connections = min(_MOST_CONNECTIONS, _file_limit() - 256)
         self._listening = False
         self._stopping = False

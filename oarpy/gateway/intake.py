@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from oarpy.gateway.credentials import peer_uid
+from oarpy.gateway.listener import peer_uid
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
 from oarpy.wire.frames import HEADER, KNOCK, LARGEST_REQUEST, MESSAGE, SPEAKER, Malformed, read_header
 from oarpy.wire.openings import LARGEST_PREFACE, Knock, read_knock, read_speaker, refusal

@@ -6,9 +6,20 @@ import errno
 import fcntl
 import os
 import socket
+import struct
 from pathlib import Path
 
 from oarpy.model.errors import OarpyError, UsageError
+
+_CREDENTIALS = struct.Struct("iII")
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """Return the effective user id that the process had when it connected."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _process, uid, _group = _CREDENTIALS.unpack(found)
+    return int(uid)
+
 
 _LONGEST_PATH = 100
 """Bytes of a socket's path; Linux takes 107, and a name for the time of its making is longer by 4."""

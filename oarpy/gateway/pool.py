@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import structlog
 
 from oarpy import configuration as settings
-from oarpy.gateway.control import fork_with_control, read_word
 from oarpy.gateway.intake import Client
 from oarpy.gateway.worker import IDLE, REQUEST, WAITING
 
@@ -47,10 +46,10 @@ class Member:
         return self.ready and self.uid is None
 
 
-class Pool:
+class WorkerPool:
     """``start`` forks a worker, given its end of the control socket and ours; only the parent returns from it."""
 
-    def __init__(self, limits: settings.Gateway, start: Callable[[socket.socket, socket.socket], int]) -> None:
+    def __init__(self, limits: settings.GatewaySettings, start: Callable[[socket.socket, socket.socket], int]) -> None:
         self._limits = limits
         self._start = start
         self._members: list[Member] = []
@@ -183,3 +182,32 @@ class Pool:
 
     def _reap(self) -> None:
         self._ended = [pid for pid in self._ended if os.waitpid(pid, os.WNOHANG)[0] == 0]
+
+
+def fork_with_control(start: Callable[[socket.socket, socket.socket], int]) -> tuple[int, socket.socket]:
+    """Have ``start`` fork a process, given its end of a control socket and ours; return what it returns, and our end.
+
+    Only the parent returns. Raises ``OSError`` when there is no process or no socket to be had; nothing is left then.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        try:
+            pid = start(theirs, ours)
+        except OSError:
+            ours.close()
+            raise
+    ours.setblocking(False)
+    return pid, ours
+
+
+def read_word(control: socket.socket) -> bytes | None:
+    """Return the word (a byte) that was said; None when nothing was yet, ``b""`` when the process is gone.
+
+    Raises nothing: a socket in error is that of a process that is gone. ``control`` does not block.
+    """
+    try:
+        return control.recv(1)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""

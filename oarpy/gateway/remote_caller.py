@@ -15,8 +15,8 @@ from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.database import KeptConnection, KeptReader
-from oarpy.modules.existing_resources import ExistingReader
-from oarpy.modules.snapshot_reader import SnapshotReader
+from oarpy.modules.metascheduler.existing_resources import ExistingReader
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
 from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
 from oarpy.wire.openings import Request

@@ -13,13 +13,13 @@ import structlog
 from oarpy.configuration import Configuration
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
-from oarpy.gateway.credentials import peer_uid
 from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.execution import run
+from oarpy.gateway.listener import peer_uid
 from oarpy.gateway.remote_caller import RemoteCaller
 from oarpy.gateway.sessions import Sessions
 from oarpy.model.errors import OarpyError
-from oarpy.modules.parent import end_with
+from oarpy.modules.loop.parent import end_with
 from oarpy.wire.frames import Gone, Malformed
 from oarpy.wire.openings import LARGEST_PREFACE, Request, Speaker, read_request, read_speaker, refusal
 

@@ -20,7 +20,7 @@ class Tag(StrEnum):
     RESUMING = "RESUMING"
 
 
-class Way(StrEnum):
+class NoticeWay(StrEnum):
     """How it is told."""
 
     MAIL = "mail"
@@ -32,7 +32,7 @@ class Notice:
     """``tags`` are those that are told, ``target`` a mail address or a command."""
 
     tags: frozenset[Tag]
-    way: Way
+    way: NoticeWay
     target: str
 
 
@@ -54,13 +54,13 @@ def parse_notice(text: str) -> Notice:
             f"--notify '{text[:80]}' is not understood", hint="mail:ADDRESS or exec:COMMAND, [TAGS] before"
         )
     tags, way, target = found.groups()
-    if way == Way.MAIL and not _MAIL.fullmatch(target):
+    if way == NoticeWay.MAIL and not _MAIL.fullmatch(target):
         raise UsageError(f"--notify mail address '{target[:80]}' is not allowed", hint="for example mail:ann@site.org")
-    if way == Way.EXEC and (not _PROGRAM.fullmatch(target) or not target.strip()):
+    if way == NoticeWay.EXEC and (not _PROGRAM.fullmatch(target) or not target.strip()):
         raise UsageError(
             f"--notify command '{target[:80]}' is not allowed", hint="use letters, digits and _ . / - space"
         )
-    return Notice(_tags(tags), Way(way), target.strip())
+    return Notice(_tags(tags), NoticeWay(way), target.strip())
 
 
 def _tags(text: str | None) -> frozenset[Tag]:

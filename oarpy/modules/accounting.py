@@ -12,7 +12,7 @@ from datetime import datetime
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
-from oarpy.modules.module import Outcome
+from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting
 from oarpy.store.database import Connection
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from oarpy.configuration import Modules
-from oarpy.modules.module import Outcome
+from oarpy.modules.loop.module import Outcome
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 
@@ -35,23 +35,23 @@ class Stimulus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EventStep:
     """Where a stimulus leads, and whether the module is told to run."""
 
     target: Activity
     tell: bool
 
 
-TABLE: dict[tuple[Activity, Stimulus], Step] = {
-    (Activity.IDLE, Stimulus.WANTED): Step(Activity.RUNNING, tell=True),
-    (Activity.IDLE, Stimulus.DONE): Step(Activity.IDLE, tell=False),
-    (Activity.IDLE, Stimulus.OVERDUE): Step(Activity.RUNNING, tell=True),
-    (Activity.RUNNING, Stimulus.WANTED): Step(Activity.AGAIN, tell=False),
-    (Activity.RUNNING, Stimulus.DONE): Step(Activity.IDLE, tell=False),
-    (Activity.RUNNING, Stimulus.OVERDUE): Step(Activity.RUNNING, tell=True),
-    (Activity.AGAIN, Stimulus.WANTED): Step(Activity.AGAIN, tell=False),
-    (Activity.AGAIN, Stimulus.DONE): Step(Activity.RUNNING, tell=True),
-    (Activity.AGAIN, Stimulus.OVERDUE): Step(Activity.RUNNING, tell=True),
+TABLE: dict[tuple[Activity, Stimulus], EventStep] = {
+    (Activity.IDLE, Stimulus.WANTED): EventStep(Activity.RUNNING, tell=True),
+    (Activity.IDLE, Stimulus.DONE): EventStep(Activity.IDLE, tell=False),
+    (Activity.IDLE, Stimulus.OVERDUE): EventStep(Activity.RUNNING, tell=True),
+    (Activity.RUNNING, Stimulus.WANTED): EventStep(Activity.AGAIN, tell=False),
+    (Activity.RUNNING, Stimulus.DONE): EventStep(Activity.IDLE, tell=False),
+    (Activity.RUNNING, Stimulus.OVERDUE): EventStep(Activity.RUNNING, tell=True),
+    (Activity.AGAIN, Stimulus.WANTED): EventStep(Activity.AGAIN, tell=False),
+    (Activity.AGAIN, Stimulus.DONE): EventStep(Activity.RUNNING, tell=True),
+    (Activity.AGAIN, Stimulus.OVERDUE): EventStep(Activity.RUNNING, tell=True),
 }
 
 REACTIONS: dict[str, tuple[str, ...]] = {
@@ -96,7 +96,7 @@ class _Charge:
     wanted_later: bool = False
 
 
-class Machine:
+class EventMachine:
     """The machine over all modules, without input and output: stimuli in, names of modules to be told out.
 
     ``periods`` (seconds, by module) say after how long a module is told again whatever was heard of it. Moments are
@@ -147,7 +147,7 @@ class Automaton:
 
     def __init__(self, periods: Modules) -> None:
         names = ("metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
-        self._machine = Machine({name: getattr(periods, name) for name in names})
+        self._machine = EventMachine({name: getattr(periods, name) for name in names})
         self._ear: notifications.Ear | None = None
         self._listening_on: Connection | None = None
 

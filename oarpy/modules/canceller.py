@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.configuration import Configuration
-from oarpy.modules.module import Outcome
-from oarpy.store import execution, kill_requests
+from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
+from oarpy.store.jobs import execution, kill_requests
 
 
 class Canceller:

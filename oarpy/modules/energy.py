@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.configuration import Configuration
-from oarpy.modules.module import Outcome
-from oarpy.store import notifications, power
+from oarpy.modules.loop.module import Outcome
+from oarpy.store import notifications
 from oarpy.store.database import Connection
+from oarpy.store.platform import power
 
 _LONGEST_MESSAGE = 300
 """Characters of what a failed command said that are kept in its event."""
 
 
-class Energy:
+class EnergySaving:
     """Carries out what the meta-scheduler decided.
 
     A command is noted only after it was run: after a crash in between it is run again.

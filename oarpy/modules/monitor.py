@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.configuration import Configuration
-from oarpy.modules.launcher.places import Places
-from oarpy.modules.module import Outcome
-from oarpy.store import execution, nodes, notifications
+from oarpy.modules.launcher.specifications import Places
+from oarpy.modules.loop.module import Outcome
+from oarpy.store import notifications
 from oarpy.store.database import Connection
+from oarpy.store.jobs import execution
+from oarpy.store.platform import nodes
 
 
 class Monitor:

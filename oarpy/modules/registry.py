@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotFound
-from oarpy.modules.logging import configure_logging
-from oarpy.modules.module import Loop, Module
-from oarpy.modules.parent import die_with_supervisor
+from oarpy.modules.loop.logging import configure_logging
+from oarpy.modules.loop.module import Loop, Module
+from oarpy.modules.loop.parent import die_with_supervisor
 from oarpy.store.database import database_dsn
 
 
@@ -21,7 +21,7 @@ def _automaton(configuration: Configuration) -> Module:
 
 
 def _metascheduler(configuration: Configuration) -> Module:
-    from oarpy.modules.metascheduler import Metascheduler
+    from oarpy.modules.metascheduler.metascheduler import Metascheduler
 
     return Metascheduler(configuration)
 
@@ -51,15 +51,15 @@ def _accounting(configuration: Configuration) -> Module:
 
 
 def _notifier(configuration: Configuration) -> Module:
-    from oarpy.modules.notifier import Notifier
+    from oarpy.modules.notifier.notifier import Notifier
 
     return Notifier(configuration)
 
 
 def _energy(configuration: Configuration) -> Module:
-    from oarpy.modules.energy import Energy
+    from oarpy.modules.energy import EnergySaving
 
-    return Energy(configuration)
+    return EnergySaving(configuration)
 
 
 MODULES: dict[str, Callable[[Configuration], Module]] = {

@@ -15,10 +15,10 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
-from oarpy.modules.logging import configure_logging
-from oarpy.modules.parent import PARENT_VARIABLE
+from oarpy.modules.loop.logging import configure_logging
+from oarpy.modules.loop.parent import PARENT_VARIABLE
 from oarpy.modules.registry import MODULES, PROGRAMS
-from oarpy.store import embedded
+from oarpy.postgres import embedded_server
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ class _Child:
     not_before: float = 0.0
 
 
-class Supervisor:
+class ModuleSupervisor:
     """Keeps the modules (and the embedded database, if that is what is configured) running until it is stopped."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -80,10 +80,10 @@ class Supervisor:
         if self._directory is None or time.monotonic() - self._database_checked < _DATABASE_CHECK_PERIOD:
             return
         self._database_checked = time.monotonic()
-        if embedded.is_running(self._directory):
+        if embedded_server.is_running(self._directory):
             return
         try:
-            embedded.start(self._directory)
+            embedded_server.start(self._directory)
             log.warning("embedded database started")
         except (OarpyError, OSError) as error:
             log.error("embedded database cannot be started", error=str(error))
@@ -146,7 +146,7 @@ class Supervisor:
 def serve(configuration: Configuration) -> int:
     """Run the whole server side of a cluster on this machine until SIGTERM or SIGINT."""
     configure_logging(configuration.log)
-    Supervisor(configuration).run()
+    ModuleSupervisor(configuration).run()
     return 0
 
 

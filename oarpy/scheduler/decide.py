@@ -2,12 +2,12 @@
 
 In this order, each step seeing what the ones before decided:
 
-1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.resuming`);
+1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
 2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`);
 3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them;
 4. accepted reservations whose date has come start, wait a little, or are given up;
-5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.walltime_change`);
-6. nodes are woken or sent to sleep (:mod:`~oarpy.scheduler.energy`).
+5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
+6. nodes are woken or sent to sleep (:mod:`~oarpy.scheduler.rules.energy`).
 
 Best-effort jobs go for 1, 3 and 4 by one rule (:mod:`~oarpy.scheduler.rules.giving_way`).
 """
@@ -17,17 +17,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from oarpy.scheduler.dates import next_lapse, next_start_asked
-from oarpy.scheduler.energy import PowerOrders, once_awake, power_for
-from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.memory import Memory, next_start
-from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement, Plan, plan
-from oarpy.scheduler.resuming import Resumption, resumed
-from oarpy.scheduler.rules.reservations import Due, Start, due_reservations, whole_again
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
+from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
+from oarpy.scheduler.rules.reservations import Due, ReservationStart, due_reservations, whole_again
+from oarpy.scheduler.rules.suspended_jobs import Resumption, resumed
+from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.scheduler.walltime_change import WalltimeAnswers, answered
 
 REFUSED, GIVEN_UP = "RESERVATION_REFUSED", "RESERVATION_NO_NODE"
 """Why reservations end in error: the answer was no, or on their date nothing was there."""
@@ -67,7 +67,7 @@ class Decisions:
 
     kept: Kept
     plan: Plan
-    starts: tuple[Start, ...]
+    starts: tuple[ReservationStart, ...]
     accepted: tuple[Placement, ...]
     refused: tuple[Refusal, ...]
     victims: tuple[int, ...]
@@ -135,7 +135,7 @@ def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple
 class _SortedOut:
     """Placements by what follows from them."""
 
-    starts: list[Start] = field(default_factory=list)
+    starts: list[ReservationStart] = field(default_factory=list)
     accepted: list[Placement] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     lapsed: list[Refusal] = field(default_factory=list)
@@ -165,10 +165,10 @@ class _SortedOut:
         return found
 
 
-def _start(placement: Placement, now: float) -> Start:
+def _start(placement: Placement, now: float) -> ReservationStart:
     assert placement.alternative is not None
     assert placement.end is not None
-    return Start(placement.job, placement.alternative, placement.end - now, placement.bits)
+    return ReservationStart(placement.job, placement.alternative, placement.end - now, placement.bits)
 
 
 def _wake_at(snapshot: Snapshot, made: Plan, memory: Memory | None, dates: tuple[float | None, ...]) -> float | None:

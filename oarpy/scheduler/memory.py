@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import inf
 
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import Order
+from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Verdict
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.passes.planner import Decision, Planner
-from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.scheduler.verdicts import Lapse, Verdict
 

@@ -1,7 +1,8 @@
 """What a scheduling pass knows: frozen values, read by :func:`oarpy.scheduler.plan.plan` and never changed.
 
 Instants and durations are seconds on one axis; any number will do (whole numbers stay exact). Sets of resources are
-Python integers used as bit sets: bit *i* is the *i*-th resource of the :class:`~oarpy.scheduler.platform.Platform`.
+Python integers used as bit sets: bit *i* is the *i*-th resource of the
+:class:`~oarpy.scheduler.resources.platform.Platform`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Literal
 from oarpy.model.dependency import Dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import BESTEFFORT
-from oarpy.model.planning_policy import PolicyName
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
-from oarpy.scheduler.consumables import Consumable
-from oarpy.scheduler.platform import Platform
-from oarpy.scheduler.shares import NO_HISTORY, Priorities
+from oarpy.model.setting_values import PolicyName
+from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ class PowerRules:
 class Rules:
     """Settings of the site for what a pass decides besides placements. Durations in seconds.
 
-    ``walltime_apply_time`` and ``walltime_increment`` are limits as :mod:`oarpy.model.walltime_limits` reads them.
+    ``walltime_apply_time`` and ``walltime_increment`` are limits as :mod:`oarpy.model.setting_values` reads them.
     Without ``power`` no node is sent to sleep.
     """
 

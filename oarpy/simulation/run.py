@@ -12,17 +12,16 @@ from typing import TextIO
 from oarpy.model.errors import UsageError
 from oarpy.simulation.charts.gantt import check_plot, write_plot
 from oarpy.simulation.charts.processor_rows import trace_bars
-from oarpy.simulation.engine import Scheduler, replay
-from oarpy.simulation.live_order import LiveOrder, ordered
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.metrics import measure
-from oarpy.simulation.output_files import check_places, own_file, write_file
-from oarpy.simulation.policies import check_policy, make_scheduler
-from oarpy.simulation.progress import ProgressBar
-from oarpy.simulation.queue_order import ranks
-from oarpy.simulation.report import PolicyResult, summary_json, summary_table, write_csv
-from oarpy.simulation.swf import read_swf
-from oarpy.simulation.trace import Trace
+from oarpy.simulation.engines.engine import VirtualScheduler, replay
+from oarpy.simulation.engines.live_order import LiveOrder, ordered
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import check_policy, make_scheduler
+from oarpy.simulation.engines.queue_order import ranks
+from oarpy.simulation.reports.metrics import measure
+from oarpy.simulation.reports.output_files import ProgressBar, check_places, own_file, write_file
+from oarpy.simulation.reports.report import PolicyResult, summary_json, summary_table, write_csv
+from oarpy.simulation.traces.swf import read_swf
+from oarpy.simulation.traces.trace import Trace
 
 
 def run_simulate(
@@ -87,7 +86,7 @@ def _check(policies: Sequence[str], order: str | None, jobs: int | None) -> None
 
 
 def _replay(
-    workload: Trace, machine: Machine, scheduler: Scheduler, names: tuple[str, str], err: TextIO
+    workload: Trace, machine: Machine, scheduler: VirtualScheduler, names: tuple[str, str], err: TextIO
 ) -> tuple[PolicyResult, list[float]]:
     """Replay, and measure under the ``names`` of policy and order."""
     policy, order = names

@@ -1,4 +1,4 @@
-"""Snapshots and decisions as JSON; :mod:`oarpy.simulation.scenario_reader` reads a snapshot again."""
+"""Snapshots and decisions as JSON; :mod:`oarpy.simulation.scenarios.reader` reads a snapshot again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from oarpy.model.request import ResourceRequest
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.gantt import bits_held
+from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.plan import Placement
-from oarpy.scheduler.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,

@@ -7,6 +7,31 @@ from datetime import datetime
 
 from oarpy.store.database import Connection
 
+# Windows that begin within the period: a range of the primary key, which begins with window_start.
+_USAGE = """
+    SELECT user_name, project,
+           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'USED'), 0)::float8,
+           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'ASKED'), 0)::float8
+    FROM accounting WHERE window_start >= to_timestamp(%s) AND queue_name <> 'besteffort'
+    GROUP BY user_name, project
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Resource-seconds of a user in a project."""
+
+    user: str
+    project: str
+    used: float
+    asked: float
+
+
+def usage_since(connection: Connection, moment: float) -> list[UsageRow]:
+    """Return the sums of the windows that began at ``moment`` (epoch seconds) or later, best-effort left out."""
+    return [UsageRow(*row) for row in connection.execute(_USAGE, [moment])]
+
+
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that
 # another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
 _ACCOUNT = """
@@ -66,7 +91,7 @@ _DELETE_BEFORE = "DELETE FROM accounting WHERE window_stop <= %s"
 
 
 @dataclass(frozen=True, slots=True)
-class Consumption:
+class ConsumptionRow:
     """Resource-seconds asked and used by a user in a project, within the windows from ``first`` to ``last`` (epoch)."""
 
     user: str
@@ -86,10 +111,10 @@ def account(connection: Connection, window: int, limit: int) -> int:
 
 def consumption(
     connection: Connection, begin: datetime, end: datetime, user: str | None = None
-) -> tuple[Consumption, ...]:
+) -> tuple[ConsumptionRow, ...]:
     """Return the sums of the windows that meet ``begin`` to ``end``, of one user or of all."""
     rows = connection.execute(_CONSUMPTION, {"begin": begin, "end": end, "user": user}).fetchall()
-    return tuple(Consumption(*row) for row in rows)
+    return tuple(ConsumptionRow(*row) for row in rows)
 
 
 def forget(connection: Connection) -> None:

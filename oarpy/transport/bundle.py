@@ -67,16 +67,19 @@ def command_script() -> str:
 
 
 def _modules(package: ModuleType) -> dict[str, str]:
-    """Return the sources of a package by module name."""
+    """Return the sources of a package, and of the packages in it, by module name."""
+    root = Path(package.__path__[0])
     found = {}
-    for path in sorted(Path(package.__path__[0]).glob("*.py")):
-        name = package.__name__ if path.stem == "__init__" else f"{package.__name__}.{path.stem}"
-        found[name] = path.read_text(encoding="utf-8")
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root).with_suffix("").parts
+        parts = inside[:-1] if path.stem == "__init__" else inside
+        found[".".join((package.__name__, *parts))] = path.read_text(encoding="utf-8")
     return found
 
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
-    """The program for the far end's Python; ``entry`` is the module that it runs: ``service``, ``step`` or ``call``."""
+    """The program for the far end's Python; ``entry`` is the module that it runs: ``service``, ``steps.step`` or
+    ``calls.call``."""
     settings: dict[str, object] = {
         "state": node.state_directory,
         "instance": config.instance,

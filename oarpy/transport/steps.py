@@ -81,7 +81,7 @@ class Steps:
     def start(self, node: NodeAddress, spec: StepSpec) -> int:
         """Begin to start a step on a node; return its number, which its events carry. Never waits."""
         number = len(self._steps)
-        program = agent_program(node, self._config, "step")
+        program = agent_program(node, self._config, "steps.step")
         step = _Step(number, node, self._opener(node), program, pack_message(spec.entry()))
         self._steps.append(step)
         step.begin(self._mailbox)

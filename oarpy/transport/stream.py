@@ -58,7 +58,7 @@ Opener = Callable[[NodeAddress, bytes], ByteStream]
 """Starts an agent for a node, the program (second argument) to be sent by the channel; raises Unreachable."""
 
 
-class Channel:
+class StreamChannel:
     """One channel, from the attempt to connect to its loss."""
 
     def __init__(self, node: NodeAddress, opener: Opener, config: ChannelConfig, inbox: Inbox) -> None:
@@ -227,8 +227,8 @@ class StreamTransport:
         self._inbox = inbox
         self._config = config
         self._lock = threading.Lock()
-        self._channels: dict[str, Channel] = {}
-        self._closing: list[Channel] = []
+        self._channels: dict[str, StreamChannel] = {}
+        self._closing: list[StreamChannel] = []
         self._stopped = threading.Event()
         self._checker: threading.Thread | None = None
 
@@ -239,7 +239,7 @@ class StreamTransport:
 
     def connect(self, node: NodeAddress) -> None:
         """Begin to open a channel."""
-        channel = Channel(node, self._opener, self._config, self._inbox)
+        channel = StreamChannel(node, self._opener, self._config, self._inbox)
         with self._lock:
             old = self._channels.get(node.name)
             self._channels[node.name] = channel

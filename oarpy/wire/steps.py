@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _lines = whole(1, (1 << 16) - 1)
 
 
-class Terminal(Structure):
+class StepTerminal(Structure):
     """The terminal that a step gets: its type (``xterm``) and its size in characters."""
 
     type: str = field(text)
@@ -33,6 +33,6 @@ class StepSpec(Structure):
     command: str = field(text)
     directory: str = field(text)
     variables: Mapping[str, str] = field(environ, default={})
-    terminal: Terminal | None = field(optional(Terminal.read), default=None)
+    terminal: StepTerminal | None = field(optional(StepTerminal.read), default=None)
     head: bool = field(flag, default=True)
     lead: bool = field(flag, default=False)

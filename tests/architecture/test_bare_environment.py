@@ -9,7 +9,7 @@ import pytest
 
 from oarpy import configuration
 from oarpy.frontend import discovery
-from tests.harness.bare_environment import NO_GATEWAY, bare_environment
+from tests.harness.bare_environment import KEPT_PREFIXES, NO_GATEWAY, bare_environment
 
 FOREIGN = {
     "PGHOST": "127.0.0.1",
@@ -29,7 +29,8 @@ def test_nothing_but_what_tests_need_is_passed_on(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     made = bare_environment(OAR_USER="ann")
     assert not set(FOREIGN.items()) & set(made.items())
-    assert not [name for name in made if name.startswith(("PG", "OAR")) and name not in ("OARPY_CONFIG", "OAR_USER")]
+    named = {name for name in made if name.startswith(("PG", "OAR")) and not name.startswith(KEPT_PREFIXES)}
+    assert named == {"OARPY_CONFIG", "OAR_USER"}
     assert str(tmp_path) not in made["PATH"].split(os.pathsep)
     assert not {".config", ".oarpy", ".pgpass", ".pg_service.conf", ".ssh"} & set(os.listdir(made["HOME"]))
     assert Path(made["OARPY_CONFIG"]).read_text() == ""

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from oarpy.admission.rule_cases import parse_cases, run_cases
-from oarpy.admission.rules import Rule, RuleSet
-from oarpy.admission.site import FixedSite
+from oarpy.admission.rules.cases import parse_cases, run_cases
+from oarpy.admission.rules.rules import Rule, RuleSet
+from oarpy.admission.rules.site import FixedSite
 from oarpy.configuration import load
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from oarpy.benchmarks.process_table import pids_with
+from oarpy.benchmarks.server_processes import pids_with
 
 from oarpy.transport.bundle import agent_arguments, agent_program
 from oarpy.transport.node import ChannelConfig, NodeAddress
@@ -54,7 +54,7 @@ from oarpy.wire.messages import (
     encode_command,
     encode_reports,
 )
-from oarpy.wire.steps import StepSpec, Terminal
+from oarpy.wire.steps import StepSpec, StepTerminal
 from tests.harness import bare_environment
 
 PATIENCE = 60.0
@@ -329,7 +329,7 @@ def fuzz_steps(count: int, seed: int) -> list[str]:
     """Read ``count`` specifications of steps with values that do not belong there; return what is wrong."""
     chance, wrong = random.Random(seed), []
     job = JobSpec(1, 1, "user", "true", "/tmp", environment={"A": "b"})
-    whole = json.dumps(StepSpec(job, "date", "/tmp", terminal=Terminal("vt100", 24, 80)).entry(), default=vars)
+    whole = json.dumps(StepSpec(job, "date", "/tmp", terminal=StepTerminal("vt100", 24, 80)).entry(), default=vars)
     for _ in range(count):
         content: dict[str, Any] = json.loads(whole)
         target = chance.choice([content, content["job"], content["terminal"]])

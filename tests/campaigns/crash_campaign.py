@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from oarpy.benchmarks.process_table import all_pids, arguments_of, children_of, environment_of
+from oarpy.benchmarks.server_processes import all_pids, arguments_of, children_of, environment_of
 
-from oarpy.client.sandbox import Sandbox
+from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
-from oarpy.store import embedded
+from oarpy.postgres import embedded_server
 from tests.campaigns.books import wrong_books
 from tests.harness import bare_environment
 from tests.harness.server_processes import SERVER_KINDS, server_pids
@@ -230,7 +230,7 @@ def run_round(directory: Path, seed: int, jobs: int, kills: int) -> tuple[Campai
         return campaign, campaign.run()
     finally:
         campaign.sandbox.stop()
-        embedded.remove(directory / "postgresql")
+        embedded_server.remove(directory / "postgresql")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from oarpy.client.sandbox import Sandbox, Settings, command
+from oarpy.local_cluster.sandbox import Sandbox, Settings, command
 from tests.campaigns.high_availability import Pair, report, started, until
 from tests.campaigns.namespace_nodes import HERE, NodeFarm, cut, isolate, join, mend, run_nodes
 from tests.campaigns.replicated_database import network_database

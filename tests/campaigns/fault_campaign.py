@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from oarpy.benchmarks.process_table import environment_of
+from oarpy.benchmarks.server_processes import environment_of
 
-from oarpy.client.sandbox import Sandbox, Settings
+from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
-from oarpy.store import embedded
+from oarpy.postgres import embedded_server
 from tests.campaigns.books import QUESTIONS, wrong_books
 from tests.campaigns.evidence import keep_files, keep_tables
 from tests.campaigns.feeder import Feeder
@@ -210,7 +210,7 @@ class Campaign:
         if isinstance(target, NamespaceNode) and what != "agent":
             return self._blow_node(kind, target, chance)
         if kind == "database restarted":
-            embedded.stop(self.sandbox.directory / "postgresql")
+            embedded_server.stop(self.sandbox.directory / "postgresql")
             return 0.0, self._revive
         pids = self._pids(what, target)
         if what == SESSION:
@@ -404,7 +404,7 @@ def run_campaign(
             if evidence is not None and not well:
                 campaign.keep_evidence(evidence)
             campaign.sandbox.stop()
-            embedded.remove(campaign.sandbox.directory / "postgresql")
+            embedded_server.remove(campaign.sandbox.directory / "postgresql")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

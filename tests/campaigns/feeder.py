@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox
+from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.model.errors import OarpyError
 
 _JOB = 'echo "begin $OAR_JOB_ID" >> marks; sleep "$0"; echo "end $OAR_JOB_ID" >> marks'

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import psycopg
 
-from oarpy.client.sandbox import Sandbox
-from oarpy.store import embedded
+from oarpy.local_cluster.sandbox import Sandbox
+from oarpy.postgres import embedded_server
 from oarpy.wire.frames import (
     CONTENT,
     HEADER,
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print("\n".join(f"  WRONG: {line}" for line in wrong) or "  no crash, no hang, no effect")
         finally:
             sandbox.stop()
-            embedded.remove(Path(folder) / "postgresql")
+            embedded_server.remove(Path(folder) / "postgresql")
     return 1 if wrong else 0
 
 

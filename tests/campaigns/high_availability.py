@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from oarpy.benchmarks.process_table import children_of, parent_of
+from oarpy.benchmarks.server_processes import children_of, parent_of
 
-from oarpy.client.sandbox import Sandbox, Settings
+from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.model.errors import OarpyError
 from tests.campaigns.books import wrong_books
 from tests.campaigns.replicated_database import ReplicatedDatabase, replicated_database

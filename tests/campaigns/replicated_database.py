@@ -17,9 +17,9 @@ import psycopg
 from psycopg import sql
 
 from oarpy.model.errors import OarpyError
-from oarpy.store.server_account import Account, account
-from oarpy.store.server_binaries import binaries
-from oarpy.store.server_processes import end_orphans, postmaster, spawn, wait_until_gone
+from oarpy.postgres.account import ServerAccount, account
+from oarpy.postgres.binaries import binaries
+from oarpy.postgres.processes import end_orphans, postmaster, spawn, wait_until_gone
 
 _DEADLINE = 60.0
 _STANDBY = "standby1"
@@ -40,7 +40,7 @@ class Server:
     data: Path
     socket: Path
     programs: Path
-    owner: Account
+    owner: ServerAccount
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -108,7 +108,7 @@ def replicated_database(directory: Path) -> Iterator[ReplicatedDatabase]:
             server.kill()
 
 
-def _place(folder: Path, programs: Path, owner: Account) -> Server:
+def _place(folder: Path, programs: Path, owner: ServerAccount) -> Server:
     for path in (folder, folder / "socket"):
         path.mkdir(mode=0o700, parents=True)
         owner.give(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.resources.platform import Platform
 
 FREE, SHARED, DOWN = ".", "+", "x"
 

@@ -12,15 +12,15 @@ from math import inf
 
 from oarpy.model.dependency import parse_dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
-from oarpy.model.planning_policy import PolicyName
 from oarpy.model.request import parse_request
-from oarpy.modules.policies import Policies
-from oarpy.scheduler.consumables import Consumable
+from oarpy.model.setting_values import PolicyName
+from oarpy.modules.metascheduler.order_plugins import Policies
 from oarpy.scheduler.decide import GIVEN_UP, Decisions, decide
 from oarpy.scheduler.memory import Memory
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.order.usage_shares import FactorRules, Priorities, Usage
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.reservations import promised
-from oarpy.scheduler.shares import FactorRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
@@ -35,7 +35,7 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
 )
-from oarpy.simulation.scenario_filters import admitted
+from oarpy.simulation.scenarios.reader import admitted
 from tests.cases.gantt_text import Bar, render
 
 STEP = 10

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.modules.policies import Policies
+from oarpy.modules.metascheduler.order_plugins import Policies
 from oarpy.scheduler.decide import decide
-from oarpy.simulation.scenario_reader import read_scenario
 from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
+from oarpy.simulation.scenarios.reader import read_scenario
 from tests.cases.notation import outcome, snapshot_of
 
 HERE = Path(__file__).resolve().parent

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg.types.array import ListDumper
 
-from oarpy.store.arrays import PlainListDumper
+from oarpy.store.database import PlainListDumper
 from tests.harness.small_cluster import Connection
 
 pytestmark = pytest.mark.db

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.store import kill_requests
+from oarpy.store.jobs import kill_requests
 from oarpy.wire.messages import Kill, Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 

@@ -93,7 +93,7 @@ def test_first_and_last_member_of_an_array(connection: Connection, oarsub: Submi
 
 
 def test_a_long_array_is_planned_in_part(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarpy.client.dry_run.MOST_PREDICTED", 4)
+    monkeypatch.setattr("oarpy.client.submission.dry_run.MOST_PREDICTED", 4)
     array = rehearse(oarsub, "--array", "50000", "date")["array"]
     assert (array["size"], array["planned"]) == (50000, 4)
 

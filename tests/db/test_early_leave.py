@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from oarpy.client import interactive
 from oarpy.client.caller import Streams
+from oarpy.client.jobs import interactive
 from oarpy.store.database import Connection
 from tests.harness.sample_cluster import add_job
 

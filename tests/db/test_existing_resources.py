@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from oarpy.model.request import Group, Level
-from oarpy.modules.existing_resources import ExistingReader, ExistingResources
+from oarpy.modules.metascheduler.existing_resources import ExistingReader, ExistingResources
 from tests.harness.small_cluster import SmallCluster
 
 pytestmark = pytest.mark.db

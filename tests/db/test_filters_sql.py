@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from oarpy.admission.filters import Filter, compile_filter
+from oarpy.admission.filters.filters import Filter, compile_filter
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from oarpy.benchmarks.process_table import is_running
+from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.wire.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, final, gateway, request

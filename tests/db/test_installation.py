@@ -11,11 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.admission.default_rules import default_rules
+from oarpy.admission.rules.default_rules import default_rules
 from oarpy.client import installation
 from oarpy.client.installation import SIGNATURE
-from oarpy.store import embedded, notifications, rules
+from oarpy.postgres import embedded_server
+from oarpy.store import notifications
 from oarpy.store.database import connect
+from oarpy.store.platform import admission_rules
 from tests.harness.bare_environment import bare_environment
 
 pytestmark = pytest.mark.db
@@ -46,9 +48,11 @@ def test_upgrade_from_nothing_then_nothing_to_do(empty_dsn: str) -> None:
 def test_loaded_rules_are_those_of_the_files_and_signed(dsn: str) -> None:
     installation.upgrade(dsn)
     with connect(dsn, "test") as connection:
-        stored = {row.name: (row.priority, row.enabled, row.text) for row in rules.rules(connection)}
+        stored = {row.name: (row.priority, row.enabled, row.text) for row in admission_rules.rules(connection)}
         assert stored == {rule.name: (rule.priority, rule.enabled, rule.text) for rule in default_rules()}
-        assert {version.changed_by for name in NAMES for version in rules.versions(connection, name)} == {SIGNATURE}
+        assert {version.changed_by for name in NAMES for version in admission_rules.versions(connection, name)} == {
+            SIGNATURE
+        }
 
 
 def test_rules_that_an_admin_changed_stay(dsn: str) -> None:
@@ -62,7 +66,7 @@ def test_rules_that_an_admin_changed_stay(dsn: str) -> None:
     done = installation.upgrade(dsn).rules
     assert (done.added, done.updated, done.kept) == ((), (), (edited, disabled, deleted))
     with connect(dsn, "test") as connection:
-        stored = {row.name: row for row in rules.rules(connection)}
+        stored = {row.name: row for row in admission_rules.rules(connection)}
         assert stored[edited].text == "pass"
         assert not stored[disabled].enabled
         assert deleted not in stored
@@ -73,14 +77,14 @@ def test_rules_that_an_admin_changed_stay(dsn: str) -> None:
 def test_rule_of_an_older_version_is_renewed(dsn: str) -> None:
     name = NAMES[0]
     with connect(dsn, "test") as connection, connection.transaction():
-        rules.add(connection, name, "older text", priority=1, enabled=True, by=SIGNATURE)
+        admission_rules.add(connection, name, "older text", priority=1, enabled=True, by=SIGNATURE)
     done = installation.upgrade(dsn).rules
     assert done.updated == (name,)
     with connect(dsn, "test") as connection:
-        row = rules.rule(connection, name)
+        row = admission_rules.rule(connection, name)
         assert row is not None
         assert row.text == default_rules()[0].text
-        assert [version.changed_by for version in rules.versions(connection, name)] == [SIGNATURE, SIGNATURE]
+        assert [version.changed_by for version in admission_rules.versions(connection, name)] == [SIGNATURE, SIGNATURE]
 
 
 def test_rule_of_an_admin_under_a_default_name_stays(dsn: str) -> None:
@@ -151,7 +155,7 @@ def test_commands_on_the_embedded_database(bare: dict[str, str], fast_directory:
         assert json.loads(succeed(environment, "db", "start", "-J")) == {"url": url.strip()}
         assert succeed(environment, "db", "check") == "the database is as it should be\n"
     finally:
-        embedded.remove(folder)
+        embedded_server.remove(folder)
 
 
 def test_database_that_does_not_answer_is_one_line(bare: dict[str, str], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oarpy import configuration
-from oarpy.client import job_steps
+from oarpy.client.jobs import job_steps
 from oarpy.client.session import Session
 from oarpy.transport.node import NodeMode
 from oarpy.wire.messages import Clean, RunScript, Start

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
-from oarpy.modules.policies import Policies
-from oarpy.simulation.scenario import run_plan
-from oarpy.store import decisions
+from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.simulation.scenarios.scenario import run_plan
+from oarpy.store.passes import decisions
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
@@ -119,7 +119,7 @@ def test_a_resource_that_somebody_else_gave_away_is_not_given_again(cluster: Sma
     cluster.settle()
     (moldable,) = cluster.sql("SELECT moldable_id FROM moldable_descriptions ORDER BY 1 DESC LIMIT 1")[0]
     with pytest.raises(psycopg.errors.ExclusionViolation):
-        decisions.start(cluster.connection, [decisions.Start(second, moldable, 60, [1, 2])])
+        decisions.start(cluster.connection, [decisions.StartRow(second, moldable, 60, [1, 2])])
     assert cluster.state(second) == "Waiting"
     assert set(cluster.held().values()) == {first}
 
@@ -147,7 +147,7 @@ def test_a_job_deleted_since_it_was_read_does_not_start(cluster: SmallCluster) -
     assert job in [one.id for one in reading.snapshot.waiting]
     cluster.delete(job)
     (moldable,) = reading.requests[job].moldables
-    assert decisions.start(cluster.connection, [decisions.Start(job, moldable, 60, [1])]) == []
+    assert decisions.start(cluster.connection, [decisions.StartRow(job, moldable, 60, [1])]) == []
     assert cluster.held() == {}
     cluster.settle()
     assert cluster.path(job) == ["Waiting", "Error"]
@@ -157,7 +157,7 @@ def test_a_job_held_since_it_was_read_does_not_start(cluster: SmallCluster) -> N
     job = cluster.submit()
     (moldable,) = cluster.sql("SELECT moldable_id FROM moldable_descriptions")[0]
     cluster.sql("UPDATE jobs SET state = 'Hold'")
-    assert decisions.start(cluster.connection, [decisions.Start(job, moldable, 60, [1])]) == []
+    assert decisions.start(cluster.connection, [decisions.StartRow(job, moldable, 60, [1])]) == []
     assert cluster.held() == {}
 
 

@@ -192,7 +192,7 @@ def test_oarproperty_keeps_what_orders_resources(shell: Shell, monkeypatch: pyte
 def test_oarproperty_gives_up_while_somebody_reads(
     connection: Connection, dsn: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oarpy.store.properties._PATIENCE", "SET LOCAL lock_timeout = '10ms'")
+    monkeypatch.setattr("oarpy.store.platform.properties._PATIENCE", "SET LOCAL lock_timeout = '10ms'")
     with psycopg.connect(dsn) as reader:
         reader.execute("SELECT FROM resources")
         result = shell("oarproperty", "-a", "mem")

@@ -16,8 +16,8 @@ import pytest
 
 from oarpy import configuration
 from oarpy.configuration import Configuration
-from oarpy.modules.module import Outcome
-from oarpy.modules.notifier import Notifier
+from oarpy.modules.loop.module import Outcome
+from oarpy.modules.notifier.notifier import Notifier
 from tests.harness.mail_server import MailServer, mail_server
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 

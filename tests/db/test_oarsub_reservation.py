@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.configuration import load
-from oarpy.modules.metascheduler import Metascheduler
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from tests.harness.oarsub_cluster import Connection, Submitter, settings
 
 pytestmark = pytest.mark.db

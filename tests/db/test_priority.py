@@ -14,12 +14,12 @@ import pytest
 
 from oarpy.configuration import Configuration, load
 from oarpy.model.errors import UsageError
-from oarpy.modules.metascheduler import Metascheduler
-from oarpy.modules.policies import GROUP, Policies
-from oarpy.modules.priority_history import REFRESH, PriorityHistory
-from oarpy.modules.snapshot_reader import SnapshotReader
-from oarpy.scheduler.orders import ORDERS, fifo
-from oarpy.scheduler.shares import NO_HISTORY, Priorities
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.modules.metascheduler.order_plugins import GROUP, Policies
+from oarpy.modules.metascheduler.priority_history import REFRESH, PriorityHistory
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.scheduler.order.queue_orders import ORDERS, fifo
+from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -134,20 +134,20 @@ def test_sums_are_kept_for_a_while(connection: Connection, shell: Shell) -> None
 
 
 def _row(connection: Connection) -> Any:
-    from oarpy.store.scheduling import queues
+    from oarpy.store.passes.snapshot_rows import queues
 
     return next(queue for queue in queues(connection) if queue.name == "default")
 
 
 def test_the_query_uses_the_index(connection: Connection) -> None:
-    from oarpy.store import usage
+    from oarpy.store import accounting
 
     connection.execute(
         "INSERT INTO accounting SELECT d, d + interval '1 day', 'u' || u, 'p', 'default', 'USED', 1"
         " FROM generate_series(now() - interval '10 years', now(), '1 day') AS d, generate_series(1, 20) AS u"
     )
     connection.execute("ANALYZE accounting")
-    plan = connection.execute(f"EXPLAIN {usage._USAGE}", [time.time() - 30 * 86400]).fetchall()
+    plan = connection.execute(f"EXPLAIN {accounting._USAGE}", [time.time() - 30 * 86400]).fetchall()
     assert "accounting_pkey" in "\n".join(row[0] for row in plan)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
-from oarpy.modules.metascheduler import Metascheduler
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.wire.messages import Signal
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.admission.default_rules import default_rules
+from oarpy.admission.rules.default_rules import default_rules
 from tests.harness.oarsub_cluster import Connection, Submitter, build, contents, submitter
 from tests.harness.sample_cluster import ME, Result
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.client.nodes import state
-from oarpy.modules.energy import Energy, run_for
-from oarpy.store import resources
-from oarpy.store.resources import ResourceScope
+from oarpy.client.platform.nodes import state
+from oarpy.modules.energy import EnergySaving, run_for
+from oarpy.store.platform import resources
+from oarpy.store.platform.resources import ResourceScope
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -39,7 +39,7 @@ def cluster(connection: Connection, spool: Path) -> SmallCluster:
 
 
 def energy(cluster: SmallCluster) -> None:
-    module = Energy(cluster.settings)
+    module = EnergySaving(cluster.settings)
     while cluster.run(module).again:
         pass
 

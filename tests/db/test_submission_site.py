@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from oarpy.admission.site import JobInfo, QueueInfo
-from oarpy.client.submission_site import DatabaseSite, unix_groups
-from oarpy.configuration import Submission
+from oarpy.admission.rules.site import JobInfo, QueueInfo
+from oarpy.client.submission.site import DatabaseSite, unix_groups
+from oarpy.configuration import SubmissionSettings
 from tests.harness.sample_cluster import ME, Connection, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -20,7 +20,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def site(connection: Connection) -> DatabaseSite:
-    return DatabaseSite(connection, Submission(default_walltime=60), NOW)
+    return DatabaseSite(connection, SubmissionSettings(default_walltime=60), NOW)
 
 
 def test_settings(site: DatabaseSite) -> None:

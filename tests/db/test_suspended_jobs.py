@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from oarpy.client import jobs as client
-from oarpy.client.job_selection import JobSelection
+from oarpy.client.jobs import actions as client
+from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, OarpyError
 from oarpy.wire.messages import Clean, Command, Kill, Resume, Start, Suspend

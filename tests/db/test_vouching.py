@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.client.vouching import vouched_user
+from oarpy.gateway.call_session import vouched_user
 from oarpy.model.errors import NotAllowed
-from oarpy.modules.launcher.knocks import Knocks
+from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.wire.frames import HEADER, KNOCK
 from oarpy.wire.messages import Knocked
 from oarpy.wire.openings import Knock, read_knock
@@ -66,14 +66,14 @@ def test_a_job_on_a_host_of_the_site_is_there_and_not_on_its_nodes(cluster: Smal
 
 def test_knocks_are_passed_on_and_nothing_waits(tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    for knocks in (Knocks(""), Knocks(str(path))):
+    for knocks in (CallRequests(""), CallRequests(str(path))):
         assert list(knocks.hears()) == [Knocked]
         knocks.note("n1", Knocked(TOKEN))
         knocks.pass_on()  # nobody is there
     with socket.socket(socket.AF_UNIX) as gateway:
         gateway.bind(str(path))
         gateway.listen(2)
-        knocks = Knocks(str(path))
+        knocks = CallRequests(str(path))
         for _ in range(1000):
             knocks.note("n1", Knocked(TOKEN))
         knocks.pass_on()  # it is slow
@@ -89,7 +89,7 @@ def test_a_node_where_many_knock_takes_no_place_of_another(tmp_path: Path) -> No
     with socket.socket(socket.AF_UNIX) as gateway:
         gateway.bind(str(path))
         gateway.listen(200)
-        knocks = Knocks(str(path))
+        knocks = CallRequests(str(path))
         for node, report in [*many, ("n2", Knocked(TOKEN))]:
             knocks.note(node, report)
         knocks.pass_on()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.client import walltime_changes as client
+from oarpy.client.jobs import walltime_changes as client
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, OarpyError, UsageError
@@ -39,7 +39,7 @@ def session(cluster: SmallCluster, user: str = "ann", **rules: Any) -> Session:
 
 def ask(cluster: SmallCluster, job: int, amount: str, **options: Any) -> int:
     rules = options.pop("rules", {})
-    return client.change(session(cluster, **rules), job, client.Asked(amount, **options))
+    return client.change(session(cluster, **rules), job, client.WalltimeQuestion(amount, **options))
 
 
 def walltime(cluster: SmallCluster, job: int) -> int:
@@ -254,7 +254,7 @@ def test_what_makes_no_sense_is_refused(cluster: SmallCluster) -> None:
     with pytest.raises(UsageError, match="is not a duration"):
         ask(cluster, job, "+soon")
     with pytest.raises(NotAllowed, match="belongs to 'ann'"):
-        client.change(session(cluster, "eve"), job, client.Asked("+1:0:0"))
+        client.change(session(cluster, "eve"), job, client.WalltimeQuestion("+1:0:0"))
     assert cluster.sql("SELECT FROM walltime_changes") == []
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from oarpy.configuration import load
-from oarpy.modules.foreseen import foreseen
-from oarpy.modules.metascheduler import Metascheduler
-from oarpy.modules.snapshot_reader import SnapshotReader
-from oarpy.scheduler.gantt import Claim
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.modules.metascheduler.what_if import foreseen
+from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.oarsub_cluster import Connection, Submitter, contents, run_pass

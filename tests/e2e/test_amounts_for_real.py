@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from oarpy.benchmarks.server_processes import server_processes
 
-from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from oarpy.store.schema.check import check
 from tests.harness.waiting import until
 

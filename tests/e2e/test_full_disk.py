@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.client.sandbox import local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import local_nodes, running_sandbox
 from oarpy.model.errors import Unreachable
 from oarpy.store.database import reachable
 from tests.harness.server_processes import server_pids

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from oarpy.benchmarks.process_table import children_of
+from oarpy.benchmarks.server_processes import children_of
 
-from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from tests.harness.server_processes import server_pids
 from tests.harness.terminal_session import TerminalSession
 from tests.harness.waiting import until

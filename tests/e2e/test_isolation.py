@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.process_table import is_running
+from oarpy.benchmarks.server_processes import is_running
 
-from oarpy.transport.agent.isolation import Isolation
+from oarpy.transport.agent.job.isolation import Isolation
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.node import ChannelConfig, NodeAddress

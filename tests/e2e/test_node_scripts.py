@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.process_table import pids_with
+from oarpy.benchmarks.server_processes import pids_with
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport

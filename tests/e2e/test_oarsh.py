@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.client.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0

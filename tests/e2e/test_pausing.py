@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.agent import pausing
-from oarpy.transport.agent.isolation import Isolation
+from oarpy.transport.agent.job import suspending
+from oarpy.transport.agent.job.isolation import Isolation
 from tests.harness.transport_driver import is_stopped
 from tests.harness.waiting import until
 
@@ -46,12 +46,12 @@ def test_all_of_a_job_stands_still_in_and_out_of_its_group(
         isolation.gather(KEY, pid)
     groups = isolation.freezers(KEY)
     for _ in range(2):
-        pausing.stop(groups, lambda: pids)
+        suspending.stop(groups, lambda: pids)
         until(lambda: all(map(is_stopped, pids)), "all stand still")
-    pausing.go_on(groups, lambda: pids)
+    suspending.go_on(groups, lambda: pids)
     until(lambda: not any(map(is_stopped, pids)), "all go on")
-    pausing.stop(groups, lambda: pids)
-    pausing.thaw(groups)
+    suspending.stop(groups, lambda: pids)
+    suspending.thaw(groups)
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     assert [one.wait(10) for one in programs] == [-signal.SIGKILL] * 2
@@ -67,9 +67,9 @@ def test_groups_that_are_plain_files_are_told_and_believed_only_when_they_stand_
     (second / "cgroup.freeze").write_text("0")
     (second / "cgroup.events").write_text("populated 1\nfrozen 1\n")
     groups = [str(first), str(second)]
-    pausing.stop(groups, list)
+    suspending.stop(groups, list)
     assert (first / "freezer.state").read_text() == "FROZEN"
     assert (second / "cgroup.freeze").read_text() == "1"
-    pausing.thaw(groups)
+    suspending.thaw(groups)
     assert (first / "freezer.state").read_text() == "THAWED"
     assert (second / "cgroup.freeze").read_text() == "0"

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

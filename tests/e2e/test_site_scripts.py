@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from tests.harness.server_processes import server_pids
 from tests.harness.waiting import until
 

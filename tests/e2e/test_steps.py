@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.process_table import is_running
+from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport, PipeStream
@@ -20,7 +20,7 @@ from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, StepOutput, Steps, StepStarted
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import Clean, Cleaned, Ended, Kill, Started
-from oarpy.wire.steps import StepSpec, Terminal
+from oarpy.wire.steps import StepSpec, StepTerminal
 from tests.harness.transport_driver import DEADLINE, Driver, end_all, marked
 from tests.harness.waiting import until
 
@@ -136,7 +136,7 @@ def test_signals_reach_the_processes_of_a_step(bench: Bench) -> None:
 
 
 def test_a_step_may_have_a_terminal_of_a_size(bench: Bench) -> None:
-    step = bench.start("tty; stty size; echo $TERM; read line; stty size", terminal=Terminal("vt100", 30, 90))
+    step = bench.start("tty; stty size; echo $TERM; read line; stty size", terminal=StepTerminal("vt100", 30, 90))
     bench.wait_for_output(step, b"vt100")
     bench.steps.resize(step, 40, 120)
     bench.steps.send_input(step, b"\n")

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.client.sandbox import Sandbox
+from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.modules.registry import MODULES
-from oarpy.store import embedded
+from oarpy.postgres import embedded_server
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +25,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     made.create()
     yield made
     made.stop()
-    embedded.remove(made.directory / "postgresql")
+    embedded_server.remove(made.directory / "postgresql")
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_sigterm_ends_the_modules(server: Sandbox) -> None:
 
 
 def test_an_embedded_database_that_is_killed_comes_back(server: Sandbox) -> None:
-    data = embedded.data_directory(server.directory / "postgresql")
+    data = embedded_server.data_directory(server.directory / "postgresql")
     assert data is not None
     # one that has not connected yet ends when it finds no database
     leads = "event='module leads' module='{}'"

@@ -12,12 +12,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from oarpy.benchmarks.process_table import children_of
-from oarpy.benchmarks.server_processes import server_processes
+from oarpy.benchmarks.server_processes import children_of, server_processes
 
-from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from oarpy.store import site
-from oarpy.transport.agent.processes import MARK, mark_of
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from oarpy.store.platform import site
+from oarpy.transport.agent.job.processes import MARK, mark_of
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.process_table import is_running
+from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport, PipeStream

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.process_table import is_running, parent_of
+from oarpy.benchmarks.server_processes import is_running, parent_of
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from oarpy.benchmarks.process_table import children_of
-from oarpy.benchmarks.server_processes import server_processes
+from oarpy.benchmarks.server_processes import children_of, server_processes
 
-from oarpy.client.sandbox import Sandbox, Settings, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.traces.trace import TraceJob
 
 
 def busy_steps(jobs: Sequence[TraceJob], starts: Sequence[float]) -> list[tuple[float, int]]:

@@ -38,7 +38,7 @@ def build(connection: Connection) -> None:
 def decide(connection: Connection) -> None:
     """Run a scheduling pass."""
     from oarpy.configuration import load
-    from oarpy.modules.metascheduler import Metascheduler
+    from oarpy.modules.metascheduler.metascheduler import Metascheduler
 
     Metascheduler(load()).run_once(connection, datetime.now().astimezone())
 

@@ -11,7 +11,7 @@ from typing import Any
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import parse_request
 from oarpy.scheduler.plan import Placement, Plan, plan
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
 
 

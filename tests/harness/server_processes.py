@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oarpy.benchmarks.process_table import arguments_of, children_of, name_of, parent_of
-from oarpy.benchmarks.server_processes import server_processes
+from oarpy.benchmarks.server_processes import arguments_of, children_of, name_of, parent_of, server_processes
 
-from oarpy.store import embedded
-from oarpy.store.server_processes import postmaster
+from oarpy.postgres import embedded_server
+from oarpy.postgres.processes import postmaster
 
 MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
 SERVER_KINDS = (*MODULES, "gateway", "supervisor")
@@ -18,7 +17,7 @@ DATABASE, SESSION = "database", "database session"
 def server_pids(kind: str, supervisor: int, database: Path) -> list[int]:
     """The processes of ``kind`` below the supervisor; or the database in a folder, or its sessions."""
     if kind in (DATABASE, SESSION):
-        data = embedded.data_directory(database)
+        data = embedded_server.data_directory(database)
         pid = postmaster(data) if data else None
         if not pid or kind == DATABASE:
             return [pid] if pid else []

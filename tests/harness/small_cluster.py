@@ -18,10 +18,12 @@ from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.submission import Submission
 from oarpy.modules.canceller import Canceller
 from oarpy.modules.launcher import Launcher
-from oarpy.modules.metascheduler import Metascheduler
-from oarpy.modules.module import Module, Outcome
+from oarpy.modules.loop.module import Module, Outcome
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.modules.monitor import Monitor
-from oarpy.store import consumables, notifications, submissions
+from oarpy.store import notifications
+from oarpy.store.jobs import submissions
+from oarpy.store.platform import consumables
 from oarpy.transport.base import Transport
 from oarpy.transport.fake import FakeNode, FakeTransport
 from oarpy.transport.inbox import Inbox
@@ -32,7 +34,7 @@ from oarpy.wire.messages import Command
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 SETTINGS = Configuration(
-    scheduler=configuration.Scheduler(security_time=1),
+    scheduler=configuration.SchedulerSettings(security_time=1),
     nodes=configuration.Nodes(lost_timeout=3600),
 )
 _ROUNDS = 60

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from oarpy.benchmarks.process_table import children_of
+from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.transport.node import NodeAddress, NodeMode, SshConfig
 

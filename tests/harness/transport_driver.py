@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from oarpy.benchmarks.process_table import pids_with
+from oarpy.benchmarks.server_processes import pids_with
 
 from oarpy.transport.base import Transport
 from oarpy.transport.node import NodeAddress

@@ -58,7 +58,7 @@ def test_every_console_script_answers(installed: Installation) -> None:
 def test_installed_rules_and_migrations_are_found(installed: Installation) -> None:
     """What the code reads beside itself is there after an installation, from the installed place."""
     program = (
-        "from oarpy.admission.default_rules import default_rules\n"
+        "from oarpy.admission.rules.default_rules import default_rules\n"
         "from oarpy.store.schema import migrations, statements\n"
         "made = len(statements.names('functions')) + len(statements.names('views'))\n"
         "print(len(default_rules()), made, migrations.head(), migrations.FOLDER)"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.simulation.engine import replay
-from oarpy.simulation.lublin import ALL_JOBS, generate
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.metrics import measure
-from oarpy.simulation.policies import POLICIES, make_scheduler
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import POLICIES, make_scheduler
+from oarpy.simulation.reports.metrics import measure
 from oarpy.simulation.run import run_simulate
-from oarpy.simulation.swf import read_swf
+from oarpy.simulation.traces.swf import read_swf
+from oarpy.simulation.workloads.lublin import ALL_JOBS, generate
 from tests.harness.busy_processors import busy_steps
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"

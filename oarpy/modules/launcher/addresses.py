@@ -8,7 +8,7 @@ from pathlib import Path
 
 from oarpy import configuration
 from oarpy.model.errors import UsageError
-from oarpy.store.nodes import NodeRow
+from oarpy.store.platform.nodes import NodeRow
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 
 _ISOLATION = ("auto", "cgroup", "affinity", "none")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from oarpy import configuration
 from oarpy.modules.launcher.addresses import channel_config, confines, node_address, ssh_config
-from oarpy.store.nodes import NodeRow
+from oarpy.store.platform.nodes import NodeRow
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
-from oarpy.store.execution import LiveRow
+from oarpy.modules.launcher.reports import Hears
+from oarpy.store.jobs.execution import LiveRow
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oarpy.model.states import JobState
-from oarpy.store.execution import End
-from oarpy.store.nodes import Fault
+from oarpy.store.jobs.execution import End
+from oarpy.store.platform.nodes import Fault
 from oarpy.wire.messages import Cleaned, Ended, Refused
 
 KILLED = "killed"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from oarpy.configuration import Jobs
+from oarpy.configuration import JobSettings
 from oarpy.model.states import JobState
-from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.node_scripts import NodeScripts
+from oarpy.modules.launcher.reports import Hears
 from oarpy.modules.launcher.server_scripts import EVENTS, ServerScripts
-from oarpy.store import server_scripts
 from oarpy.store.database import Connection
-from oarpy.store.execution import End, LiveRow
+from oarpy.store.jobs import server_scripts
+from oarpy.store.jobs.execution import End, LiveRow
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import EPILOGUE, OK, PROLOGUE, ChannelLost, Ready, Release, ScriptEnded
 
@@ -21,7 +21,7 @@ from oarpy.wire.messages import EPILOGUE, OK, PROLOGUE, ChannelLost, Ready, Rele
 class Hooks:
     """False where nothing is configured: then none of it is called for any job."""
 
-    def __init__(self, settings: Jobs) -> None:
+    def __init__(self, settings: JobSettings) -> None:
         self.server_prologue = ServerScripts(PROLOGUE, settings.server_prologue, settings.server_script_timeout)
         self.server_epilogue = ServerScripts(EPILOGUE, settings.server_epilogue, settings.server_script_timeout)
         self._prologue = NodeScripts(PROLOGUE, settings.prologue, settings.script_timeout)

@@ -18,23 +18,23 @@ import structlog
 from oarpy.configuration import Configuration
 from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
-from oarpy.modules.launcher import arrivals as sorting
-from oarpy.modules.launcher.arrivals import Arrivals
+from oarpy.modules.launcher import reports as sorting
+from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.hooks import Hooks
-from oarpy.modules.launcher.knocks import Knocks
 from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
-from oarpy.modules.launcher.pauses import Pauses
-from oarpy.modules.launcher.places import Places
+from oarpy.modules.launcher.reports import Arrivals
 from oarpy.modules.launcher.signalling import Signalling
-from oarpy.modules.launcher.specifications import specification
+from oarpy.modules.launcher.specifications import Places, specification
+from oarpy.modules.launcher.suspending import Pauses
 from oarpy.modules.launcher.walltimes import Walltimes
-from oarpy.modules.module import Outcome
-from oarpy.store import execution, nodes, resubmission, site
+from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.execution import End, LiveRow
+from oarpy.store.jobs import execution, resubmission
+from oarpy.store.jobs.execution import End, LiveRow
+from oarpy.store.platform import nodes, site
 from oarpy.transport.descriptors import allow_many
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
@@ -76,7 +76,7 @@ class Launcher:
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
         self._hooks = Hooks(configuration.jobs)
-        self._knocks = Knocks(configuration.gateway.socket if configuration.gateway.calls else "")
+        self._knocks = CallRequests(configuration.gateway.socket if configuration.gateway.calls else "")
         self._places = Places(configuration.jobs)
         self._walltimes = Walltimes(self._places)
         self._pauses = Pauses(configuration, self._places)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
-from oarpy.store.execution import End
-from oarpy.store.nodes import Fault
+from oarpy.store.jobs.execution import End
+from oarpy.store.platform.nodes import Fault
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import EPILOGUE, FAILED, LOST, OK, PROLOGUE, SKIPPED, TIMEOUT, RunScript, ScriptEnded
 

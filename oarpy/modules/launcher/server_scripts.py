@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oarpy.modules.launcher.programs import Programs
-from oarpy.store import server_scripts
 from oarpy.store.database import Connection
-from oarpy.store.server_scripts import ScriptOutcome
+from oarpy.store.jobs import server_scripts
+from oarpy.store.jobs.server_scripts import ScriptOutcome
 from oarpy.wire.messages import FAILED, LOST, OK, PROLOGUE, TIMEOUT
 
 _CUT_OFF = "was cut off: the launcher that ran it was killed"

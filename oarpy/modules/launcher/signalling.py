@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
-from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
-from oarpy.store import execution
+from oarpy.modules.launcher.reports import Hears
 from oarpy.store.database import Connection
-from oarpy.store.execution import LiveRow, SignalRow
+from oarpy.store.jobs import execution
+from oarpy.store.jobs.execution import LiveRow, SignalRow
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import ChannelLost, Kill, Ready, Signal, Terminate
 

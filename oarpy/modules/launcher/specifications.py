@@ -5,17 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from oarpy.configuration import Jobs
+from oarpy.configuration import JobSettings
 from oarpy.model.file_names import file_name
-from oarpy.model.job_types import INTERACTIVE
-from oarpy.store.execution import LaunchRow
+from oarpy.model.job_types import INTERACTIVE, ON_A_HOST, read_types
+from oarpy.store.jobs.execution import LaunchRow
 from oarpy.wire.jobs import JobSpec
+
+
+class Places:
+    """Where the programs of jobs run, by the settings of the site."""
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._hosts = {"deploy": settings.deploy_host, "cosystem": settings.cosystem_host}
+
+    @property
+    def elsewhere(self) -> dict[str, str]:
+        """The host by the spelling of each type of jobs that has one."""
+        return {spelling: host for spelling, kind in ON_A_HOST.items() if (host := self._hosts[kind])}
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that are configured for types of jobs."""
+        return tuple(sorted({host for host in self._hosts.values() if host}))
+
+    def of(self, types: Iterable[str], nodes: Iterable[str] | None) -> tuple[str, ...]:
+        """Return where a job of these types with these nodes has something, its program on the first of them."""
+        meant = read_types(types)
+        if meant.runs_nothing:
+            return ()
+        host = self._hosts.get(meant.host, "")
+        return (host,) if host else tuple(nodes or ())
+
 
 DEFAULT_TYPE = "default"
 
 
 def specification(
-    row: LaunchRow, environment: Mapping[str, str], settings: Jobs, node: str, *, confined: bool
+    row: LaunchRow, environment: Mapping[str, str], settings: JobSettings, node: str, *, confined: bool
 ) -> JobSpec:
     """Return the specification of a job for one of its nodes; ``confined``: it keeps to its processors there."""
     mine = [resource for resource in row.resources if resource["network_address"] == node]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from oarpy.modules.launcher.arrivals import Hears
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.places import Places
-from oarpy.store import walltime_changes
+from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.specifications import Places
 from oarpy.store.database import Connection
+from oarpy.store.jobs import walltime_changes
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import ChangeWalltime, ChannelLost, Ready, WalltimeChanged
 

@@ -8,7 +8,7 @@ On four processors, job 4 takes one for longer than job 2, the head, can wait::
     3 3 . 2 2 2 . . . .    3 3 . 2 2 2 .    . . . 2 2 2 . . . .
     . . . 2 2 2 . . . .    . . . 2 2 2 .    . . . 2 2 2 . . . .
 
-A policy is a class here, which :data:`POLICIES` names, and its name in :data:`oarpy.model.planning_policy.PolicyName`.
+A policy is a class here, which :data:`POLICIES` names, and its name in :data:`oarpy.model.setting_values.PolicyName`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from oarpy.scheduler.demands import Demand
-from oarpy.scheduler.gantt import Gantt
-from oarpy.scheduler.search import Answer, Found, Search
+from oarpy.scheduler.gantt.demands import Demand
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.gantt.search import Answer, Found, Search
 
 
 @dataclass(slots=True)

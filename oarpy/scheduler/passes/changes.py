@@ -11,14 +11,14 @@ from math import inf
 
 from oarpy.model.job_dates import NO_DATES
 from oarpy.model.request import Count
-from oarpy.scheduler.gantt import bits_held
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import OF_THE_JOB_ALONE, Order
+from oarpy.scheduler.gantt.gantt import bits_held
+from oarpy.scheduler.job_roles import Roles, roles_of
+from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
 from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.passes.ranking import BrokenOrder, by_priority
 from oarpy.scheduler.passes.turns import Stage
 from oarpy.scheduler.plan import Placement
-from oarpy.scheduler.roles import Roles, roles_of
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Ration, Snapshot, WaitingJob, conditions
 from oarpy.scheduler.verdicts import Verdict
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from oarpy.scheduler.gantt import Claim
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import Order
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.continued import ContinuedPass
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Snapshot
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from oarpy.scheduler.demands import Options
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import Order
+from oarpy.scheduler.gantt.demands import CompiledRequests
+from oarpy.scheduler.job_roles import Profile
+from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.planner import Inquiry, Planner
 from oarpy.scheduler.passes.ranking import Ranking
 from oarpy.scheduler.passes.turns import Stage, Turn
-from oarpy.scheduler.roles import Profile
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
@@ -39,7 +39,7 @@ class ContinuedPass:
 
     def ordered(self, snapshot: Snapshot, jobs: list[WaitingJob], queue: Queue) -> list[WaitingJob]:
         """Return ``jobs`` of ``snapshot`` in the order of ``queue``. Raises ``BrokenOrder``."""
-        options = Options(snapshot, self._matchers)
+        options = CompiledRequests(snapshot, self._matchers)
         return Ranking(self._orders, options.size, snapshot.now, snapshot.priorities).ordered(jobs, queue)
 
     def run(self) -> None:

@@ -14,19 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from oarpy.scheduler.dates import lapse_of, lapse_text
-from oarpy.scheduler.demands import Demand, Options
-from oarpy.scheduler.dependencies import Dependencies, Readiness
-from oarpy.scheduler.explain import Explainer
-from oarpy.scheduler.gantt import Claim, Gantt
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import Order
+from oarpy.scheduler.explain.reasons import Explainer
+from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
+from oarpy.scheduler.gantt.gantt import Claim, Gantt
+from oarpy.scheduler.gantt.search import Answer, Found, Search
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.backfilling import POLICIES, PlanningPolicy, Schedule
 from oarpy.scheduler.passes.ranking import Ranking, by_priority
 from oarpy.scheduler.passes.turns import Stage, Turn, Turns
-from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.dates import lapse_of, lapse_text
+from oarpy.scheduler.rules.dependencies import Dependencies, Readiness
 from oarpy.scheduler.rules.giving_way import Yielding, may_go
-from oarpy.scheduler.search import Answer, Found, Search
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse, Verdict
 
@@ -62,7 +62,7 @@ class Planner:
         if matchers is None or matchers.platform is not snapshot.platform:
             matchers = Matchers(snapshot.platform)
         self.now = snapshot.now
-        self.options = Options(snapshot, matchers)
+        self.options = CompiledRequests(snapshot, matchers)
         self.search = Search(snapshot.security_time)
         self._snapshot, self._matchers = snapshot, matchers
         ranking = Ranking(orders, self.options.size, snapshot.now, snapshot.priorities)
@@ -162,7 +162,7 @@ class Planner:
         """Go on at a later ``snapshot``, in which all placements made so far still stand."""
         self.now, self._snapshot = snapshot.now, snapshot
         # conditions of new jobs are known to the new options alone
-        self.options = Options(snapshot, self._matchers)
+        self.options = CompiledRequests(snapshot, self._matchers)
         self._dependencies = self._dependencies.later(snapshot)
         self.explainer = self._explaining(self.explainer.baseline)
         self.gantt.now = snapshot.now

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from oarpy.scheduler.demands import Option
-from oarpy.scheduler.gantt import Claim
-from oarpy.scheduler.matching import Matchers, RequestMatcher
-from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.gantt.demands import CompiledAlternative
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.gantt.search import Found
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.order.quotas import Limit
 from oarpy.scheduler.passes.backfilling import PlanningPolicy
 from oarpy.scheduler.passes.planner import Decision, Inquiry, Planner
 from oarpy.scheduler.passes.turns import Turn
-from oarpy.scheduler.quotas import Limit
-from oarpy.scheduler.roles import roles_of
-from oarpy.scheduler.search import Found
+from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
@@ -30,7 +30,7 @@ class Stale(Exception):
 DRIFT = 2
 """Seconds by which what is foreseen may have moved since it was written down."""
 
-_FORESEEN = Option(0, 0, RequestMatcher([], "foreseen, not searched for"))
+_FORESEEN = CompiledAlternative(0, 0, RequestMatcher([], "foreseen, not searched for"))
 
 
 @dataclass(frozen=True, slots=True)

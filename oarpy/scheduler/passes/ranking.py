@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from oarpy.scheduler.orders import Candidate, Order
-from oarpy.scheduler.shares import NO_HISTORY, Priorities
+from oarpy.scheduler.order.queue_orders import Candidate, Order
+from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.snapshot import Queue, WaitingJob
 
 

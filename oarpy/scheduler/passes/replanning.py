@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from oarpy.scheduler.gantt import Claim
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.passes.changes import Changed, LastPass, asks_for_half, changed_since, is_plain, is_steady
 from oarpy.scheduler.passes.compressed import compressed_pass
 from oarpy.scheduler.passes.continued import ContinuedPass
 from oarpy.scheduler.plan import Placement, Plan, placement_of, plan
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Snapshot
 
 

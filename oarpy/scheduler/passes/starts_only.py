@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Mapping
 from math import inf, nextafter
 
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.orders import ORDERS, Order
+from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.passes.planner import Planner
 from oarpy.scheduler.plan import Plan, placement_of
-from oarpy.scheduler.roles import EXCLUSIVE, roles_of
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 
 _Kind = tuple[int, str, tuple[str, ...]]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from oarpy.scheduler.explain import Explanation
+from oarpy.scheduler.explain.reasons import Explanation
 from oarpy.scheduler.passes.backfilling import PlanningPolicy
 from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking
 from oarpy.scheduler.snapshot import Queue, Ration, WaitingJob

@@ -2,3 +2,5 @@
 
 May import the rest of ``oarpy.scheduler`` but ``decide``, which asks these rules in their order.
 """
+
+from __future__ import annotations

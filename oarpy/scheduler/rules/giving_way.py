@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from oarpy.scheduler.consumables import Capacities
-from oarpy.scheduler.gantt import bits_consumed_from, bits_held
-from oarpy.scheduler.platform import Platform
-from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.gantt.gantt import bits_consumed_from, bits_held
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob, WaitingJob
 
 Part = tuple[str, str]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.charts.processor_rows import Bar, spans
-from oarpy.simulation.output_files import writing
+from oarpy.simulation.reports.output_files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

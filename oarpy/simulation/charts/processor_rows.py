@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.traces.trace import TraceJob
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import os
 import signal
 import time
 
-from oarpy.transport.agent import record, requests
-from oarpy.transport.agent.environment import remove_files
-from oarpy.transport.agent.guests import Guests
+from oarpy.transport.agent.job import record, requests
+from oarpy.transport.agent.job.environment import remove_files
+from oarpy.transport.agent.job.foreign_processes import Guests
 from oarpy.wire.frames import Malformed
 from oarpy.wire.messages import (
     ChangeWalltime,
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from oarpy.transport.agent.jobs import Jobs
+    from oarpy.transport.agent.job.node_jobs import NodeJobs
+    from oarpy.transport.agent.job.record import History, Record
+    from oarpy.transport.agent.job.tombstones import Tombstones
     from oarpy.transport.agent.outbox import Outbox
-    from oarpy.transport.agent.record import History, Record
     from oarpy.transport.agent.statedir import StateDir
-    from oarpy.transport.agent.tombstones import Tombstones
     from oarpy.wire.jobs import JobKey
     from oarpy.wire.messages import Command
 
@@ -44,7 +44,7 @@ _AS_SPECIFIED = -1
 class Orders:
     """Carries out messages about known jobs; works for jobs of any agent, through their records and requests."""
 
-    def __init__(self, state: StateDir, tombstones: Tombstones, jobs: Jobs, outbox: Outbox) -> None:
+    def __init__(self, state: StateDir, tombstones: Tombstones, jobs: NodeJobs, outbox: Outbox) -> None:
         self._state = state
         self._tombstones = tombstones
         self._jobs = jobs

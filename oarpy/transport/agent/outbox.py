@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oarpy.transport.agent import record
+from oarpy.transport.agent.job import record
 from oarpy.wire.lines import write_line
 from oarpy.wire.messages import AgentError, Checkpointed, Ended, Resumed, Started, Suspended, encode_reports
 

@@ -10,18 +10,19 @@ import sys
 import time
 import traceback
 
-from oarpy.transport.agent import commands, record
-from oarpy.transport.agent.bell import Bell
-from oarpy.transport.agent.isolation import Isolation
-from oarpy.transport.agent.jobs import Jobs, write_lost
-from oarpy.transport.agent.knocks import Knocks
+from oarpy.transport.agent.calls import commands
+from oarpy.transport.agent.calls.call_requests import CallListener
+from oarpy.transport.agent.job import record
+from oarpy.transport.agent.job.isolation import Isolation
+from oarpy.transport.agent.job.node_jobs import NodeJobs, write_lost
+from oarpy.transport.agent.job.supervisor import become_subreaper
+from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
+from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
-from oarpy.transport.agent.pool import Pool
-from oarpy.transport.agent.scripts import Scripts
+from oarpy.transport.agent.scripts.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
-from oarpy.transport.agent.supervisor import become_subreaper
-from oarpy.transport.agent.tombstones import Tombstones
+from oarpy.transport.agent.steps.change_bell import Bell
 from oarpy.wire.frames import Malformed
 from oarpy.wire.lines import Lines, write_line
 from oarpy.wire.messages import (
@@ -68,13 +69,13 @@ class Agent:
         self._next_prune = 0.0
         self._poll = select.epoll()
         self._bell = Bell(self._state.bell)
-        self._knocks = Knocks(self._state.root, self._poll, select.EPOLLIN)
+        self._knocks = CallListener(self._state.root, self._poll, select.EPOLLIN)
         with contextlib.suppress(OSError):  # jobs run without them
             commands.install(self._state.commands, *settings.pop("commands", ((), "")))
         self._isolation = Isolation(settings["isolation"], settings["cgroup_root"], settings["state"])
-        pool = Pool(self._state, self._isolation, self._poll, select.EPOLLIN, settings["kill_patience"])
+        pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, settings["kill_patience"])
         self._pool = pool
-        self._jobs = Jobs(self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox)
+        self._jobs = NodeJobs(self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox)
         self._scripts = Scripts(
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 
-from oarpy.transport.agent.record import parse_key
+from oarpy.transport.agent.job.record import parse_key
 
 FORMAT = 1
 _TRIAL = 16384

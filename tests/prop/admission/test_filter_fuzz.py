@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from oarpy.admission.filters import Columns, Filter, compile_filter
+from oarpy.admission.filters.filters import Columns, Filter, compile_filter
 from oarpy.model.errors import UsageError
 
 COLUMNS = {"cpu": "integer", "host": "text", "drain": "boolean", "t": "timestamptz", "w": "interval", "x": "numeric"}

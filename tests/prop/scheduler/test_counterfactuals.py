@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oarpy.scheduler.counterfactuals import (
+from oarpy.scheduler.explain.counterfactuals import (
     Counterfactuals,
     counterfactuals,
     with_amount,
@@ -19,13 +19,12 @@ from oarpy.scheduler.counterfactuals import (
     with_group,
     with_walltime,
 )
-from oarpy.scheduler.energy import Waking
-from oarpy.scheduler.gantt import Claim
-from oarpy.scheduler.orders import ORDERS, Candidate, Order
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.order.queue_orders import ORDERS, Candidate, Order
 from oarpy.scheduler.plan import Placement, plan
+from oarpy.scheduler.rules.energy import Waking
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
-from oarpy.simulation.scenario_filters import admitted
-from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenarios.reader import admitted, read_scenario
 from tests.prop.scheduler.test_reference import scenarios
 
 

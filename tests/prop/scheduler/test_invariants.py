@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import parse_request
-from oarpy.scheduler import matching
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resources import matching
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
 
 REQUESTS = [

@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import Consumption, parse_request
-from oarpy.scheduler import joint, timeline
-from oarpy.scheduler.bits import bits_at
-from oarpy.scheduler.bounds import Bounds
-from oarpy.scheduler.consumables import Capacities, Consumable
-from oarpy.scheduler.gauges import Gauges
-from oarpy.scheduler.matching import Matchers, RequestMatcher
-from oarpy.scheduler.pieces import Pieces
-from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.stocks import Stocks, StockView
-from oarpy.scheduler.timeline import Timeline
+from oarpy.scheduler.gantt import shared_search, timeline
+from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
+from oarpy.scheduler.gantt.known_lower_bounds import Bounds
+from oarpy.scheduler.gantt.sparse_timeline import Pieces
+from oarpy.scheduler.gantt.timeline import Timeline
+from oarpy.scheduler.resources.bit_sets import bits_at
+from oarpy.scheduler.resources.block_requirements import Gauges
+from oarpy.scheduler.resources.consumables import Capacities, Consumable
+from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
+from oarpy.scheduler.resources.platform import Platform, Resource
 
 LAST = 60
 NODES, CORES = 10, 40
@@ -52,7 +52,7 @@ holds = st.lists(
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every path run on small timelines."""
     monkeypatch.setattr(timeline, "_CHUNK", 2)
-    monkeypatch.setattr(joint, "_AHEAD", 1)
+    monkeypatch.setattr(shared_search, "_AHEAD", 1)
 
 
 def _filled(held: list[tuple[int, int, set[int], tuple[Consumption, ...]]]) -> tuple[Timeline, Pieces, Stocks]:
@@ -106,12 +106,12 @@ def test_it_finds_what_trying_every_second_finds(
     matcher = MATCHERS.request(groups, [mask & CAPACITIES.admitted(consumes)] * len(groups))
     stock = StockView(stocks, consumes) if consumes else None
     gauge = GAUGES.of(matcher, consumes) if consumes else None
-    found = joint.first_fit(alone, partners, stock, gauge, matcher, first, hold)
+    found = shared_search.first_fit(alone, partners, stock, gauge, matcher, first, hold)
     assert found == _tried(matcher, alone, partners, stock, (first, hold))
     if found is not None:
-        early = joint.first_fit(alone, partners, stock, gauge, matcher, first, hold, found[0] + 1)
+        early = shared_search.first_fit(alone, partners, stock, gauge, matcher, first, hold, found[0] + 1)
         assert early == found
-        assert joint.first_fit(alone, partners, stock, gauge, matcher, first, hold, found[0]) is None
+        assert shared_search.first_fit(alone, partners, stock, gauge, matcher, first, hold, found[0]) is None
 
 
 @given(holds)

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import parse_request
-from oarpy.scheduler.demands import Option
-from oarpy.scheduler.gantt import Claim, Gantt
-from oarpy.scheduler.leaps import Leaps
-from oarpy.scheduler.matching import Matchers, RequestMatcher
-from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.roles import roles_of
+from oarpy.scheduler.gantt.demands import CompiledAlternative
+from oarpy.scheduler.gantt.gantt import Claim, Gantt
+from oarpy.scheduler.gantt.search import Leaps
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 
 CORES = 16
@@ -112,7 +112,7 @@ def test_a_quota_forbids_every_date_passed_over(
     gantt.hold(jobs)
     job = WaitingJob(100, "ann")
     roles, matcher = roles_of(job), _matcher(platform, text)
-    limits, option, hold = gantt.limits(job, roles), Option(0, walltime, matcher), walltime + security
+    limits, option, hold = gantt.limits(job, roles), CompiledAlternative(0, walltime, matcher), walltime + security
     if limits is None or matcher.fixed:
         return
     line = gantt.whole.exclusive

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import Consumption, parse_request
-from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.shifting import moved, shifted
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.rules.reservation_repair import moved, shifted
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
 
 NODES, CORES, SECURITY = 5, 2, 1

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.simulation.scenario_reader import read_scenario
 from oarpy.simulation.scenario_writer import placement_json, scenario_of
+from oarpy.simulation.scenarios.reader import read_scenario
 from tests.prop.scheduler.naive_planner import Reference
 
 REQUESTS = [

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from oarpy.model.dependency import Dependency, Outcome
 from oarpy.model.job_dates import JobDates
 from oarpy.model.request import parse_request
+from oarpy.scheduler.order.usage_shares import KarmaRules, Priorities, Usage
 from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.shares import KarmaRules, Priorities, Usage
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, QuotaRule, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenarios.reader import read_scenario
 from tests.prop.scheduler.test_reference import scenarios
 
 PLATFORM = Platform.build(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from oarpy.model.request import parse_request
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.resuming import resumed
+from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.rules.suspended_jobs import resumed
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, Snapshot, WaitingJob
 
 CORES = 4

@@ -13,7 +13,7 @@ from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Ration, Snapshot
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenarios.reader import read_scenario
 from tests.prop.scheduler.test_invariants import snapshots
 from tests.prop.scheduler.test_reference import scenarios
 

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.model.request import parse_request
-from oarpy.scheduler import matching, timeline, windows
-from oarpy.scheduler.bits import bits_at, lowest, positions
-from oarpy.scheduler.counting import BlockCounter
-from oarpy.scheduler.matching import Matchers
-from oarpy.scheduler.platform import Platform, Resource
-from oarpy.scheduler.timeline import Timeline
+from oarpy.scheduler.gantt import slot_windows, timeline
+from oarpy.scheduler.gantt.timeline import Timeline
+from oarpy.scheduler.resources import matching
+from oarpy.scheduler.resources.bit_sets import bits_at, lowest, positions
+from oarpy.scheduler.resources.block_counting import BlockCounter
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.resources.platform import Platform, Resource
 
 LAST: int = 60
 CORES = 12
@@ -31,8 +32,8 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every path run on small timelines."""
     monkeypatch.setattr(timeline, "_CHUNK", 2)
     monkeypatch.setattr(matching, "_FEW_BLOCKS", 1)
-    monkeypatch.setattr(windows, "_AHEAD", 1)
-    monkeypatch.setattr(windows, "_BLOCKS_AHEAD", 1)
+    monkeypatch.setattr(slot_windows, "_AHEAD", 1)
+    monkeypatch.setattr(slot_windows, "_BLOCKS_AHEAD", 1)
 
 
 def _entered(changes: list[tuple[str, int, int, int]]) -> tuple[Timeline, list[int]]:

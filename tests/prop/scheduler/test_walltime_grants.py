@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from oarpy.model.dependency import Dependency, Shift
 from oarpy.model.request import Consumption, parse_request
-from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.plan import Plan, plan
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.rules.walltime_changes import WalltimeChange, grants
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
-from oarpy.scheduler.walltime_change import Change, grants
 
 CORES, NODES = 3, 3
 PLATFORM = Platform.build(Resource(n + 1, properties={"network_address": n // CORES}) for n in range(CORES * NODES))
@@ -78,7 +78,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 changes = st.builds(
-    Change,
+    WalltimeChange,
     job=st.integers(100, 100 + NODES - 1),
     seconds=st.integers(-40, 60).filter(bool),
     whole=st.sampled_from([False, False, True]),
@@ -112,7 +112,7 @@ def waiting_for(snapshot: Snapshot, changed: set[int]) -> set[int]:
 
 @given(snapshots(), st.lists(changes, min_size=1, max_size=4, unique_by=lambda change: change.job))
 @settings(max_examples=int(os.environ.get("OARPY_TEST_EXAMPLES", "150")), deadline=None)
-def test_nobody_starts_later_but_who_waits_for_that_very_job(snapshot: Snapshot, asked: list[Change]) -> None:
+def test_nobody_starts_later_but_who_waits_for_that_very_job(snapshot: Snapshot, asked: list[WalltimeChange]) -> None:
     made = plan(snapshot)
     granted = grants(snapshot, made, asked, plan)
     longer = {job: more for job, more in granted.items() if more > 0}
@@ -150,14 +150,16 @@ def test_a_second_change_sees_where_the_first_one_moved_its_dependants() -> None
         security_time=1,
     )
     made = plan(snapshot)
-    granted = grants(snapshot, made, [Change(100, 1), Change(102, 1)], plan)
+    granted = grants(snapshot, made, [WalltimeChange(100, 1), WalltimeChange(102, 1)], plan)
     after = starts(plan(with_walltimes(snapshot, granted)), {1})
     assert all(after[job] <= start for job, start in starts(made, {1}).items())
 
 
 @given(snapshots(), changes, st.integers(0, 60))
 @settings(max_examples=100, deadline=None)
-def test_reservations_and_running_jobs_keep_what_they_have(snapshot: Snapshot, change: Change, more: int) -> None:
+def test_reservations_and_running_jobs_keep_what_they_have(
+    snapshot: Snapshot, change: WalltimeChange, more: int
+) -> None:
     asked = replace(change, delay_next_jobs=True, seconds=more + 1)
     made = plan(snapshot)
     after = with_walltimes(snapshot, grants(snapshot, made, [asked], plan))

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.admission.default_rules import default_cases, default_rules, read_rule
-from oarpy.admission.rule_cases import Case, parse_cases, run_cases
-from oarpy.admission.rules import RefusedByRule, Rule, RuleSet, check_syntax
-from oarpy.admission.site import FixedSite
+from oarpy.admission.rules.cases import Case, parse_cases, run_cases
+from oarpy.admission.rules.default_rules import default_cases, default_rules, read_rule
+from oarpy.admission.rules.rules import RefusedByRule, Rule, RuleSet, check_syntax
+from oarpy.admission.rules.site import FixedSite
 from oarpy.model.submission import Submission
 
 CASES = [(rule, case) for rule in default_rules() for case in parse_cases(default_cases(rule))]

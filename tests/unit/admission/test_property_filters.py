@@ -5,8 +5,14 @@ import sys
 
 import pytest
 
-from oarpy.admission.filter_parts import compared_with
-from oarpy.admission.filters import MAXIMUM_LENGTH, check_condition, compile_filter, holds_condition, join_conditions
+from oarpy.admission.filters.filters import (
+    MAXIMUM_LENGTH,
+    check_condition,
+    compile_filter,
+    holds_condition,
+    join_conditions,
+)
+from oarpy.admission.filters.parts import compared_with
 from oarpy.model.errors import UsageError
 
 COLUMNS = {
@@ -216,7 +222,7 @@ def test_hard_patterns_take_no_time() -> None:
 
 def test_the_parser_is_loaded_by_the_first_filter_only() -> None:
     code = (
-        "import sys; from oarpy.admission.filters import compile_filter; assert 'pglast' not in sys.modules;"
+        "import sys; from oarpy.admission.filters.filters import compile_filter; assert 'pglast' not in sys.modules;"
         "compile_filter('a = 1'); assert 'pglast' in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

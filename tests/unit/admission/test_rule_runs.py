@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from oarpy.admission.rules import Change, RefusedByRule, Rule, RuleSet, Trace, check_syntax
-from oarpy.admission.site import FixedSite, JobInfo
+from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule, RuleChange, RuleSet, check_syntax
+from oarpy.admission.rules.site import FixedSite, JobInfo
 from oarpy.model.errors import Unreachable, UsageError
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
@@ -15,7 +15,9 @@ def ann() -> Submission:
     return Submission("ann", alternatives=(parse_request("/nodes=1/core=2"), parse_request("/core=4,walltime=1:0:0")))
 
 
-def run(text: str, submission: Submission | None = None, site: FixedSite | None = None) -> tuple[Submission, Trace]:
+def run(
+    text: str, submission: Submission | None = None, site: FixedSite | None = None
+) -> tuple[Submission, AdmissionTrace]:
     return RuleSet([Rule("mine", text)]).run(submission or ann(), site or FixedSite(), time_limit=5)
 
 
@@ -50,11 +52,11 @@ def test_the_trace_tells_what_each_rule_changed() -> None:
     ]
     submission, trace = RuleSet(rules).run(ann(), FixedSite())
     assert [rule.changes for rule in trace.rules] == [
-        (Change("queue", None, "night"),),
+        (RuleChange("queue", None, "night"),),
         (),
         (
-            Change("types", [], ["noop"]),
-            Change(
+            RuleChange("types", [], ["noop"]),
+            RuleChange(
                 "alternatives",
                 [{"resources": "/nodes=1/core=2"}, {"resources": "/core=4", "walltime": 3600}],
                 [{"resources": "/nodes=1/core=2", "walltime": 600}, {"resources": "/core=4", "walltime": 3600}],

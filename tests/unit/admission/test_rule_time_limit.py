@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from oarpy.admission.rules import RefusedByRule, Rule, RuleSet
-from oarpy.admission.site import FixedSite
-from oarpy.admission.time_limit import TimeExceeded, limiter
+from oarpy.admission.rules.rules import RefusedByRule, Rule, RuleSet
+from oarpy.admission.rules.site import FixedSite
+from oarpy.admission.rules.time_limit import TimeExceeded, limiter
 from oarpy.model.submission import Submission
 
 Somewhere = Callable[[Callable[[], None]], None]

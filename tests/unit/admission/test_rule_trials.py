@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.admission.rule_cases import parse_cases, run_cases
-from oarpy.admission.rule_comparison import compare
-from oarpy.admission.rules import Rule
-from oarpy.admission.site import FixedSite
+from oarpy.admission.rules.cases import parse_cases, run_cases
+from oarpy.admission.rules.comparison import compare
+from oarpy.admission.rules.rules import Rule
+from oarpy.admission.rules.site import FixedSite
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import Submission
 

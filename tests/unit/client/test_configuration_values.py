@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.configuration import SECTIONS, load
-from oarpy.model import planning_policy
+from oarpy.model import setting_values
 from oarpy.model.errors import UsageError
 from oarpy.model.typed_values import from_values
 from oarpy.scheduler.passes.backfilling import POLICIES
@@ -79,7 +79,7 @@ def test_every_default_is_allowed() -> None:
 
 
 def test_the_policies_are_those_of_the_planner() -> None:
-    assert set(planning_policy.POLICIES) == set(POLICIES)
+    assert set(setting_values.POLICIES) == set(POLICIES)
 
 
 def test_weights_may_be_negative(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.client.job_steps import RunningJob
-from oarpy.client.parallel_steps import Outcome, Place, labelled, parse_count, places, worst
+from oarpy.client.jobs.job_steps import RunningJob
+from oarpy.client.jobs.parallel_steps import StepOutcome, StepPlace, labelled, parse_count, places, worst
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
-from oarpy.store.execution import LaunchRow
+from oarpy.store.jobs.execution import LaunchRow
 from oarpy.transport.node import NodeAddress
 
 NODES = (NodeAddress("n1", "/n1"), NodeAddress("n2", "/n2"))
@@ -29,7 +29,7 @@ def job(*cores: str, kind: str = "default") -> RunningJob:
 
 def test_one_on_each_node() -> None:
     found = places(job("n1", "n1", "n2"), None)
-    assert found == (Place(0, NODES[0], "n1"), Place(1, NODES[1], "n2"))
+    assert found == (StepPlace(0, NODES[0], "n1"), StepPlace(1, NODES[1], "n2"))
 
 
 def test_several_go_round_over_the_cores() -> None:
@@ -45,8 +45,8 @@ def test_counts_that_are_none(text: str) -> None:
 
 
 def test_the_worst_status_is_the_highest() -> None:
-    place = Place(0, NODES[0], "n1")
-    assert worst([Outcome(place, 3), Outcome(place, 137), Outcome(place, 0)]) == 137
+    place = StepPlace(0, NODES[0], "n1")
+    assert worst([StepOutcome(place, 3), StepOutcome(place, 137), StepOutcome(place, 0)]) == 137
 
 
 @given(st.lists(st.binary().filter(lambda line: b"\n" not in line), min_size=1))

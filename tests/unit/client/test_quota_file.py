@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarpy.client.quota_file import document, parse
+from oarpy.client.platform.quota_file import document, parse
 from oarpy.model.errors import UsageError
 
 WEEK: dict[str, Any] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.client.submission_options import Options, as_typed, merge, read_array_parameters, read_script
+from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters, read_script
 from oarpy.model.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.client.submission_values import check_directory, check_values, read_reservation
+from oarpy.client.submission.values import check_directory, check_values, read_reservation
 from oarpy.model.dependency import Dependency, Shift, parse_dependency
 from oarpy.model.errors import UsageError
 from oarpy.model.notice import parse_notice

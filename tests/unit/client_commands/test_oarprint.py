@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oarpy.commands.oarprint import app
 
 from oarpy.client.boundary import execute
-from oarpy.client.resource_print import grouped, lines, read_resources
+from oarpy.client.jobs.resource_print import grouped, lines, read_resources
 from oarpy.modules.launcher.specifications import _properties_line
 
 HINT = "(lines like: core = '3' , host = 'n1')"

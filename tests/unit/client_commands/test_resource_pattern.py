@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.client.resource_pattern import expand, node_names, parse_pattern
+from oarpy.client.platform.resource_pattern import expand, node_names, parse_pattern
 from oarpy.model.errors import UsageError
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.client.job_selection import parse_ids
-from oarpy.client.jobs import parse_signal
-from oarpy.client.periods import parse_date, parse_date_or_age, parse_period
-from oarpy.client.property_values import parse_assignments, parse_value
+from oarpy.client.jobs.actions import parse_signal
+from oarpy.client.jobs.selection import parse_ids
+from oarpy.client.past.periods import parse_date, parse_date_or_age, parse_period
+from oarpy.client.platform.property_values import parse_assignments, parse_value
 from oarpy.model.errors import NotFound, UsageError
-from oarpy.store.properties import Property
+from oarpy.store.platform.properties import Property
 
 KNOWN = {
     "mem": Property("mem", "integer", False),

@@ -221,7 +221,7 @@ HEAVY = (
 
 def test_the_way_to_the_gateway_imports_little() -> None:
     program = (
-        "import sys, oarpy.entry, oarpy.frontend.conversation, oarpy.frontend.discovery;"
+        "import sys, oarpy.frontend.entry, oarpy.frontend.conversation, oarpy.frontend.discovery;"
         "print(*sorted(name for name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)

@@ -6,8 +6,8 @@ import os
 import socket
 from pathlib import Path
 
-from oarpy.configuration import Gateway
-from oarpy.gateway.pool import Pool
+from oarpy.configuration import GatewaySettings
+from oarpy.gateway.pool import WorkerPool
 
 
 def open_descriptors() -> int:
@@ -29,7 +29,7 @@ def test_workers_that_cannot_be_forked_are_tried_again_later() -> None:
             os._exit(0)
         return pid
 
-    pool = Pool(Gateway(workers=3), start)
+    pool = WorkerPool(GatewaySettings(workers=3), start)
     before = open_descriptors()
     assert len(pool.keep(100.0, wanted=False)) == 1
     assert open_descriptors() == before + 1, "what failed leaves nothing open"

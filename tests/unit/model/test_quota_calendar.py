@@ -17,10 +17,11 @@ from oarpy.model.quota_calendar import (
     QuotaCalendar,
     WeeklyPeriod,
     overlap,
+    parse_period,
+    period_texts,
     uncovered,
     valid_spans,
 )
-from oarpy.model.quota_periods import parse_period, period_texts
 
 PARIS = ZoneInfo("Europe/Paris")
 OFFICE = parse_period("08:00-19:00 mon-fri * *", "day")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.modules.policies import Policies
-from oarpy.scheduler.orders import Candidate
+from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.scheduler.order.queue_orders import Candidate
 from oarpy.scheduler.snapshot import WaitingJob
 from tests.harness.scheduling_cases import job
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oarpy.modules.range_texts import RangeTexts
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.modules.metascheduler.written_predictions import RangeTexts
+from oarpy.scheduler.resources.platform import Platform, Resource
 
 
 def platform(*ids: int) -> Platform:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from oarpy.modules.told_predictions import MANY, PERIOD, ToldPredictions
+from oarpy.modules.metascheduler.written_predictions import MANY, PERIOD, ToldPredictions
 from oarpy.scheduler.verdicts import Verdict
-from oarpy.store.decisions import Prediction
+from oarpy.store.passes.decisions import Prediction
 
 
 def predictions(jobs: int, start: float, verdict: Verdict = Verdict.RESOURCES_BUSY) -> dict[int, Prediction]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oarpy.model.request import parse_request
-from oarpy.scheduler.matching import Matchers, bottleneck
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.resources.matching import Matchers, bottleneck
+from oarpy.scheduler.resources.platform import Platform, Resource
 
 # two switches: the first with two nodes of four cores, the second with one of two
 CORES = [("s1", "n1")] * 4 + [("s1", "n2")] * 4 + [("s2", "n3")] * 2

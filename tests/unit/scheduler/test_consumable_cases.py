@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oarpy.model.request import Consumption
-from oarpy.scheduler.consumables import Consumable
+from oarpy.scheduler.resources.consumables import Consumable
 from tests.harness.scheduling_cases import cluster, job, placed, planned, running, starts, verdicts
 
 TWO_HOSTS = cluster("n1:2 n2:2")

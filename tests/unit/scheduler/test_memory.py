@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oarpy.scheduler.matching import Matchers
 from oarpy.scheduler.memory import PERIOD, SHORT, Memory
-from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.plan import Plan, plan
+from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from oarpy.scheduler.energy import Keep, PowerNode, PowerOrders, Use, power_orders
+from oarpy.scheduler.rules.energy import Keep, PowerNode, PowerOrders, Use, power_orders
 
 A, B, C = (PowerNode(name, 3 << 2 * place, "up", rested=True) for place, name in enumerate("abc"))
 ASLEEP = [replace(node, power="asleep", rested=False) for node in (A, B, C)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from oarpy.scheduler.quotas import regimes
+from oarpy.scheduler.order.quotas import regimes
 from oarpy.scheduler.snapshot import QuotaRule
 from tests.harness.scheduling_cases import cluster, job, placed, running, starts, verdicts
 

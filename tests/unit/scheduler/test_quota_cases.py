@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from oarpy.scheduler.demands import Option
-from oarpy.scheduler.gantt import Gantt
-from oarpy.scheduler.search import Search
+from oarpy.scheduler.gantt.demands import CompiledAlternative
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.gantt.search import Search
+from oarpy.scheduler.gantt.sharing import Views
 from oarpy.scheduler.snapshot import QuotaRule
-from oarpy.scheduler.spaces import Views
 from tests.harness.scheduling_cases import cluster, job, placed, running, starts, verdicts
 
 FOUR = cluster("n1:4")
@@ -113,7 +113,9 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     dates: list[float] = []
     search = Search._next
 
-    def noted(self: Search, gantt: Gantt, views: Views, option: Option, start: float, latest: float | None) -> Any:
+    def noted(
+        self: Search, gantt: Gantt, views: Views, option: CompiledAlternative, start: float, latest: float | None
+    ) -> Any:
         dates.append(start)
         return search(self, gantt, views, option, start, latest)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from oarpy.scheduler.consumables import Consumable
-from oarpy.scheduler.counterfactuals import counterfactuals
+from oarpy.scheduler.explain.counterfactuals import counterfactuals
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.platform import Platform
-from oarpy.scheduler.resuming import Resumption, held_up_by, resumed
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.rules.suspended_jobs import Resumption, held_up_by, resumed
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 from tests.harness.scheduling_cases import cluster, job, running
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.scheduler.orders import ORDERS, Candidate
+from oarpy.scheduler.order.queue_orders import ORDERS, Candidate
 from oarpy.scheduler.plan import plan
 from oarpy.scheduler.snapshot import Queue, Ration, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict

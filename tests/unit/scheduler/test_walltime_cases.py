@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from oarpy.model.dependency import Dependency
-from oarpy.scheduler.consumables import Consumable
 from oarpy.scheduler.plan import plan
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.rules.walltime_changes import WalltimeChange, grants
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
-from oarpy.scheduler.walltime_change import Change, grants
 from tests.harness.scheduling_cases import cluster, job, running
 
 TWO = cluster("n1:2")
@@ -26,7 +26,7 @@ def granted(jobs: Jobs, asked: int, options: dict[str, bool] | None = None, **re
         waiting=tuple(one for one in jobs if isinstance(one, WaitingJob)),
         **rest,
     )
-    return grants(snapshot, plan(snapshot), [Change(9, asked, **(options or {}))], plan).get(9, 0)
+    return grants(snapshot, plan(snapshot), [WalltimeChange(9, asked, **(options or {}))], plan).get(9, 0)
 
 
 def test_a_job_grows_up_to_the_next_one_on_its_resources() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from oarpy.scheduler.consumables import Consumable
-from oarpy.scheduler.counterfactuals import Counterfactuals, Shorter, Unfiltered, counterfactuals
-from oarpy.scheduler.energy import Waking
-from oarpy.scheduler.gantt import Claim
-from oarpy.scheduler.platform import Platform
+from oarpy.scheduler.explain.counterfactuals import Counterfactuals, Shorter, Unfiltered, counterfactuals
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.rules.energy import Waking
 from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Snapshot, WaitingJob
 from tests.harness.scheduling_cases import cluster, job, running
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oarpy.scheduler.counterfactuals import counterfactuals
-from oarpy.scheduler.platform import Platform, Resource
+from oarpy.scheduler.explain.counterfactuals import counterfactuals
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.snapshot import Queue, Snapshot
 from tests.harness.scheduling_cases import cluster, job, running
 

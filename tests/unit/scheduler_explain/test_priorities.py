@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.order.priorities import clamped, factors, karma, karma_parts, multifactor_priority
+from oarpy.scheduler.order.queue_orders import ORDERS
+from oarpy.scheduler.order.queue_position import standing
+from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.plan import plan
-from oarpy.scheduler.priorities import clamped, factors, karma, karma_parts, multifactor_priority
-from oarpy.scheduler.shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
-from oarpy.scheduler.standing import standing
 from tests.harness.scheduling_cases import cluster, job
 
 HOUR = 3600

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oarpy.simulation.queue_order import ranks
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.engines.queue_order import ranks
+from oarpy.simulation.traces.trace import TraceJob
 
 
 class NaiveReplay:

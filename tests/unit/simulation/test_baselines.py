@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarpy.simulation.engine import replay
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import make_scheduler
-from oarpy.simulation.trace import TraceJob, in_submit_order
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import make_scheduler
+from oarpy.simulation.traces.trace import TraceJob, in_submit_order
 from tests.unit.simulation.naive_replay import NaiveReplay
 
 

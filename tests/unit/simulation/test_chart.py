@@ -119,7 +119,7 @@ def test_the_name_of_the_file_says_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_what_draws_is_loaded_only_to_draw() -> None:
-    program = "import sys, oarpy.simulation.run, oarpy.client.history_replay; print('matplotlib' in sys.modules)"
+    program = "import sys, oarpy.simulation.run, oarpy.client.past.history_replay; print('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
 
 

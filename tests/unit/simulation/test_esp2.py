@@ -5,12 +5,12 @@ from itertools import pairwise
 import pytest
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.draining import Draining
-from oarpy.simulation.engine import replay
-from oarpy.simulation.esp2 import TYPES, all_at_once, efficiency, job_mix, multimode, size, work
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import make_scheduler
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.engines.draining import Draining
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import make_scheduler
+from oarpy.simulation.traces.trace import TraceJob
+from oarpy.simulation.workloads.esp2 import TYPES, all_at_once, efficiency, job_mix, multimode, size, work
 
 
 def test_the_mix_has_230_jobs_and_228_without_those_of_the_whole_machine() -> None:

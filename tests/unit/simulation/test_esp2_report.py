@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from oarpy.simulation.engine import replay
-from oarpy.simulation.esp2 import all_at_once, efficiency, job_mix
-from oarpy.simulation.esp2_report import PROCS, PUBLISHED, REPORTED_ORDERS, esp2_results, esp2_table
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import make_scheduler
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import make_scheduler
+from oarpy.simulation.reports.esp2_report import PROCS, PUBLISHED, REPORTED_ORDERS, esp2_results, esp2_table
+from oarpy.simulation.workloads.esp2 import all_at_once, efficiency, job_mix
 
 
 def test_esp2_report_shows_every_replay_beside_the_published_values() -> None:

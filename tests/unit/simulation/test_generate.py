@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.simulation.generate import KINDS, generated, run_generate
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.swf import read_swf
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.traces.swf import read_swf
+from oarpy.simulation.workloads.generate import KINDS, generated, run_generate
 
 
 @pytest.mark.parametrize("kind", KINDS)

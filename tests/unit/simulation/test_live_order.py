@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarpy.client.simulation import Asked, simulate
+from oarpy.client.past.simulation import SimulationOptions, simulate
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.scheduler.orders import ORDERS, Candidate
-from oarpy.scheduler.shares import NO_HISTORY
-from oarpy.simulation.engine import replay
-from oarpy.simulation.live_order import LiveOrder, ordered
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import make_scheduler
-from oarpy.simulation.swf import read_swf
-from oarpy.simulation.trace import TraceJob
+from oarpy.scheduler.order.queue_orders import ORDERS, Candidate
+from oarpy.scheduler.order.usage_shares import NO_HISTORY
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.live_order import LiveOrder, ordered
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import make_scheduler
+from oarpy.simulation.traces.swf import read_swf
+from oarpy.simulation.traces.trace import TraceJob
 
 MACHINE = Machine(4)
 
@@ -93,8 +93,8 @@ def test_users_and_groups_are_read_and_orders_found_by_name(tmp_path: Path, caps
         simulate(asked(path, "nope"))
 
 
-def asked(trace: Path, order: str) -> Asked:
-    return Asked(
+def asked(trace: Path, order: str) -> SimulationOptions:
+    return SimulationOptions(
         trace=trace,
         from_database=False,
         procs=4,

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 import pytest
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.lublin import (
+from oarpy.simulation.workloads.lublin import (
     ALL_JOBS,
     BATCH,
     INTERACTIVE,

@@ -10,11 +10,11 @@ import pytest
 
 from oarpy.model.dependency import Dependency, Shift
 from oarpy.model.job_dates import JobDates
-from oarpy.scheduler.orders import ORDERS
+from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
-from oarpy.simulation.history_replay import HistoryReplay, ReplayOutcome
-from oarpy.simulation.past import Occupation, PastJob
-from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.engines.history_replay import HistoryReplay, ReplayOutcome
+from oarpy.simulation.scenarios.reader import read_scenario
+from oarpy.simulation.traces.past import Occupation, PastJob
 
 RESOURCES = [{"id": number, "network_address": f"n{number}"} for number in (1, 2)]
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from oarpy.model.errors import UsageError
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
-from oarpy.simulation.engine import replay
-from oarpy.simulation.generate import generated
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.policies import make_scheduler
-from oarpy.simulation.production import Compressed, FullPasses, Production
-from oarpy.simulation.queue_order import ranks
-from oarpy.simulation.trace import TraceJob, in_submit_order
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.policies import make_scheduler
+from oarpy.simulation.engines.production import Compressed, FullPasses, Production
+from oarpy.simulation.engines.queue_order import ranks
+from oarpy.simulation.traces.trace import TraceJob, in_submit_order
+from oarpy.simulation.workloads.generate import generated
 from tests.harness.busy_processors import busy_steps
 
 Row = tuple[int, int, int, int]

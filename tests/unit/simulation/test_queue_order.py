@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.queue_order import ranks
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.engines.queue_order import ranks
+from oarpy.simulation.traces.trace import TraceJob
 
 JOBS = (TraceJob(1, 0, 9, 50, 2), TraceJob(2, 10, 9, 90, 2), TraceJob(3, 70, 9, 20, 5), TraceJob(4, 71, 9, 20, 1))
 

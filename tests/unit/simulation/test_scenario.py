@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from oarpy.model.job_dates import JobDates
 from oarpy.scheduler.decide import decide
-from oarpy.scheduler.shares import FactorRules, KarmaRules, Priorities, Usage
+from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (
     HoldingJob,
     PowerRules,
@@ -26,9 +26,9 @@ from oarpy.scheduler.snapshot import (
     WaitingJob,
     WalltimeRequest,
 )
-from oarpy.simulation import scenario_fields as entries
-from oarpy.simulation.scenario import run_plan
-from oarpy.simulation.scenario_reader import read_scenario
+from oarpy.simulation.scenarios import fields as entries
+from oarpy.simulation.scenarios.reader import read_scenario
+from oarpy.simulation.scenarios.scenario import run_plan
 
 EXAMPLE = """
 {"now": 0, "resources": [{"id": 1, "network_address": "n1", "core": 1}, {"id": 2, "network_address": "n1", "core": 2},

@@ -10,9 +10,9 @@ import pytest
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.charts.gantt import write_plot
 from oarpy.simulation.charts.processor_rows import processor_rows, trace_bars
-from oarpy.simulation.metrics import measure
+from oarpy.simulation.reports.metrics import measure
 from oarpy.simulation.run import run_simulate
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.traces.trace import TraceJob
 from tests.harness.busy_processors import busy_steps
 
 JOBS = (TraceJob(1, 0, 100, 100, 3), TraceJob(2, 10, 5, 5, 2), TraceJob(3, 20, 60, 60, 1))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from oarpy.model.errors import UsageError
-from oarpy.simulation.machine import Machine
-from oarpy.simulation.swf import read_swf, write_swf
-from oarpy.simulation.trace import TraceJob
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.traces.swf import read_swf, write_swf
+from oarpy.simulation.traces.trace import TraceJob
 
 
 def record(

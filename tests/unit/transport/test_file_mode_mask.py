@@ -7,8 +7,8 @@ import os
 import pytest
 
 from oarpy.frontend import submission_environment
-from oarpy.transport.agent import spawning
-from oarpy.transport.agent.spawning import umask_of
+from oarpy.transport.agent.job import spawning
+from oarpy.transport.agent.job.spawning import umask_of
 
 
 def mask_now() -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from oarpy.configuration import Configuration
 from oarpy.modules.launcher import Launcher
-from oarpy.modules.launcher.arrivals import sort
+from oarpy.modules.launcher.reports import sort
 from oarpy.transport.agent.service import Agent
 from oarpy.wire.messages import COMMANDS, REPORTS, Pong, Report
 from tests.campaigns.agent_fuzz import SAMPLE_REPORTS

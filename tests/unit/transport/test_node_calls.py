@@ -18,9 +18,9 @@ import pytest
 
 from oarpy.frontend.call import NotReached, be_called
 from oarpy.frontend.node_command import NAMES
-from oarpy.transport.agent import call, commands
-from oarpy.transport.agent.call import NoCall, carry, connect
-from oarpy.transport.agent.knocks import Knocks
+from oarpy.transport.agent.calls import call, commands
+from oarpy.transport.agent.calls.call import NoCall, carry, connect
+from oarpy.transport.agent.calls.call_requests import CallListener
 from oarpy.transport.bundle import command_script
 from tests.harness.bare_environment import NO_GATEWAY
 
@@ -34,9 +34,9 @@ def poll() -> Iterator[select.epoll]:
 
 
 @pytest.fixture
-def knocks(tmp_path: Path, poll: select.epoll) -> Knocks:
+def knocks(tmp_path: Path, poll: select.epoll) -> CallListener:
     tmp_path.chmod(0o755)
-    made = Knocks(str(tmp_path), poll, select.EPOLLIN)
+    made = CallListener(str(tmp_path), poll, select.EPOLLIN)
     made.listen()
     return made
 
@@ -56,7 +56,7 @@ def write(path: Path, content: bytes) -> None:
         pipe.write(content)
 
 
-def test_the_way_in_is_open_to_everybody_and_nothing_can_be_listed(tmp_path: Path, knocks: Knocks) -> None:
+def test_the_way_in_is_open_to_everybody_and_nothing_can_be_listed(tmp_path: Path, knocks: CallListener) -> None:
     assert stat.S_IMODE((tmp_path / "calls").stat().st_mode) == 0o1733
     assert stat.filemode((tmp_path / "knock").stat().st_mode) == "prw--w--w-"
     assert knocks.fd >= 0
@@ -66,7 +66,7 @@ NONSENSE = [b"\n", b"\0" * 100 + b"\n", b"x" * 32 + b"\n", OTHER.encode() + b"\n
 
 
 @pytest.mark.parametrize("before", [b"", *NONSENSE])
-def test_tokens_of_sockets_are_heard_and_nothing_else(tmp_path: Path, knocks: Knocks, before: bytes) -> None:
+def test_tokens_of_sockets_are_heard_and_nothing_else(tmp_path: Path, knocks: CallListener, before: bytes) -> None:
     with listener(tmp_path / "calls" / TOKEN):
         (tmp_path / "calls" / OTHER).write_text("no socket")
         write(tmp_path / "knock", before + f"\n{TOKEN}\n".encode() * 3)
@@ -74,7 +74,7 @@ def test_tokens_of_sockets_are_heard_and_nothing_else(tmp_path: Path, knocks: Kn
         assert knocks.hear() == []
 
 
-def test_a_flood_is_read_a_little_at_a_time(tmp_path: Path, knocks: Knocks, poll: select.epoll) -> None:
+def test_a_flood_is_read_a_little_at_a_time(tmp_path: Path, knocks: CallListener, poll: select.epoll) -> None:
     flood = os.open(tmp_path / "knock", os.O_WRONLY | os.O_NONBLOCK)
     while True:
         try:
@@ -101,7 +101,7 @@ def test_a_flood_is_read_a_little_at_a_time(tmp_path: Path, knocks: Knocks, poll
         assert knocks.hear() == [TOKEN]
 
 
-def test_what_killed_commands_left_is_removed(tmp_path: Path, knocks: Knocks) -> None:
+def test_what_killed_commands_left_is_removed(tmp_path: Path, knocks: CallListener) -> None:
     for name, age in (("old", 1000), ("new", 0)):
         listener(tmp_path / "calls" / name).close()
         when = (tmp_path / "calls" / name).stat().st_mtime - age
@@ -113,7 +113,7 @@ def test_what_killed_commands_left_is_removed(tmp_path: Path, knocks: Knocks) ->
     assert sorted(path.name for path in (tmp_path / "calls").iterdir()) == ["filled", "new"]
 
 
-def test_a_token_is_told_once_between_two_rests(tmp_path: Path, knocks: Knocks) -> None:
+def test_a_token_is_told_once_between_two_rests(tmp_path: Path, knocks: CallListener) -> None:
     with listener(tmp_path / "calls" / TOKEN):
         for _ in range(2):
             knocks.listen()
@@ -124,19 +124,19 @@ def test_a_token_is_told_once_between_two_rests(tmp_path: Path, knocks: Knocks) 
 
 def test_a_file_in_place_of_the_pipe_is_no_pipe(tmp_path: Path, poll: select.epoll) -> None:
     (tmp_path / "knock").write_text("")
-    made = Knocks(str(tmp_path), poll, select.EPOLLIN)
+    made = CallListener(str(tmp_path), poll, select.EPOLLIN)
     made.listen()
     assert made.fd == -1
 
 
-def test_a_listener_is_who_the_kernel_says(tmp_path: Path, knocks: Knocks) -> None:
+def test_a_listener_is_who_the_kernel_says(tmp_path: Path, knocks: CallListener) -> None:
     with listener(tmp_path / "calls" / TOKEN):
         connection, user = connect(str(tmp_path), TOKEN)
         connection.close()
         assert user == pwd.getpwuid(os.getuid()).pw_name
 
 
-def test_other_sockets_are_not_drawn_into_calls(tmp_path: Path, knocks: Knocks) -> None:
+def test_other_sockets_are_not_drawn_into_calls(tmp_path: Path, knocks: CallListener) -> None:
     calls = tmp_path / "calls"
     with listener(tmp_path / "theirs"):
         (calls / TOKEN).symlink_to(tmp_path / "theirs")
@@ -148,14 +148,14 @@ def test_other_sockets_are_not_drawn_into_calls(tmp_path: Path, knocks: Knocks) 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give sockets away")
-def test_a_socket_that_belongs_to_another_is_refused(tmp_path: Path, knocks: Knocks) -> None:
+def test_a_socket_that_belongs_to_another_is_refused(tmp_path: Path, knocks: CallListener) -> None:
     with listener(tmp_path / "calls" / TOKEN):
         os.chown(tmp_path / "calls" / TOKEN, pwd.getpwnam("nobody").pw_uid, -1)
         with pytest.raises(NoCall, match="not that of who listens"):
             connect(str(tmp_path), TOKEN)
 
 
-def test_a_command_is_called_and_bytes_go_both_ways(tmp_path: Path, knocks: Knocks, poll: select.epoll) -> None:
+def test_a_command_is_called_and_bytes_go_both_ways(tmp_path: Path, knocks: CallListener, poll: select.epoll) -> None:
     content = b"0123456789abcdef" * 50_000
     server_in, to_node = os.pipe()
     from_node, server_out = os.pipe()
@@ -209,7 +209,7 @@ def test_a_command_does_not_outlive_the_server_for_long(monkeypatch: pytest.Monk
     os.close(from_node)
 
 
-def test_nobody_comes(tmp_path: Path, knocks: Knocks) -> None:
+def test_nobody_comes(tmp_path: Path, knocks: CallListener) -> None:
     with pytest.raises(NotReached, match="did not answer"):
         be_called(str(tmp_path), 0.05)
     os.close(knocks.fd)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oarpy.transport.agent.plain_command import plain_command
+from oarpy.transport.agent.job.spawning import plain_command
 
 NAMES = ("run", "a.out", "2", "x-y", "_z", "run+")
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.access(shell, os.X_OK)]

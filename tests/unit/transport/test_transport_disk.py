@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.agent import processes, record, requests
-from oarpy.transport.agent.account import Account
-from oarpy.transport.agent.isolation import NONE, Isolation
-from oarpy.transport.agent.jobrun import JobRun
+from oarpy.transport.agent.job import processes, record, requests
+from oarpy.transport.agent.job.account import Account
+from oarpy.transport.agent.job.isolation import NONE, Isolation
+from oarpy.transport.agent.job.job_run import JobRun
+from oarpy.transport.agent.job.tombstones import DAY, Tombstones
 from oarpy.transport.agent.statedir import FORMAT, StateDir, StateError
-from oarpy.transport.agent.tombstones import DAY, Tombstones
 from oarpy.wire.jobs import JobKey, JobSpec
 
 

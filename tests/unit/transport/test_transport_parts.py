@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.agent import processes
-from oarpy.transport.agent.tombstones import Tombstones
+from oarpy.transport.agent.job import processes
+from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.bundle import agent_arguments, agent_command, agent_program, agent_sources
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import PipeStream

@@ -1,0 +1,85 @@
+"""What a filter is made of: the conditions that it joins with AND, the texts that it compares a column with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oarpy.admission.filters.filters import check_condition
+
+
+def conjuncts(text: str) -> tuple[str, ...]:
+    """Return the parts of a filter that must all hold, ANDs inside ANDs taken apart; the filter alone if it has none.
+
+    Raises :class:`oarpy.model.errors.UsageError` for what is not a filter.
+
+    >>> conjuncts("(gpu = 1) AND (mem > 4 AND host LIKE 'n%')")
+    ('gpu = 1', 'mem > 4', "host LIKE 'n%'")
+    """
+    from pglast import ast, enums
+    from pglast.stream import RawStream
+
+    pending = [_tree(text)]
+    parts = []
+    while pending:
+        node: Any = pending.pop()
+        if type(node) is ast.BoolExpr and node.boolop == enums.BoolExprType.AND_EXPR:
+            pending += reversed(node.args or ())
+        else:
+            parts.append(RawStream()(node))
+    return tuple(parts) if len(parts) > 1 else (text,)
+
+
+def is_word_of_sql(name: str) -> bool:
+    """Say whether a filter could name a property that is called so only in double quotes.
+
+    >>> is_word_of_sql("order"), is_word_of_sql("cluster")
+    (True, False)
+    """
+    from pglast import keywords
+
+    return name in keywords.RESERVED_KEYWORDS or name in keywords.TYPE_FUNC_NAME_KEYWORDS
+
+
+def compared_with(text: str, column: str) -> tuple[str, ...]:
+    """Return the texts that a filter compares ``column`` with, by ``=``, ``<>`` or IN, in no order.
+
+    Raises :class:`oarpy.model.errors.UsageError` for what is not a filter.
+
+    >>> compared_with("state = 'Running' OR NOT (state IN ('Hold') AND project <> 'x')", "state")
+    ('Running', 'Hold')
+    """
+    from pglast import ast
+
+    pending = [_tree(text)]
+    found = []
+    while pending:
+        node: Any = pending.pop()
+        if isinstance(node, ast.BoolExpr):
+            pending += reversed(node.args or ())
+        elif isinstance(node, ast.BooleanTest):
+            pending.append(node.arg)
+        elif type(node).__name__ == "A_Expr" and node.name[-1].sval in ("=", "<>"):
+            found += _texts_beside(node, column)
+    return tuple(found)
+
+
+def _tree(text: str) -> Any:
+    """Return a filter as PostgreSQL's own parser reads it."""
+    from pglast import parser
+
+    check_condition(text)
+    statement: Any = parser.parse_sql(f"SELECT 1 WHERE {text}")[0].stmt
+    return statement.whereClause
+
+
+def _texts_beside(node: Any, column: str) -> list[str]:
+    """Return the literals on one side of a comparison with ``column`` on the other."""
+    sides = [side if isinstance(side, tuple) else (side,) for side in (node.lexpr, node.rexpr)]
+    for one, other in (sides, sides[::-1]):
+        if len(one) == 1 and type(one[0]).__name__ == "ColumnRef" and one[0].fields[-1].sval == column:
+            return [
+                str(item.val.sval)
+                for item in other
+                if type(item).__name__ == "A_Const" and type(item.val).__name__ == "String"
+            ]
+    return []

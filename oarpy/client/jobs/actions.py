@@ -1,0 +1,230 @@
+"""Acting on jobs: delete, signal, hold, release, suspend, resume.
+
+All or nothing, but for deletion: every job named is checked first, in the transaction that acts, and one that is
+unknown, somebody else's or in the wrong state stops the whole request before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from oarpy.client.jobs.selection import JobSelection, require_known
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.job_types import known_types
+from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.store import events
+from oarpy.store.jobs import kill_requests, requests, suspensions
+from oarpy.store.jobs.requests import JobHandle
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The jobs whose end was asked for, and what was wrong with others that were named."""
+
+    job_ids: tuple[int, ...]
+    complaints: tuple[OarpyError, ...] = ()
+
+    def raise_complaints(self) -> None:
+        """Raise all complaints as one, of the kind with the highest exit status."""
+        if self.complaints:
+            worst = max(self.complaints, key=lambda one: one.exit_status)
+            hint = "the others are deleted" if self.job_ids else worst.hint
+            raise type(worst)("; ".join(one.message for one in self.complaints), hint=hint)
+
+
+def delete(session: Session, selection: JobSelection) -> Deletion:
+    """Ask for the end of the selected jobs. Asking twice changes nothing.
+
+    A job that is named and cannot be deleted leaves the others as they are. Of an array or a condition, one that is
+    somebody else's stops the whole request: raises :class:`NotAllowed`, or :class:`NotFound` when there are none.
+    """
+    with session.connection.transaction():
+        if selection.array_ids or selection.condition is not None:
+            deletion = Deletion(_ids(_checked(session, selection, lambda job: None)))
+        else:
+            deletion = _deletable(session, selection)
+        kill_requests.ask(session.connection, deletion.job_ids, session.user, "oardel")
+    return deletion
+
+
+def _deletable(session: Session, selection: JobSelection) -> Deletion:
+    jobs = {job.job_id: job for job in requests.lock(session.connection, selection.scope(live=False))}
+    found, complaints = [], list[OarpyError]()
+    for number in selection.job_ids:
+        try:
+            require_known(JobSelection((number,)), jobs, ())
+            job = jobs[number]
+            session.require_owner(job.user, f"job {number}")
+            if job.state in FINAL_STATES:
+                raise OarpyError(f"job {number} has already ended ({job.state})", hint="nothing was done")
+            found.append(number)
+        except OarpyError as error:
+            complaints.append(error)
+    return Deletion(tuple(found), tuple(complaints))
+
+
+def send_signal(session: Session, selection: JobSelection, number: int) -> tuple[int, ...]:
+    """Ask for signal ``number`` to be sent to the selected jobs, which must run; return their ids."""
+    with session.connection.transaction():
+        job_ids = _ids(_checked(session, selection, _in_state({JobState.RUNNING}, "cannot get a signal")))
+        kill_requests.signal(session.connection, [(job, number) for job in job_ids], session.user, f"SIGNAL_{number}")
+    return job_ids
+
+
+def checkpoint(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """Ask for each selected job, which must run, to get its own checkpoint signal; return their ids."""
+    with session.connection.transaction():
+        jobs = _checked(session, selection, _in_state({JobState.RUNNING}, "cannot be checkpointed"))
+        signals = [(job.job_id, job.checkpoint_signal) for job in jobs]
+        kill_requests.signal(session.connection, signals, session.user, "CHECKPOINT")
+    return _ids(jobs)
+
+
+def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bool]:
+    """Turn the selected jobs, which must run, into best-effort ones or back; return which are best-effort now.
+
+    Raises :class:`NotAllowed` for whoever is no admin.
+    """
+    session.require_admin("turn running jobs into best-effort ones or back")
+    with session.connection.transaction():
+        jobs = _checked(session, selection, _in_state({JobState.RUNNING}, "cannot become best-effort or cease to be"))
+        usual = session.configuration.submission.default_queue
+        toggled = requests.toggle_besteffort(session.connection, _ids(jobs), usual)
+        for wanted, event in ((True, "ADD_BESTEFFORT_TYPE"), (False, "REMOVE_BESTEFFORT_TYPE")):
+            changed = [job for job, besteffort in toggled.items() if besteffort is wanted]
+            events.log_request(session.connection, changed, session.user, event)
+    return dict(sorted(toggled.items()))
+
+
+def hold(session: Session, selection: JobSelection, *, running: bool = False) -> tuple[int, ...]:
+    """Keep the selected jobs, which must wait, from being scheduled; return their ids.
+
+    With ``running``, jobs that run are suspended: who may do that is a matter of ``jobs.users_may_suspend``.
+    """
+    if not running:
+        allowed = _in_state(
+            {JobState.WAITING, JobState.HOLD},
+            "cannot be held: only a waiting job can; oarhold -r suspends one that runs",
+        )
+        return _move(session, selection, allowed, JobState.WAITING, JobState.HOLD, "HOLD_WAITING_JOB")
+    with session.connection.transaction():
+        jobs = _checked(session, selection, lambda job: _why_not_suspended(session, job))
+        waiting, active, resuming = (
+            [job.job_id for job in jobs if job.state == state]
+            for state in (JobState.WAITING, JobState.RUNNING, JobState.RESUMING)
+        )
+        requests.move(session.connection, waiting, JobState.WAITING, JobState.HOLD)
+        requests.move(session.connection, resuming, JobState.RESUMING, JobState.SUSPENDED)
+        suspensions.ask(session.connection, active, session.user)
+        events.log_request(session.connection, waiting, session.user, "HOLD_WAITING_JOB")
+        events.log_request(session.connection, [*active, *resuming], session.user, "HOLD_RUNNING_JOB")
+    return _ids(jobs)
+
+
+def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """Let the selected jobs go on, which must be held or suspended; return their ids."""
+    with session.connection.transaction():
+        jobs = _checked(session, selection, lambda job: _why_not_resumed(session, job))
+        held, suspended = (
+            [job.job_id for job in jobs if job.state == state] for state in (JobState.HOLD, JobState.SUSPENDED)
+        )
+        requests.move(session.connection, held, JobState.HOLD, JobState.WAITING)
+        requests.move(session.connection, suspended, JobState.SUSPENDED, JobState.RESUMING)
+        events.log_request(session.connection, [*held, *suspended], session.user, "RESUME_JOB")
+    return _ids(jobs)
+
+
+_HOLDABLE = frozenset({JobState.WAITING, JobState.HOLD, JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING})
+_RESUMABLE = frozenset({JobState.WAITING, JobState.HOLD, JobState.SUSPENDED, JobState.RESUMING})
+
+
+def _why_not_suspended(session: Session, job: JobHandle) -> str | None:
+    if job.state not in _HOLDABLE:
+        return f"job {job.job_id} is {job.state} and cannot be held: only a waiting or a running job can"
+    if job.state in (JobState.WAITING, JobState.HOLD):
+        return None
+    _require_may_suspend(session)
+    named = sorted(kind.name for kind in known_types(job.types).values() if not kind.suspendable)
+    return f"job {job.job_id} has the type {named[0]} and cannot be suspended" if named else None
+
+
+def _why_not_resumed(session: Session, job: JobHandle) -> str | None:
+    if job.state not in _RESUMABLE:
+        return f"job {job.job_id} is {job.state} and cannot be resumed: only a held or a suspended job can"
+    if job.state in (JobState.SUSPENDED, JobState.RESUMING):
+        _require_may_suspend(session)
+    return None
+
+
+def _require_may_suspend(session: Session) -> None:
+    if not session.configuration.jobs.users_may_suspend:
+        session.require_admin("suspend and resume running jobs here")
+
+
+def parse_signal(text: str) -> int:
+    """Return the number of a signal given as ``10``, ``USR1`` or ``SIGUSR1``; raise :class:`UsageError`."""
+    name = text.strip().upper()
+    if re.fullmatch(r"[0-9]{1,3}", name) and 1 <= int(name) <= 64:
+        return int(name)
+    known = {member.name: member.value for member in signal.Signals}
+    number = known.get(name) or known.get(f"SIG{name}")
+    if number is None:
+        raise UsageError(f"'{text[:40]}' is not a signal", hint="a name such as USR1, or a number from 1 to 64")
+    return number
+
+
+Check = Callable[[JobHandle], "str | None"]
+"""Says why a job cannot be acted on, None if it can."""
+
+
+def _in_state(allowed: Collection[JobState], complaint: str) -> Check:
+    return lambda job: None if job.state in allowed else f"job {job.job_id} is {job.state} and {complaint}"
+
+
+def _move(
+    session: Session, selection: JobSelection, check: Check, source: JobState, target: JobState, event: str
+) -> tuple[int, ...]:
+    with session.connection.transaction():
+        jobs = _checked(session, selection, check)
+        moving = [job.job_id for job in jobs if job.state == source]
+        requests.move(session.connection, moving, source, target)
+        events.log_request(session.connection, moving, session.user, event)
+    return _ids(jobs)
+
+
+def _checked(session: Session, selection: JobSelection, check: Check) -> tuple[JobHandle, ...]:
+    """Lock the selected jobs and return them, or raise what is wrong with the first that cannot be acted on.
+
+    Named jobs must all be there and live; of arrays and conditions the live jobs are meant.
+    """
+    jobs = requests.lock(session.connection, selection.scope(live=selection.condition is not None))
+    _require_all_found(selection, jobs)
+    for job in jobs:
+        session.require_owner(job.user, f"job {job.job_id}")
+    named = set(selection.job_ids)
+    live = tuple(job for job in jobs if job.state not in FINAL_STATES)
+    for job in jobs:
+        if job.state in FINAL_STATES and job.job_id in named:
+            raise OarpyError(f"job {job.job_id} has already ended ({job.state})", hint="nothing was done")
+    if not live:
+        raise OarpyError("every job of the array has already ended", hint="nothing was done")
+    for job in live:
+        if complaint := check(job):
+            raise OarpyError(complaint, hint="nothing was done")
+    return live
+
+
+def _require_all_found(selection: JobSelection, jobs: Sequence[JobHandle]) -> None:
+    if selection.condition is not None:
+        if not jobs:
+            raise NotFound("no live job meets the condition", hint="oarstat --sql shows what does")
+        return
+    require_known(selection, {job.job_id for job in jobs}, {job.array_id for job in jobs})
+
+
+def _ids(jobs: Sequence[JobHandle]) -> tuple[int, ...]:
+    return tuple(job.job_id for job in jobs)

@@ -1,0 +1,172 @@
+"""One job in full: the ``key = value`` lines of ``oarstat -f`` and the JSON object of ``oarstat -J``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.model.amounts import format_amount
+from oarpy.model.durations import format_duration
+from oarpy.model.file_names import file_name
+from oarpy.store.events import Event
+from oarpy.store.jobs.details import JobDetails, JobRow
+
+
+def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
+    """Return the keys of OAR 2.5 (times in epoch seconds, durations in seconds, null for none).
+
+    ``private`` says that the reader may see what was typed; ``environment`` is added when given.
+    """
+    row = job.row
+    document: dict[str, JsonValue] = {
+        "Job_Id": row.job_id,
+        "array_id": row.array_id,
+        "array_index": row.array_index,
+        "name": row.name or None,
+        "owner": row.user,
+        "job_user": row.user,
+        "state": row.state,
+        "assigned_resources": job.resource_ids,
+        "assigned_network_address": job.hosts,
+        "assigned_amounts": _amounts_json(job),
+        "queue": row.queue,
+        "command": row.command,
+        "launchingDirectory": row.directory,
+        "jobType": row.kind,
+        "properties": row.properties,
+        "reservation": row.reservation,
+        "walltime": walltime(job),
+        "submissionTime": int(row.submitted),
+        "startTime": _whole(row.started),
+        "stopTime": _whole(row.ended),
+        "message": row.message,
+        "scheduledStart": _whole(scheduled_start(row)),
+        "resubmit_job_id": row.resubmit_of,
+        "events": [event_json(event) for event in job.events],
+        "wanted_resources": wanted_resources(job),
+        "project": row.project,
+        "cpuset_name": f"{row.user}_{row.job_id}",
+        "types": row.types,
+        "dependencies": [dependency.job for dependency in job.dependencies],
+        "exit_code": row.exit_status,
+        "stdout_file": _file_name(row, row.stdout),
+        "stderr_file": _file_name(row, row.stderr),
+        "initial_request": row.initial_request if private else None,
+        "reserved_resources": job.reserved_ids,
+        "verdict": row.verdict or None,
+        "reason": row.reason or None,
+    }
+    if environment is not None:
+        document["environment"] = environment if private else None
+    return document
+
+
+def as_text(job: JobDetails, *, private: bool) -> str:
+    """Return ``Job_Id: N`` and a ``key = value`` line, indented by four blanks, for each thing known.
+
+    What users wrote comes before ``state``: programs that take the last ``state =`` they meet read the right one
+    even when a filter of the job says ``state = 'Alive'``.
+    """
+    row = job.row
+    values = {
+        "job_array_id": str(row.array_id),
+        "job_array_index": str(row.array_index),
+        "name": row.name,
+        "project": row.project,
+        "owner": row.user,
+        "queue": row.queue,
+        "jobType": row.kind,
+        "types": ", ".join(row.types),
+        "command": row.command,
+        "launchingDirectory": row.directory,
+        "stdout_file": _file_name(row, row.stdout),
+        "stderr_file": _file_name(row, row.stderr),
+        "properties": row.properties,
+        "wanted_resources": wanted_resources(job),
+        **({"initial_request": row.initial_request} if private else {}),
+        "message": row.message,
+        "reason": row.reason,
+        "events": ", ".join(event_line(event).rstrip() for event in job.events),
+        "state": row.state,
+        "dependencies": " ".join(map(str, job.dependencies)),
+        "assigned_resources": "+".join(map(str, job.resource_ids)),
+        "assigned_hostnames": "+".join(job.hosts),
+        **({"assigned_amounts": amounts_text(job)} if job.amounts else {}),
+        "reserved_resources": "+".join(map(str, job.reserved_ids)),
+        "reservation": row.reservation,
+        "walltime": _duration(walltime(job)),
+        "submissionTime": local_date(row.submitted),
+        "startTime": local_date(row.started),
+        "stopTime": local_date(row.ended),
+        "scheduledStart": local_date(scheduled_start(row)),
+        "exit_code": _exit_code(row.exit_status),
+        "cpuset_name": f"{row.user}_{row.job_id}",
+        "resubmit_job_id": str(row.resubmit_of or ""),
+    }
+    lines = [f"    {key} = {one_line(value)}".rstrip() for key, value in values.items()]
+    return f"Job_Id: {row.job_id}\n" + "\n".join(lines) + "\n"
+
+
+def event_json(event: Event) -> dict[str, JsonValue]:
+    """Return an event as ``oarstat -J`` and ``oarstat -e -J`` show it."""
+    return {
+        "event_id": event.event_id,
+        "date": int(event.at),
+        "type": event.type,
+        "job_id": event.job_id,
+        "hosts": event.hosts,
+        "description": event.description,
+    }
+
+
+def event_line(event: Event) -> str:
+    """Return ``date> TYPE: text`` as a line."""
+    return f"{local_date(event.at)}> {event.type}: {one_line(event.description)}\n"
+
+
+def walltime(job: JobDetails) -> int | None:
+    """Return the seconds granted, or asked by the only alternative; None while several are open."""
+    if job.row.walltime is not None:
+        return job.row.walltime
+    return job.requests[0].walltime if len(job.requests) == 1 else None
+
+
+def wanted_resources(job: JobDetails) -> str:
+    """Return the request as ``oarsub`` options: ``-l "/nodes=1,walltime=1:0:0"`` for each alternative."""
+    return " ".join(f'-l "{request},walltime={format_duration(request.walltime or 0)}"' for request in job.requests)
+
+
+def amounts_text(job: JobDetails) -> str:
+    """Return what the job holds or held of consumables: ``memory=16G on n1, memory=16G on n2``."""
+    return ", ".join(f"{one.consumable}={format_amount(one.amount)} on {one.block}" for one in job.amounts)
+
+
+def _amounts_json(job: JobDetails) -> dict[str, JsonValue]:
+    found: dict[str, dict[str, JsonValue]] = {}
+    for one in job.amounts:
+        found.setdefault(one.consumable, {})[one.block] = one.amount
+    return dict(found)
+
+
+def scheduled_start(row: JobRow) -> float | None:
+    """Return when a waiting job should start: the date of its reservation or the last prediction."""
+    if row.started is not None or row.ended is not None:
+        return None
+    return row.predicted if row.predicted is not None else row.reservation_start
+
+
+def _file_name(row: JobRow, path: str) -> str:
+    return file_name(path, job=row.job_id, name=row.name, array=row.array_id, index=row.array_index)
+
+
+def _exit_code(status: int | None) -> str:
+    """Return ``raw (code,signal,core)``, as ``wait`` encodes them."""
+    return "" if status is None else f"{status} ({status >> 8},{status & 127},{1 if status & 128 else 0})"
+
+
+def _duration(seconds: int | None) -> str:
+    return "" if seconds is None else format_duration(seconds)
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)

@@ -1,0 +1,121 @@
+"""``oarstat --why``: why a job waits, and what would let it start, on the state of this moment."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError
+from oarpy.model.states import JobState
+from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.modules.metascheduler.what_if import foreseen, read_only
+from oarpy.scheduler.decide import Kept, keep_promises
+from oarpy.scheduler.explain.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
+from oarpy.scheduler.rules.energy import ASLEEP, waking_of
+from oarpy.scheduler.rules.suspended_jobs import Resumption, held_up_by
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.database import Connection
+from oarpy.store.passes.last_answer import LastAnswer, standing
+
+_WAITING = frozenset({JobState.WAITING, JobState.HOLD, JobState.TO_ACK_RESERVATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``answer`` is None for a job that does not wait for a decision of the scheduler: ``standing`` says all.
+
+    ``owners`` are the users of the jobs that ``answer`` names; ``culprits``, for each of its shortages, the one part
+    of the condition that no resource meets (``""`` when there is none such); ``stopped`` tells that the queue of the
+    job is not active; ``asleep`` are the nodes that have to wake before it starts. ``resumption`` is when a resuming
+    job goes on, ``held_up_by`` the jobs that are over by then.
+    """
+
+    standing: LastAnswer
+    answer: Counterfactuals | None = None
+    owners: dict[int, str] | None = None
+    culprits: tuple[str, ...] = ()
+    stopped: bool = False
+    asleep: tuple[str, ...] = ()
+    resumption: Resumption | None = None
+    held_up_by: tuple[int, ...] = ()
+
+
+def explain(session: Session, job_id: int) -> Explanation:
+    """Explain how job ``job_id`` stands. Raises :class:`NotFound`."""
+    connection = session.connection
+    with _collection_put_off(), connection.transaction():
+        reader = session.snapshot_reader()
+        kept = keep_promises(read_only(connection, reader).snapshot)
+        found = standing(connection, job_id)
+        if found is None:
+            raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
+        snapshot = kept.snapshot
+        job = next((one for one in snapshot.waiting if one.id == job_id), None)
+        if job is None or JobState(found.state) not in _WAITING:
+            return _resuming(found, kept)
+        reader.resolve(connection, relaxed_conditions(job))
+        places = foreseen(connection, snapshot.platform)
+        if any(claim.bits & snapshot.asleep for claim in places.values()):
+            places = {}  # who waits for nodes to wake was placed at once, and is foreseen later
+        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places, waking_of(snapshot))
+        asleep = _asleep(snapshot, answer.bits & snapshot.asleep)
+        if asleep and answer.verdict is Verdict.STARTS:
+            answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
+        return Explanation(
+            standing=found,
+            answer=answer,
+            asleep=asleep,
+            owners=_owners(snapshot, answer),
+            culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
+            stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
+        )
+
+
+def _resuming(found: LastAnswer, kept: Kept) -> Explanation:
+    resumption = next((one for one in kept.resumptions if one.job == found.job), None)
+    if resumption is None:
+        return Explanation(found)
+    return Explanation(found, resumption=resumption, held_up_by=tuple(held_up_by(kept.snapshot, resumption)))
+
+
+def _asleep(snapshot: Snapshot, bits: int) -> tuple[str, ...]:
+    """Return the nodes of sleeping resources."""
+    return tuple(str(block.value) for block in snapshot.platform.blocks(NETWORK_ADDRESS) if block.bits & bits)
+
+
+@contextmanager
+def _collection_put_off() -> Iterator[None]:
+    """Keep the garbage collector from walking again and again over a platform that is being read."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _owners(snapshot: Snapshot, answer: Counterfactuals) -> dict[int, str]:
+    named = {holder.job for holder in answer.holders} | set(answer.quota.jobs if answer.quota else ())
+    users = {job.id: job.user for job in snapshot.waiting} | {job.id: job.user for job in snapshot.holding}
+    return {job: users[job] for job in named}
+
+
+def _culprit(connection: Connection, reader: SnapshotReader, snapshot: Snapshot, condition: str) -> str:
+    """Return the first part of ``condition`` that no resource meets by itself."""
+    from oarpy.admission.filters.parts import conjuncts
+
+    if not condition:
+        return ""
+    try:
+        parts = conjuncts(condition)
+    except OarpyError:
+        return ""
+    reader.resolve(connection, parts)
+    return next((part for part in parts if snapshot.filters.get(part) == 0), "")

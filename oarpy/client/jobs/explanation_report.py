@@ -1,0 +1,274 @@
+"""What ``oarstat --why`` prints: sentences, or one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+
+from oarpy.client.jobs.explanation import Explanation
+from oarpy.client.rendering import JsonValue, dated, local_date, one_line
+from oarpy.model.durations import format_duration
+from oarpy.model.states import JobState
+from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse
+from oarpy.scheduler.explain.counterfactuals import Counterfactuals, Shortage
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.passes.last_answer import LastAnswer
+
+_MOST_NAMED = 5
+_SHORTEST_ADVICE = 60
+"""Seconds: a walltime below this is no advice for people; the JSON object has it."""
+
+_VERDICTS: Mapping[Verdict, str] = {
+    Verdict.STARTS: "starts in the next scheduling pass",
+    Verdict.RESERVED: "is a reservation that the next scheduling pass accepts",
+    Verdict.RESOURCES_BUSY: "waits for resources that are held",
+    Verdict.BEHIND_HIGHER_PRIORITY: "waits behind jobs ahead of it",
+    Verdict.DEPENDENCY: "waits for another job",
+    Verdict.DATE: "waits for a date, or for a place that its dates allow",
+    Verdict.QUOTA: "waits for its quota",
+    Verdict.RESERVATION: "is a reservation that cannot be had",
+    Verdict.RESOURCES_DOWN: "waits for resources that are not Alive",
+    Verdict.HELD: "is held",
+    Verdict.NEVER: "can never run as it is",
+}
+
+
+def text(explanation: Explanation) -> str:
+    """Return one sentence a line, the most important first."""
+    return "".join(f"{one_line(line)}\n" for line in _lines(explanation))
+
+
+def record(explanation: Explanation) -> dict[str, JsonValue]:
+    """Return the JSON object of ``oarstat --why -J``; its keys are described in docs/guides/why.md."""
+    found, answer = explanation.standing, explanation.answer
+    lines = list(_lines(explanation))
+    result: dict[str, JsonValue] = {
+        "job_id": found.job,
+        "state": found.state,
+        "owner": found.user,
+        "queue": found.queue,
+        "summary": lines[0],
+        "sentences": lines,
+        "stored": {
+            "verdict": found.verdict or None,
+            "reason": found.reason or None,
+            "start": found.predicted,
+            "pass_at": found.passed,
+        },
+    }
+    if answer is None:
+        resumption = explanation.resumption
+        result["resumes"] = None if resumption is None else resumption.start
+        result["held_up_by"] = list(explanation.held_up_by)
+        return result
+    result |= _answer_record(answer, explanation.owners or {})
+    result["asleep"] = list(explanation.asleep)
+    result["missing"] = [_shortage_record(*pair) for pair in zip(answer.shortages, explanation.culprits, strict=True)]
+    return result
+
+
+def _answer_record(answer: Counterfactuals, owners: Mapping[int, str]) -> dict[str, JsonValue]:
+    fewer, shorter = answer.fewer, answer.shorter
+    count: dict[str, JsonValue] | None = None
+    if fewer is not None:
+        count = {"level": fewer.level, "count": fewer.count, "request": str(fewer.request)}
+    return {
+        "verdict": str(answer.verdict),
+        "reason": answer.reason,
+        "start": answer.start,
+        "resources": answer.resources,
+        "alternative": answer.alternative,
+        "rank": None if answer.rank is None else {"place": answer.rank.place, "among": answer.rank.among},
+        "in_the_way": [_holder_record(holder, owners) for holder in answer.holders],
+        "quota": None if answer.quota is None else _quota_record(answer.quota),
+        "would_start_now": {
+            "count": count,
+            "consumables": {one.name: one.amount for one in answer.leaner},
+            "walltime": None if answer.shorter_now is None else answer.shorter_now.walltime,
+        },
+        "would_start_earlier": {
+            "walltime": None if shorter is None else {"walltime": shorter.walltime, "start": shorter.start},
+            "filters": [{"filter": one.dropped, "group": one.group, "start": one.start} for one in answer.unfiltered],
+        },
+        "if_resumed": answer.resumed,
+    }
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    if explanation.answer is None:
+        yield _resuming(explanation) or _settled(explanation.standing)
+        return
+    answer = explanation.answer
+    yield _first(explanation, answer)
+    if answer.start is not None and answer.verdict is not Verdict.STARTS:
+        yield f"Predicted start: {local_date(answer.start)}, on {_counted(answer.resources, 'resource')}."
+    elif answer.verdict not in (Verdict.STARTS, Verdict.HELD, Verdict.NEVER):
+        yield "No start is predicted."
+    if explanation.asleep:
+        more = len(explanation.asleep) - _MOST_NAMED
+        named = ", ".join(explanation.asleep[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield f"These nodes have to wake first: {named}."
+    if answer.rank is not None:
+        yield f"Rank: {answer.rank.place} of {answer.rank.among} waiting in queue {explanation.standing.queue}."
+    if answer.holders:
+        yield _in_the_way(answer, explanation.owners or {})
+    if answer.quota is not None:
+        yield _quota(answer.quota)
+    for shortage, culprit in zip(answer.shortages, explanation.culprits, strict=True):
+        yield _missing(shortage, culprit, answer.verdict)
+    yield from _advice(answer)
+
+
+def _first(explanation: Explanation, answer: Counterfactuals) -> str:
+    number = explanation.standing.job
+    head = f"Job {number} {_VERDICTS[answer.verdict]} ({answer.verdict})"
+    if answer.verdict is not Verdict.HELD:
+        return f"{head}: {dated(answer.reason)}."
+    if explanation.stopped:
+        return f"{head}: queue '{explanation.standing.queue}' is not active, an administrator can start it."
+    return f"{head}: oarresume {number} lets it go on."
+
+
+def _resuming(explanation: Explanation) -> str:
+    """Tell when a job that is to go on has its resources again, "" when that is not known."""
+    found, resumption, jobs = explanation.standing, explanation.resumption, explanation.held_up_by
+    if resumption is None or not jobs or found.dying:
+        return ""
+    noun = "job" if len(jobs) == 1 else "jobs"
+    named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
+    if resumption.kill:
+        return f"Job {found.job} is resuming: best-effort jobs are cancelled to make room: {named}."
+    date = local_date(resumption.start)
+    return f"Job {found.job} is resuming: it goes on at {date}, when {noun} {named} should be over."
+
+
+def _settled(found: LastAnswer) -> str:
+    """Tell about a job that waits for nothing the scheduler decides."""
+    end = None if found.started is None or found.walltime is None else found.started + found.walltime
+    if found.ended is not None:
+        message = f": {found.message}" if found.message else ""
+        return f"Job {found.job} does not wait: it ended at {local_date(found.ended)} ({found.state}){message}."
+    if found.dying:
+        return f"Job {found.job} is being deleted ({found.state})."
+    if found.state == JobState.SUSPENDED:
+        return f"Job {found.job} is suspended: oarresume {found.job} lets it go on."
+    if found.state == JobState.RESUMING:
+        return f"Job {found.job} is resuming: it goes on as soon as its resources are free."
+    if found.reserved is not None and found.started is None and found.state in ("Waiting", "Hold"):
+        held = f"; it is held: oarresume {found.job} lets it start" if found.state == "Hold" else ""
+        return f"Job {found.job} is an accepted reservation and starts at {local_date(found.reserved)}{held}."
+    since = f" since {local_date(found.started)}" if found.started is not None else ""
+    until = f", until {local_date(end)} at the latest" if end is not None else ""
+    return f"Job {found.job} does not wait: it is {found.state}{since}{until}."
+
+
+def _in_the_way(answer: Counterfactuals, owners: Mapping[int, str]) -> str:
+    named = [
+        f"job {holder.job} of {owners.get(holder.job, '?')} ({_counted(holder.resources, 'resource')} "
+        f"until {local_date(holder.until)}{'' if holder.running else ', not started yet'})"
+        for holder in answer.holders[:_MOST_NAMED]
+    ]
+    more = len(answer.holders) - _MOST_NAMED
+    return f"In the way: {', '.join(named)}" + (f" and {_counted(more, 'more job')}." if more > 0 else ".")
+
+
+def _quota(use: QuotaUse) -> str:
+    rule = use.rule
+    parts = [
+        f"{held:g} of {limit:g} {name}"
+        for name, held, limit in (
+            ("resources", use.resources, rule.resources),
+            ("jobs", len(use.jobs), rule.jobs),
+            ("resource-hours", use.resource_hours, rule.resource_hours),
+        )
+        if limit >= 0
+    ]
+    more = ", ..." if len(use.jobs) > _MOST_NAMED else ""
+    noun = "job" if len(use.jobs) == 1 else "jobs"
+    named = f" by {noun} {', '.join(map(str, use.jobs[:_MOST_NAMED]))}{more}" if use.jobs else ""
+    name, when = f"Quota {rule.queue},{rule.project},{rule.type},{rule.user}", "now"
+    if use.end < inf:
+        name += f" ({rule.period}, until {local_date(use.end)})"
+    if use.at == use.begin:
+        when = f"at {local_date(use.at)}, when it becomes valid,"
+    return f"{name}: {', '.join(parts)} used {when}{named}."
+
+
+def _missing(shortage: Shortage, culprit: str, verdict: Verdict) -> str:
+    there = "Alive" if verdict is Verdict.RESOURCES_DOWN else "that exist"
+    if culprit:
+        return f"Missing: no resource meets {culprit}."
+    if shortage.admitted == 0:
+        return f"Missing: no resource meets {shortage.condition}."
+    largest = [f"{level}={most} instead of {asked}" for level, asked, most in shortage.counts if most]
+    where = f" where {shortage.condition}" if shortage.condition else ""
+    if not largest:
+        group = shortage.group + 1
+        return f"Missing: the resources {there}{where} do not serve group {group}, whichever count is reduced."
+    return f"Missing: the resources {there}{where} serve at most {' or '.join(largest)}."
+
+
+def _advice(answer: Counterfactuals) -> Iterator[str]:
+    if answer.resumed is not None:
+        yield f"Resumed now, it would start at {local_date(answer.resumed)}."
+    if answer.fewer is not None:
+        yield f'It would start now with {answer.fewer.level}={answer.fewer.count} (-l "{answer.fewer.request}").'
+    for less in answer.leaner:
+        yield f"It would start now with {less}."
+    now, sooner = answer.shorter_now, answer.shorter
+    if now is not None and now.walltime >= _SHORTEST_ADVICE:
+        yield f"It would start now with a walltime of at most {format_duration(now.walltime)}."
+    if sooner is not None and sooner != now and sooner.walltime >= _SHORTEST_ADVICE:
+        longest = format_duration(sooner.walltime)
+        yield f"It would start at {local_date(sooner.start)} with a walltime of at most {longest}."
+    for one in answer.unfiltered:
+        whose = "its filter" if one.group is None else f"the filter of group {one.group + 1},"
+        yield f"It would start at {local_date(one.start)} without {whose} {one.dropped}."
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _holder_record(holder: Holder, owners: Mapping[int, str]) -> dict[str, JsonValue]:
+    return {
+        "job_id": holder.job,
+        "owner": owners.get(holder.job),
+        "resources": holder.resources,
+        "until": holder.until,
+        "running": holder.running,
+    }
+
+
+def _quota_record(use: QuotaUse) -> dict[str, JsonValue]:
+    rule = use.rule
+
+    def limit(value: float) -> float | None:
+        return value if value >= 0 else None
+
+    def finite(instant: float) -> float | None:
+        return instant if abs(instant) < inf else None
+
+    return {
+        "rule": {"queue": rule.queue, "project": rule.project, "type": rule.type, "user": rule.user},
+        "period": None
+        if rule.valid is None
+        else {"name": rule.period, "from": finite(use.begin), "to": finite(use.end)},
+        "limits": {
+            "resources": limit(rule.resources),
+            "jobs": limit(rule.jobs),
+            "resource_hours": limit(rule.resource_hours),
+        },
+        "used": {"resources": use.resources, "jobs": len(use.jobs), "resource_hours": use.resource_hours},
+        "job_ids": list(use.jobs),
+    }
+
+
+def _shortage_record(shortage: Shortage, culprit: str) -> dict[str, JsonValue]:
+    return {
+        "group": shortage.group,
+        "condition": shortage.condition or None,
+        "matching": shortage.admitted,
+        "unmet": culprit or None,
+        "levels": [{"level": level, "asked": asked, "largest": most} for level, asked, most in shortage.counts],
+    }

@@ -1,0 +1,136 @@
+"""Interactive jobs: waiting for the start, and a shell on the first node of a running job."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from oarpy.client.caller import Streams, current
+from oarpy.client.jobs import job_steps
+from oarpy.client.jobs.actions import delete
+from oarpy.client.jobs.job_steps import RunningJob
+from oarpy.client.jobs.selection import JobSelection, parse_ids
+from oarpy.client.rendering import local_date
+from oarpy.client.session import Session, open_session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.store.database import reachable
+from oarpy.store.jobs import requests
+from oarpy.store.jobs.requests import Progress
+
+_POLL = 1.0
+"""Seconds between two looks when no notification arrives."""
+
+_PAUSE = 0.1
+"""Seconds between two looks however many notifications arrive."""
+
+_OVER = FINAL_STATES | {JobState.TO_ERROR, JobState.FINISHING}
+
+Say = Callable[[str], None]
+"""Takes a line for the user, to be shown at once."""
+
+
+def run_interactive(job_id: int, say: Say) -> int:
+    """Wait until a job of kind INTERACTIVE runs, give its user a shell there, and return the shell's exit status.
+
+    The job ends with the shell. Whoever leaves before it runs, by an interrupt or otherwise, deletes it.
+    """
+    with ExitStack() as stack:
+        with _deleted_when_left(job_id):
+            say("# Interactive mode: waiting...")
+            streams = stack.enter_context(current().attached())
+            with open_session("oarsub") as session:
+                _wait_for_start(session, job_id, streams, say)
+                job = job_steps.running_job(session, job_id)
+            say("# Starting...")
+        status = _shell(job, streams, say, lead=True)
+    say(f"# Disconnected from OAR job {job_id}")
+    return status
+
+
+def connect(job_id: int | None, say: Say) -> tuple[int, int]:
+    """Open a shell in a running job of the caller (None: the only one); return the job and the exit status."""
+    with open_session("oarconnect") as session:
+        job = job_steps.running_job(session, _only_job(session) if job_id is None else job_id)
+    with current().attached() as streams:
+        status = _shell(job, streams, say, lead=False)
+    say(f"# Disconnected from OAR job {job.row.id}")
+    return job.row.id, status
+
+
+def silent(line: str) -> None:
+    """Take a line and show nothing: for a caller who wants JSON."""
+
+
+def parse_job(text: str) -> int | None:
+    """Return the job that the word names, None for an empty one; raise :class:`UsageError`."""
+    return parse_ids([text])[0] if text else None
+
+
+def _only_job(session: Session) -> int:
+    found = requests.running_jobs(session.connection, session.user)
+    if not found:
+        raise NotFound(f"no job of '{session.user}' runs", hint="oarsub -I starts an interactive one")
+    if len(found) > 1:
+        listed = ", ".join(map(str, found[:20])) + (", ..." if len(found) > 20 else "")
+        raise UsageError(f"{len(found)} jobs of '{session.user}' run: {listed}", hint="name one of them")
+    return found[0]
+
+
+def _shell(job: RunningJob, streams: Streams, say: Say, *, lead: bool) -> int:
+    say(f"# Connect to OAR job {job.row.id} via the node {job.nodes[0].name}")
+    with job_steps.steps_of(job) as steps:
+        terminal = job_steps.open_terminal(streams, current().environment)
+        spec = job_steps.step_spec(job, job.nodes[0], "", terminal=terminal, lead=lead)
+        return job_steps.exit_status(job_steps.relay(steps, steps.start(job.nodes[0], spec), streams))
+
+
+def _wait_for_start(session: Session, job_id: int, streams: Streams, say: Say) -> None:
+    """Return when the job runs; raise :class:`OarpyError` when it ended without."""
+    connection = session.connection
+    connection.execute("LISTEN oarpy_events")
+    shown: float | None = None
+    while True:
+        found = requests.progress(connection, job_id)
+        if found is None or found.state in _OVER:
+            raise OarpyError(f"job {job_id} ended before its shell could start: {_why(found)}")
+        if found.state == JobState.RUNNING:
+            return
+        # The date of a job that could start now moves with the clock; a minute is what a user can tell apart.
+        if found.predicted is not None and (shown is None or abs(found.predicted - shown) >= 1):
+            shown = found.predicted
+            say(f"# [{local_date(time.time())}] Start prediction: {local_date(shown)} ({found.message})")
+        _listen(_PAUSE, [], streams)
+        if _listen(_POLL, [connection.fileno()], streams):
+            with reachable():
+                for _ in connection.notifies(timeout=0):
+                    continue
+
+
+def _why(found: Progress | None) -> str:
+    if found is None:
+        return "it is gone"
+    failed = found.state in (JobState.TO_ERROR, JobState.ERROR)
+    return found.message if failed else "it waited for that in vain (jobs.interactive_patience)"
+
+
+def _listen(seconds: float, files: list[int], streams: Streams) -> bool:
+    """Wait for one of ``files``, or for the user to go, which raises."""
+    heard = [] if streams.ended else [streams.fileno()]
+    ready, _, _ = select.select([*files, *heard], [], [], seconds)
+    if not streams.ended and streams.fileno() in ready:
+        streams.receive()
+    return any(file in ready for file in files)
+
+
+@contextmanager
+def _deleted_when_left(job_id: int) -> Iterator[None]:
+    """Delete the job if its user goes inside the block, however early: before the gateway has a process for it, too."""
+    try:
+        yield
+    except (KeyboardInterrupt, BrokenPipeError):
+        with open_session("oarsub") as session:
+            delete(session, JobSelection((job_id,)))  # or it has ended
+        raise

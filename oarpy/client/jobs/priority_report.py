@@ -1,0 +1,175 @@
+"""``oarstat --priority``: where a job stands in its queue, and the numbers that put it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oarpy.client.rendering import Column, JsonValue, Table, elapsed, one_line
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError
+from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.what_if import read_only
+from oarpy.scheduler.order.priorities import Factor, Part
+from oarpy.scheduler.order.queue_position import QueuePosition, standing
+from oarpy.store.passes.last_answer import standing as stored_standing
+
+
+def priority(session: Session, job_id: int) -> QueuePosition:
+    """Return how a waiting job stands. Raises :class:`NotFound`, :class:`OarpyError` for a job that does not wait."""
+    with session.connection.transaction():
+        reading = read_only(session.connection, session.snapshot_reader())
+        stored = stored_standing(session.connection, job_id)
+    if stored is None:
+        raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
+    found = standing(reading.snapshot, job_id, Policies())
+    if found is None:
+        raise OarpyError(f"job {job_id} is {stored.state}, so it has no rank", hint="only jobs that wait have one")
+    return found
+
+
+def text(found: QueuePosition) -> str:
+    """Return the rank, what is ahead, and a line for each number that the policy looks at."""
+    lines = [*_rank_lines(found), ""]
+    table = _karma_table(found.parts) if found.policy == "fairshare" else _factor_table(found.factors)
+    if found.policy in ("fairshare", "multifactor"):
+        lines += table.text().splitlines()
+        lines += _sum_lines(found)
+        if found.policy == "multifactor":
+            lines += ["", "The karma is made of", *_karma_table(found.parts).text().splitlines()]
+    else:
+        lines[-1:] = [_order_line(found), *_key_lines(found)]
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def record(found: QueuePosition) -> dict[str, JsonValue]:
+    """Return the JSON object of ``oarstat --priority -J``; its keys are described in docs/guides/priorities.md."""
+    ahead = found.ahead
+    return {
+        "job_id": found.job.id,
+        "queue": found.job.queue,
+        "queues": [queue.name for queue in found.queues],
+        "policy": found.policy,
+        "failure": found.failure or None,
+        "rank": None if found.place is None else {"place": found.place, "among": found.among},
+        "ahead": None
+        if ahead is None
+        else {
+            "jobs": ahead.jobs,
+            "resources": ahead.resources,
+            "resource_hours": ahead.resource_hours,
+            "nearest": ahead.nearest,
+            "nearest_value": found.nearest_value,
+            "nearest_key": list(found.nearest_key),
+        },
+        "key": list(found.key),
+        "value": found.value,
+        "resources": found.size,
+        "karma": [
+            {
+                "name": part.name,
+                "share": part.share,
+                "target": part.target,
+                "weight": part.weight,
+                "contribution": part.contribution,
+            }
+            for part in found.parts
+        ],
+        "factors": [
+            {
+                "name": factor.name,
+                "value": factor.value,
+                "weight": factor.weight,
+                "contribution": factor.contribution,
+                "measured": factor.measured,
+                "unit": factor.unit,
+            }
+            for factor in found.factors
+        ],
+    }
+
+
+def _rank_lines(found: QueuePosition) -> Iterator[str]:
+    together = ", ".join(queue.name for queue in found.queues)
+    several = f" (planned together: {together})" if len(found.queues) > 1 else ""
+    head = f"Job {found.job.id} in queue {found.job.queue}{several}, policy {found.policy}"
+    if found.failure:
+        yield f"{head}: no order, because {found.failure}."
+    elif found.place is None or found.ahead is None:
+        yield f"{head}: a reservation is looked at before the other jobs."
+    else:
+        held = ", were it not held" if found.job.held else ""
+        yield f"{head}: rank {found.place} of {found.among}{held}."
+        if found.ahead.jobs:
+            jobs = "1 job" if found.ahead.jobs == 1 else f"{found.ahead.jobs} jobs"
+            yield (
+                f"Ahead: {jobs} for {found.ahead.resources} resources "
+                f"and {found.ahead.resource_hours:.4g} resource-hours, job {found.ahead.nearest} right before."
+            )
+
+
+def _order_line(found: QueuePosition) -> str:
+    orders = {
+        "fifo": "Jobs go by date of submission.",
+        "smallest": f"Jobs with the fewest resources go first; this one asks for {found.size}.",
+        "largest": f"Jobs with the most resources go first; this one asks for {found.size}.",
+        "shortest": f"Jobs with the shortest walltime go first; this one asks for {_walltime(found)}.",
+        "longest": f"Jobs with the longest walltime go first; this one asks for {_walltime(found)}.",
+        "widest": (
+            "Jobs with the most resources, and among equals the longest walltime, go first; "
+            f"this one asks for {found.size} for {_walltime(found)}."
+        ),
+    }
+    if "/" in found.policy:
+        return "Jobs go by windows of their date of submission, and within one by the policy named before the slash."
+    return orders.get(found.policy, "The policy is a plug-in.")
+
+
+def _walltime(found: QueuePosition) -> str:
+    return elapsed(found.job.alternatives[0].walltime) if found.job.alternatives else "nothing"
+
+
+def _key_lines(found: QueuePosition) -> Iterator[str]:
+    """Show the numbers of an order that has no better explanation: a plug-in's, or one by windows."""
+    if found.key and found.policy not in ("fifo", "smallest", "largest", "shortest", "longest", "widest"):
+        nearest = f"; the job right before has {_key_text(found.nearest_key)}" if found.nearest_key else ""
+        yield f"It orders by {_key_text(found.key)}, the smallest goes first{nearest}."
+
+
+def _key_text(key: tuple[float, ...]) -> str:
+    return f"({', '.join(f'{part:.15g}' for part in key)})"
+
+
+def _sum_lines(found: QueuePosition) -> Iterator[str]:
+    if found.value is None:
+        return
+    what, best = ("karma", "smallest") if found.policy == "fairshare" else ("priority", "largest")
+    nearest = "" if found.nearest_value is None else f"; the job right before has {found.nearest_value:.4f}"
+    yield f"Sum: {what} {found.value:.4f}, the {best} goes first{nearest}."
+
+
+def _karma_table(parts: tuple[Part, ...]) -> Table:
+    columns = (Column("Part", 8), Column("Share", 7), Column("Target", 7), Column("Weight", 7), Column("Adds"))
+    return Table(
+        columns,
+        tuple(
+            (part.name, f"{part.share:.4f}", f"{part.target:.4f}", f"{part.weight:g}", f"{part.contribution:+.4f}")
+            for part in parts
+        ),
+    )
+
+
+def _factor_table(factors: tuple[Factor, ...]) -> Table:
+    columns = (Column("Factor", 8), Column("Value", 7), Column("Weight", 7), Column("Adds", 8), Column("From"))
+    return Table(
+        columns,
+        tuple(
+            (factor.name, f"{factor.value:.4f}", f"{factor.weight:g}", f"{factor.contribution:+.4f}", _origin(factor))
+            for factor in factors
+        ),
+    )
+
+
+def _origin(factor: Factor) -> str:
+    if factor.name == "age":
+        return f"waits {elapsed(factor.measured)}"
+    return f"{factor.measured:.4g} {factor.unit}"

@@ -1,0 +1,147 @@
+"""What ``oarstat`` shows, as text: which jobs, then how they are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oarpy.client import rendering
+from oarpy.client.jobs import description, job_table
+from oarpy.client.jobs.selection import JobSelection, require_known
+from oarpy.client.platform.resource_text import properties_of, resource_json, shown
+from oarpy.client.rendering import JsonValue
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound
+from oarpy.store import events
+from oarpy.store.jobs import details, job_listing, scope
+from oarpy.store.jobs.details import JobDetails
+from oarpy.store.jobs.scope import JobScope
+from oarpy.store.platform import queues, resources
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whose jobs. Named jobs and jobs that meet a condition are shown when they have ended too."""
+
+    selection: JobSelection
+    user: str | None = None
+    queue: str | None = None
+
+    def scope(self) -> JobScope:
+        """Return the same as the store reads it."""
+        chosen = self.selection
+        named = bool(chosen.job_ids or chosen.array_ids or chosen.condition)
+        return JobScope(chosen.job_ids, chosen.array_ids, self.user, self.queue, chosen.condition, live=not named)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportText:
+    """Text to print, and the error to end with once it is printed (ids that do not exist)."""
+
+    text: str
+    failure: NotFound | None = None
+
+
+def listing(session: Session, question: Question, layout: str, *, arrays: bool, compact: bool) -> ReportText:
+    """One line a job."""
+    jobs = job_listing.listing(session.connection, question.scope())
+    failure = _missing(session, question)
+    if layout == "ids":
+        return _report(rendering.ids_text(job.job_id for job in jobs), bool(jobs), failure)
+    now = job_listing.database_time(session.connection)
+    if compact:
+        table = job_table.compact_table(jobs, layout, now)
+    else:
+        table = job_table.job_table(jobs, layout, now, arrays=arrays)
+    return _report(table.csv() if layout == "csv" else table.text(), bool(jobs), failure)
+
+
+def states(session: Session, question: Question, *, as_json: bool) -> ReportText:
+    """``ID: State`` a line, or one JSON object of them."""
+    pairs = job_listing.states(session.connection, question.scope())
+    failure = _missing(session, question)
+    if as_json:
+        text = rendering.json_text({str(job): state for job, state in pairs})
+    else:
+        text = "".join(f"{job}: {state}\n" for job, state in pairs)
+    return _report(text, bool(pairs), failure)
+
+
+def full(session: Session, question: Question, *, as_json: bool, complete: bool) -> ReportText:
+    """Everything on each job; ``complete`` adds to the JSON the environment of jobs the caller may look into."""
+    jobs = details.details(session.connection, question.scope())
+    failure = _missing(session, question)
+    if not as_json:
+        text = "\n".join(description.as_text(job, private=_private(session, job)) for job in jobs)
+        return _report(text, bool(jobs), failure)
+    environments: dict[int, Mapping[str, str]] = {}
+    if complete:
+        seen = [job.row.job_id for job in jobs if _private(session, job)]
+        environments = details.environments(session.connection, seen)
+    document: dict[str, JsonValue] = {}
+    for job in jobs:
+        shown = environments.get(job.row.job_id, {}) if complete else None
+        document[str(job.row.job_id)] = description.as_json(job, private=_private(session, job), environment=shown)
+    return _report(rendering.json_text(document), bool(jobs), failure)
+
+
+def event_log(session: Session, question: Question, *, as_json: bool) -> ReportText:
+    """The events of each job."""
+    ids, failure = _ids(session, question)
+    found = events.job_events(session.connection, ids)
+    if as_json:
+        document = {str(job): [description.event_json(one) for one in found.get(job, ())] for job in ids}
+        return _report(rendering.json_text(document), bool(ids), failure)
+    lines = (f"[{job}] {description.event_line(event)}" for job in ids for event in found.get(job, ()))
+    return _report("".join(lines), bool(ids), failure)
+
+
+def assigned_properties(session: Session, question: Question, *, as_json: bool) -> ReportText:
+    """The properties of the resources each job holds or held, a line a resource."""
+    ids, failure = _ids(session, question)
+    rows = resources.of_jobs(session.connection, ids)
+    if as_json:
+        document: dict[str, list[JsonValue]] = {str(job): [] for job in ids}
+        for job, row in rows:
+            document[str(job)].append(resource_json(row))
+        return _report(rendering.json_text(document), bool(ids), failure)
+    lines = []
+    for _, row in rows:
+        pairs = (f"{name} = '{shown(value)}'" for name, value in properties_of(row).items() if value is not None)
+        lines.append(rendering.one_line(" , ".join(pairs)) + "\n")
+    return _report("".join(lines), bool(ids), failure)
+
+
+def known_queue(session: Session, name: str) -> str:
+    """Return ``name`` if it is a queue, else raise :class:`NotFound`."""
+    names = [queue.name for queue in queues.queues(session.connection)]
+    if name not in names:
+        raise NotFound(f"there is no queue '{name[:60]}'", hint="one of " + ", ".join(names))
+    return name
+
+
+def _ids(session: Session, question: Question) -> tuple[list[int], NotFound | None]:
+    pairs = job_listing.states(session.connection, question.scope())
+    ids = [job for job, _ in pairs]
+    return ids, _missing(session, question)
+
+
+def _report(text: str, any_found: bool, failure: NotFound | None) -> ReportText:
+    """Print nothing at all when every job asked for is missing."""
+    return ReportText(text if any_found or failure is None else "", failure)
+
+
+def _private(session: Session, job: JobDetails) -> bool:
+    return session.is_admin or job.row.user == session.user
+
+
+def _missing(session: Session, question: Question) -> NotFound | None:
+    """Return the error about ids that name no job. One set aside by another condition exists all the same."""
+    chosen = question.selection
+    if not chosen.job_ids and not chosen.array_ids:
+        return None
+    try:
+        require_known(chosen, *scope.known(session.connection, chosen.job_ids, chosen.array_ids))
+    except NotFound as failure:
+        return failure
+    return None

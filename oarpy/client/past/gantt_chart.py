@@ -1,0 +1,67 @@
+"""``oarstat -g``: jobs on nodes over a period, as a chart of characters or as JSON."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from oarpy.client.rendering import JsonValue, local_date
+from oarpy.store.passes.gantt import GanttBar
+
+WIDTH = 60
+"""Columns of the chart."""
+
+_SYMBOLS = string.ascii_letters + string.digits
+_SEVERAL = "#"
+_FREE = "."
+
+
+def chart(bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime) -> str:
+    """Return a line a node with a symbol a job, ``#`` where several share the node, and what the symbols mean.
+
+    ``nodes`` names the node of each resource id; a bar at least touches the column it begins in.
+    """
+    symbols = {job: _SYMBOLS[index % len(_SYMBOLS)] for index, job in enumerate(dict.fromkeys(b.job_id for b in bars))}
+    lines = {name: [_FREE] * WIDTH for name in dict.fromkeys(nodes.values())}
+    step = (end.timestamp() - begin.timestamp()) / WIDTH
+    for bar in bars:
+        first = max(0, int((bar.begin - begin.timestamp()) // step))
+        last = min(WIDTH, max(first + 1, int(-(-(bar.end - begin.timestamp()) // step))))
+        for name in {nodes[resource] for resource in bar.resource_ids if resource in nodes}:
+            for place in range(first, last):
+                taken = lines[name][place]
+                own = symbols[bar.job_id]
+                lines[name][place] = own if taken in (_FREE, own) else _SEVERAL
+    margin = max((len(name) for name in lines), default=0)
+    head = f"{'':{margin}} {local_date(begin.timestamp())}{local_date(end.timestamp()):>{WIDTH - 19}}\n"
+    body = "".join(f"{name:{margin}} {''.join(cells)}\n" for name, cells in lines.items())
+    legend = "".join(
+        f"{symbols[bar.job_id]} = job {bar.job_id} ({bar.user}, {bar.state}):"
+        f" {local_date(bar.begin)} - {local_date(bar.end)}, {len(bar.resource_ids)} resources\n"
+        for bar in bars
+    )
+    return head + body + legend
+
+
+def document(
+    bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime
+) -> dict[str, JsonValue]:
+    """Return the same as a JSON object, times in epoch seconds."""
+    return {
+        "begin": int(begin.timestamp()),
+        "end": int(end.timestamp()),
+        "resources": {str(resource): name for resource, name in nodes.items()},
+        "jobs": [
+            {
+                "job_id": bar.job_id,
+                "owner": bar.user,
+                "queue": bar.queue,
+                "state": bar.state,
+                "begin": int(bar.begin),
+                "end": int(bar.end),
+                "resources": bar.resource_ids,
+            }
+            for bar in bars
+        ],
+    }

@@ -1,0 +1,35 @@
+"""What ``oarstat`` shows of a period: the Gantt chart and the accounting, as text or JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from oarpy.client.past import consumption, gantt_chart
+from oarpy.client.rendering import json_text
+from oarpy.client.session import Session
+from oarpy.store import accounting as accounting_store
+from oarpy.store.passes import gantt as gantt_store
+from oarpy.store.platform import resources
+from oarpy.store.platform.resources import ResourceScope
+
+Period = tuple[datetime, datetime]
+
+
+def gantt(session: Session, period: Period, user: str | None, *, as_json: bool) -> str:
+    """Return who held, holds and should hold what in ``period``."""
+    bars = gantt_store.bars(session.connection, *period, user)
+    nodes = {
+        one.resource_id: one.network_address or f"{one.type} {one.resource_id}"
+        for one in resources.resources(session.connection, ResourceScope())
+    }
+    if as_json:
+        return json_text(gantt_chart.document(bars, nodes, *period))
+    return gantt_chart.chart(bars, nodes, *period)
+
+
+def accounting(session: Session, period: Period, user: str | None, *, as_json: bool) -> str:
+    """Return the consumption of all users, a line each, or of one in detail."""
+    rows = accounting_store.consumption(session.connection, *period, user)
+    if as_json:
+        return json_text(consumption.document(rows))
+    return consumption.table(rows) if user is None else consumption.summary(rows, user, *period)

@@ -1,0 +1,108 @@
+"""``oarpy simulate``: which of its two forms is meant, and what goes with which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oarpy.client.past.periods import parse_date
+from oarpy.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from oarpy.simulation.engines.live_order import LiveOrder
+
+_OF_TRACES = ("trace", "procs", "nodes", "jobs")
+_OF_THE_PAST = ("since", "until", "quotas", "rules")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """The options of the command; None and empty mean "not given"."""
+
+    trace: Path | None
+    from_database: bool
+    procs: int | None
+    nodes: int | None
+    cores_per_node: int
+    policies: tuple[str, ...]
+    order: str | None
+    jobs: int | None
+    since: str | None
+    until: str | None
+    quotas: str | None
+    rules: Path | None
+    output: Path | None
+    plot: Path | None
+    as_json: bool
+
+
+def simulate(asked: SimulationOptions) -> int:
+    """Replay what is asked for and return the exit status. Raises :class:`UsageError` for options that clash."""
+    foreign = _OF_TRACES if asked.from_database else _OF_THE_PAST
+    for name in foreign:
+        if getattr(asked, name) is not None:
+            hint = "the past has its own jobs and resources" if asked.from_database else "it needs --from-database"
+            raise UsageError(f"--{name} does not go with this replay", hint=hint)
+    return _past(asked) if asked.from_database else _trace(asked)
+
+
+def _past(asked: SimulationOptions) -> int:
+    from oarpy.client.past.history_replay import PolicyChange, Sinks, replay_history
+    from oarpy.client.session import open_session
+
+    since = None if asked.since is None else parse_date(asked.since)
+    until = None if asked.until is None else parse_date(asked.until)
+    change = PolicyChange(asked.policies, asked.order, asked.quotas, asked.rules)
+    with open_session("oarpy simulate") as session:
+        return replay_history(session, since, until, change, Sinks(asked.as_json, asked.output, asked.plot))
+
+
+def _trace(asked: SimulationOptions) -> int:
+    from oarpy.simulation.engines.queue_order import is_fixed
+    from oarpy.simulation.run import run_simulate
+
+    if asked.trace is None:
+        raise UsageError("no workload", hint="--trace FILE, or --from-database for this site's own past")
+    order = asked.order or "fifo"
+    return run_simulate(
+        asked.trace,
+        _processors(asked),
+        asked.policies,
+        order=order,
+        jobs=asked.jobs,
+        cores_per_node=asked.cores_per_node,
+        as_json=asked.as_json,
+        output=asked.output,
+        plot=asked.plot,
+        live=None if is_fixed(order) else _live(order),
+    )
+
+
+def _live(name: str) -> LiveOrder:
+    """Return an order of the cluster's queues that is not one of the jobs alone, weighed as the configuration says."""
+    from oarpy.configuration import load
+    from oarpy.modules.metascheduler.order_plugins import Policies
+    from oarpy.modules.metascheduler.priority_history import factor_rules, karma_rules
+    from oarpy.scheduler.order.usage_shares import Priorities
+    from oarpy.simulation.engines.live_order import LiveOrder
+
+    known = Policies()
+    order = known.get(name)
+    if order is None:
+        raise UsageError(f"unknown order '{name[:40]}'", hint="use one of " + ", ".join(known) + ", or NAME/SECONDS")
+    settings = load().priority
+    priorities = Priorities(karma=karma_rules(settings), factors=factor_rules(settings))
+    return LiveOrder(name, order, priorities, settings.window)
+
+
+def _processors(asked: SimulationOptions) -> int:
+    if asked.procs is not None and asked.nodes is not None:
+        raise UsageError("--procs and --nodes both say how large the machine is", hint="give one of them")
+    if asked.procs is not None:
+        return asked.procs
+    if asked.nodes is None:
+        raise UsageError("no machine", hint="--procs N, or --nodes N --cores-per-node C")
+    if asked.nodes < 1:
+        raise UsageError(f"{asked.nodes} nodes are not a machine", hint="a number above 0")
+    return asked.nodes * max(asked.cores_per_node, 1)

@@ -1,0 +1,189 @@
+"""The site's past as a workload: read from the database, to be replayed by
+``oarpy.simulation.engines.history_replay``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import inf
+
+from oarpy.client.platform.quota_file import QuotaFile
+from oarpy.client.session import Session
+from oarpy.configuration import Configuration
+from oarpy.model.dependency import Dependency
+from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.job_types import read_types
+from oarpy.model.quota_calendar import WEEK, valid_spans
+from oarpy.model.request import Consumption
+from oarpy.modules.metascheduler.priority_history import factor_rules, karma_rules
+from oarpy.modules.metascheduler.quota_rules import QuotaRules, spanned
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader, alternatives
+from oarpy.modules.metascheduler.what_if import read_only, with_jobs
+from oarpy.scheduler.order.usage_shares import Priorities
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+from oarpy.simulation.traces.past import Occupation, PastJob
+from oarpy.store.database import Connection
+from oarpy.store.jobs import history
+from oarpy.store.passes import snapshot_rows
+from oarpy.store.platform import consumables
+
+_LATER = 52 * WEEK
+"""Seconds for which a replay may last longer than it really did with quotas that change with time."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastWorkload:
+    """What is replayed. ``base`` has everything that stays the same, with every resource up that is not Dead.
+
+    ``left_out`` counts jobs of the period that ended without having run.
+    """
+
+    base: Snapshot
+    jobs: tuple[PastJob, ...]
+    occupations: tuple[Occupation, ...]
+    left_out: int
+    reader: SnapshotReader
+    """Resolves further conditions for the same platform."""
+
+
+def read_past(session: Session, since: datetime | None, until: datetime | None) -> PastWorkload:
+    """Read the jobs that were in the system between ``since`` and ``until`` (None: from the first, to the last)."""
+    connection = session.connection
+    reader = SnapshotReader(session.configuration)
+    with connection.transaction():
+        present = read_only(connection, reader).snapshot
+        rows = history.ended(connection, since, until)
+        ran = [row for row in rows if row.started is not None and row.walltime and row.position is not None]
+        begin = None if since is None else since.timestamp()
+        before = [row for row in ran if begin is not None and (row.started or 0) < begin]
+        jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
+        earlier = [row.id for row in before]
+        occupations = _occupations(before, history.held(connection, earlier), consumables.held_by(connection, earlier))
+        rules = _rules_then(connection, session.configuration, rows)
+        present = replace(present, quotas=rules, quota_horizon=inf, closing=(), asleep=0)
+        nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))
+        base = with_jobs(connection, reader, nobody, [past.job for past in jobs])
+    known = {past.job.id for past in jobs} | {one.job.id for one in occupations}
+    settings = session.configuration.priority
+    platform = _whole(base.platform)
+    base = replace(
+        base,
+        waiting=(),
+        platform=platform,
+        outcomes={job: outcome for job, outcome in base.outcomes.items() if job not in known},
+        spans={job: span for job, span in base.spans.items() if job not in known},
+        priorities=Priorities(
+            karma=karma_rules(settings), factors=factor_rules(settings), resources=platform.default_type.bit_count()
+        ),
+    )
+    return PastWorkload(base, jobs, occupations, len(rows) - len(ran), reader)
+
+
+def rules_of(file: QuotaFile, past: PastWorkload) -> tuple[QuotaRule, ...]:
+    """Return the quotas of a file as they would have been valid then, and for a year of later replay."""
+    submitted = [one.job.submitted for one in past.jobs] or [0]
+    ends = [one.job.submitted + one.waited + one.ran for one in past.jobs] or [0]
+    return spanned(file.rules, valid_spans(file.calendar, min(submitted), max(ends) + _LATER))
+
+
+def _rules_then(
+    connection: Connection, configuration: Configuration, rows: Sequence[history.EndedRow]
+) -> tuple[QuotaRule, ...]:
+    """Return the quotas of today as they would have been valid then, and for a year of later replay."""
+    instants = [instant for row in rows for instant in (row.submitted, row.ended)] or [0]
+    return QuotaRules(configuration).between(connection, min(instants), max(instants) + _LATER)[0]
+
+
+def _whole(platform: Platform) -> Platform:
+    """Return the platform with everything up that is not Dead: how often nodes failed is not what is replayed."""
+    rows = [row if row.state == "Dead" else replace(row, state="Alive") for row in platform.resources]
+    return Platform(rows, platform.levels, platform.aliases)
+
+
+def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float | None) -> tuple[PastJob, ...]:
+    found = alternatives(snapshot_rows.requests(connection, {row.submission for row in rows}))
+    ways = {submission: tuple(one.values()) for submission, one in found.items()}
+    depends_on: dict[int, tuple[Dependency, ...]] = {}
+    for need in snapshot_rows.dependencies(connection, [row.id for row in rows]):
+        # The job did start: under another policy it must not be lost to a window that was met.
+        dependency = replace(need.dependency, latest=None)
+        depends_on[need.job] = (*depends_on.get(need.job, ()), dependency)
+    return tuple(_past_job(row, ways[row.submission], depends_on.get(row.id, ()), begin) for row in rows)
+
+
+def _past_job(
+    row: history.EndedRow, ways: tuple[Alternative, ...], depends_on: tuple[Dependency, ...], begin: float | None
+) -> PastJob:
+    assert row.started is not None
+    assert row.walltime is not None
+    ran = row.ended - row.started
+    job = WaitingJob(
+        id=row.id,
+        user=row.user,
+        project=row.project,
+        queue=row.queue,
+        name=row.name,
+        types=row.types,
+        submitted=row.submitted if begin is None else max(row.submitted, begin),
+        alternatives=ways,
+        filter=row.properties,
+        depends_on=depends_on,
+        reservation=row.reservation,
+        dates=NO_DATES if row.reservation is not None else _postponed(row.types),
+    )
+    return PastJob(
+        job=job,
+        submission=row.submission,
+        runs=run_times(ways, ran, row.position, row.walltime),
+        ran=ran,
+        waited=row.started - row.submitted,
+        succeeded=row.succeeded,
+        measured=begin is None or row.submitted >= begin,
+        checkpoint=row.checkpoint,
+    )
+
+
+def _postponed(types: Sequence[str]) -> JobDates:
+    """Return the date before which the job was not to start; those by which it had to, it did meet."""
+    try:
+        return JobDates(not_before=read_types(types).dates().not_before)
+    except UsageError:
+        return NO_DATES
+
+
+def run_times(ways: Sequence[Alternative], ran: float, position: int | None, walltime: float) -> tuple[float, ...]:
+    """Return how long a job runs with each alternative, given that it ran ``ran`` seconds with that of ``position``.
+
+    Nobody knows how long it would have taken otherwise: the same share of the walltime is assumed.
+    """
+    return tuple(ran if place == position else ran / walltime * way.walltime for place, way in enumerate(ways))
+
+
+def _occupations(
+    rows: Sequence[history.EndedRow],
+    held: Mapping[int, tuple[int, ...]],
+    amounts: Mapping[int, tuple[Consumption, ...]],
+) -> tuple[Occupation, ...]:
+    return tuple(
+        Occupation(
+            HoldingJob(
+                id=row.id,
+                user=row.user,
+                start=row.started or 0,
+                walltime=max(row.walltime or 0, row.ended - (row.started or 0)),
+                resources=held.get(row.id, ()),
+                project=row.project,
+                queue=row.queue,
+                name=row.name,
+                types=row.types,
+                consumes=amounts.get(row.id, ()),
+                checkpoint=row.checkpoint,
+            ),
+            row.ended,
+            row.succeeded,
+        )
+        for row in rows
+    )

@@ -1,0 +1,129 @@
+"""Consumables for admins: declare them, say how much of them blocks have, list, delete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from oarpy.client.rendering import Column, JsonValue, Table
+from oarpy.client.session import Session
+from oarpy.model.amounts import format_amount, parse_amount
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.store.platform import consumables, properties
+from oarpy.store.platform.consumables import UNITS, Capacity, ConsumableRow
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_RESERVED = frozenset({"nodes", "walltime"})
+_KINDS_OF_LEVELS = frozenset({"integer", "text"})
+_MOST_NAMED = 5
+
+Amounts = Mapping[str, "int | None"]
+"""Capacities to give to blocks, by consumable; None takes one away."""
+
+
+def add(session: Session, name: str, level: str, unit: str) -> None:
+    """Declare a consumable, of which no block has anything yet. Only an admin may."""
+    session.require_admin("declare consumables")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"'{name[:60]}' is no name for a consumable", hint="lower-case letters, digits and _")
+    if name in _RESERVED:
+        raise UsageError(f"'{name}' has a meaning in requests", hint="choose another name")
+    if unit not in UNITS:
+        raise UsageError(f"'{unit[:40]}' is no unit", hint=" or ".join(UNITS))
+    with session.connection.transaction():
+        known = {one.name: one for one in properties.properties(session.connection)}
+        if level not in known:
+            raise NotFound(f"there is no property '{level[:60]}'", hint="oarproperty -l lists them")
+        if known[level].kind not in _KINDS_OF_LEVELS:
+            raise UsageError(f"property '{level}' cannot be a level: it is a {known[level].kind}")
+        if properties.column_exists(session.connection, name):
+            raise OarpyError(f"'{name}' is a property already", hint="choose another name, or delete the property")
+        if name in {one.name for one in consumables.consumables(session.connection)}:
+            raise OarpyError(f"consumable '{name}' exists already", hint="oaradmin consumables list shows it")
+        consumables.add(session.connection, ConsumableRow(name, level, unit))
+
+
+def delete(session: Session, name: str) -> None:
+    """Remove a consumable with its capacities, unless a live job asks for it. Only an admin may."""
+    session.require_admin("delete consumables")
+    with session.connection.transaction():
+        if name not in {one.name for one in consumables.consumables(session.connection)}:
+            raise NotFound(f"there is no consumable '{name[:60]}'", hint="oaradmin consumables list shows them")
+        job = consumables.live_user(session.connection, name)
+        if job is not None:
+            raise OarpyError(f"job {job} asks for consumable '{name}'", hint="wait for it, or delete it first")
+        consumables.delete(session.connection, name)
+
+
+def split(session: Session, words: Sequence[str]) -> tuple[Amounts, tuple[str, ...]]:
+    """Tell the assignments of capacities (``memory=64G``, ``memory!``) from those of properties.
+
+    Raises :class:`UsageError` for what is no amount.
+    """
+    known = {one.name for one in consumables.consumables(session.connection)} if words else set()
+    amounts: dict[str, int | None] = {}
+    others = []
+    for word in words:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        name = name if equals else name.removesuffix("!")
+        if name not in known or not (equals or word.endswith("!")):
+            others.append(word)
+        elif name in amounts:
+            raise UsageError(f"consumable '{name}' is given twice")
+        else:
+            amounts[name] = parse_amount(text) if equals else None
+    return amounts, tuple(others)
+
+
+def give(session: Session, amounts: Amounts, resources: Sequence[int]) -> None:
+    """Give these capacities to the blocks that these resources lie in, in the caller's transaction.
+
+    Raises :class:`OarpyError` when jobs hold more than that.
+    """
+    known = {one.name: one for one in consumables.consumables(session.connection)}
+    for name, amount in amounts.items():
+        level = known[name].level
+        blocks = consumables.blocks_of(session.connection, level, resources)
+        if not blocks:
+            raise UsageError(f"none of the resources has a {level}, where {name} lies", hint="nothing was changed")
+        for one in consumables.locked(session.connection, name, blocks):
+            if one.held > (amount or 0):
+                jobs = consumables.holders(session.connection, name, [one.block])
+                named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
+                held = shown(one.held, known[name].unit)
+                raise OarpyError(f"jobs hold {held} of {name} on {one.block}: {named}", hint="nothing was changed")
+        consumables.set_capacities(session.connection, name, blocks, amount)
+
+
+def shown(amount: int, unit: str) -> str:
+    """Return an amount as people read it: ``16G`` of bytes, ``1024`` of what is counted."""
+    return format_amount(amount) if unit == "bytes" else str(amount)
+
+
+def table(listed: Sequence[ConsumableRow], capacities: Sequence[Capacity]) -> str:
+    """Return a line a block; a consumable that no block has is a line by itself."""
+    columns = tuple(map(Column, ("Consumable", "Level", "Unit", "Block", "Capacity", "Held")))
+    rows = []
+    for one in listed:
+        blocks = [capacity for capacity in capacities if capacity.consumable == one.name]
+        rows += [
+            (one.name, one.level, one.unit, each.block, shown(each.capacity, one.unit), shown(each.held, one.unit))
+            for each in blocks
+        ] or [(one.name, one.level, one.unit, "", "", "")]
+    return Table(columns, tuple(rows)).text()
+
+
+def document(listed: Sequence[ConsumableRow], capacities: Sequence[Capacity]) -> dict[str, JsonValue]:
+    """Return an object keyed by consumable, with capacity and what is held of each block."""
+    return {
+        one.name: {
+            "level": one.level,
+            "unit": one.unit,
+            "blocks": {
+                each.block: {"capacity": each.capacity, "held": each.held}
+                for each in capacities
+                if each.consumable == one.name
+            },
+        }
+        for one in listed
+    }

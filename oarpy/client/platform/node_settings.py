@@ -1,0 +1,156 @@
+"""``oarnodesetting``: states, drain, maintenance and properties of resources, and adding single ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from oarpy.client.platform import consumables
+from oarpy.client.platform.property_values import parse_assignments
+from oarpy.client.platform.resource_selection import find
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.states import ResourceState
+from oarpy.store.jobs import kill_requests
+from oarpy.store.platform import properties, resources
+from oarpy.store.platform.resources import PropertyValue, ResourceRow
+
+_KILLING = frozenset({ResourceState.ABSENT, ResourceState.DEAD})
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which resources: ids, node sets, a condition."""
+
+    resource_ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    condition: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.resource_ids or self.hosts or self.condition is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to become of them; None leaves a thing as it is. ``maintenance`` on is Absent, off is Alive."""
+
+    state: str | None = None
+    maintenance: bool | None = None
+    drain: bool | None = None
+    assignments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SettingOutcome:
+    """The resources changed or added, and the jobs that are to be killed because of it."""
+
+    resource_ids: tuple[int, ...]
+    killed_jobs: tuple[int, ...] = ()
+
+
+def parse_state(text: str) -> ResourceState:
+    """Return the state called ``text``, in any case; raise :class:`UsageError`."""
+    for state in ResourceState:
+        if state.value.lower() == text.lower():
+            return state
+    raise UsageError(f"'{text[:40]}' is not a state of resources", hint="Alive, Absent, Suspected or Dead")
+
+
+def parse_switch(text: str, option: str) -> bool:
+    """Return the truth of ``on`` or ``off``; raise :class:`UsageError` naming the option."""
+    if text.lower() not in ("on", "off"):
+        raise UsageError(f"'{text[:40]}' is no value of {option}", hint="on or off")
+    return text.lower() == "on"
+
+
+def change(session: Session, selection: Selection, changes: Changes) -> SettingOutcome:
+    """Apply ``changes`` to the selected resources. Jobs on those that become Absent or Dead are to be killed."""
+    session.require_admin("change nodes")
+    if not selection:
+        raise UsageError("no resource given", hint="-h HOST, -r ID or --sql CONDITION")
+    state = _state(changes)
+    if state is None and changes.drain is None and not changes.assignments:
+        raise UsageError("nothing to change", hint="-s STATE, -m on|off, -d on|off or -p NAME=VALUE")
+    with session.connection.transaction():
+        resources.lock(session.connection)
+        found = find(session, selection.resource_ids, selection.hosts, selection.condition)
+        if not found:
+            raise NotFound("no resource meets the condition", hint="oarnodes lists them")
+        ids = tuple(one.resource_id for one in found)
+        amounts, assignments = consumables.split(session, changes.assignments)
+        values = _values(session, replace(changes, assignments=assignments))
+        _refuse_moving_held(session, values, ids)
+        if values:
+            resources.set_properties(session.connection, ids, values)
+        consumables.give(session, amounts, ids)
+        killed = () if state is None else _set_state(session, found, state)
+    return SettingOutcome(ids, killed)
+
+
+def _state(changes: Changes) -> ResourceState | None:
+    if changes.state is not None and changes.maintenance is not None:
+        raise UsageError("-s and -m exclude each other", hint="-m on is Absent, -m off is Alive")
+    if changes.maintenance is not None:
+        return ResourceState.ABSENT if changes.maintenance else ResourceState.ALIVE
+    return None if changes.state is None else parse_state(changes.state)
+
+
+def _values(session: Session, changes: Changes) -> dict[str, PropertyValue]:
+    known = {one.name: one for one in properties.properties(session.connection)}
+    values = parse_assignments(changes.assignments, known)
+    if changes.drain is not None:
+        if "drain" in values:
+            raise UsageError("-d and -p drain exclude each other")
+        values["drain"] = changes.drain
+    if changes.maintenance:
+        # nobody wakes up a node that is being repaired
+        values["available_upto"] = None
+    return values
+
+
+def _refuse_moving_held(session: Session, values: Mapping[str, PropertyValue], ids: Sequence[int]) -> None:
+    """Refuse to move resources to another node, or type, under the jobs that hold them."""
+    moved = {"network_address", "type"} & set(values)
+    held = resources.holders(session.connection, ids) if moved else {}
+    for resource, jobs in held.items():
+        raise OarpyError(
+            f"resource {resource} is held by job {jobs[0]}, its {min(moved)} cannot change", hint="nothing was changed"
+        )
+
+
+def _set_state(session: Session, found: Sequence[ResourceRow], state: ResourceState) -> tuple[int, ...]:
+    ids = [one.resource_id for one in found]
+    resources.set_state(session.connection, ids, state)
+    nodes = sorted({one.network_address for one in found if one.network_address is not None})
+    shown = ", ".join(nodes[:5]) + (" ..." if len(nodes) > 5 else "") or "a resource"
+    resources.log_change(session.connection, nodes, f"set {state} by {session.user}")
+    if state not in _KILLING:
+        return ()
+    return kill_requests.ask_on_resources(session.connection, ids, session.user, f"{shown} set {state}")
+
+
+def _names(node: str, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
+    """Return the properties that name a node. That of the host may have been deleted, or be a number here."""
+    return {"network_address": node, **({"host": node} if kinds.get("host") == "text" else {})}
+
+
+def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutcome:
+    """Add one resource on each of ``hosts`` (one without a node when there is none) with the values given."""
+    session.require_admin("add resources")
+    state = _state(changes) or ResourceState.ALIVE
+    from oarpy.client.platform.resource_pattern import node_names
+
+    names = tuple(dict.fromkeys(name for host in hosts for name in node_names(host)))
+    with session.connection.transaction():
+        resources.lock(session.connection)
+        amounts, assignments = consumables.split(session, changes.assignments)
+        values = _values(session, replace(changes, assignments=assignments))
+        if not names and values.get("type", "default") == "default" and values.get("network_address") is None:
+            raise UsageError("a resource of type 'default' needs a node", hint="-h HOST, or -p type=TYPE")
+        kinds = {one.name: one.kind for one in properties.properties(session.connection)}
+        given: dict[str, PropertyValue] = {**values, "state": state.value}
+        rows = [{**_names(name, kinds), **given} for name in names] or [given]
+        used = {name: kinds[name] for name in rows[0]}
+        added = resources.add(session.connection, used, rows)
+        consumables.give(session, amounts, added)
+        return SettingOutcome(added)

@@ -1,0 +1,150 @@
+"""What ``oarnodes`` shows: resources by node, their states, the jobs on them, the events of nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from oarpy.client.jobs.description import event_json, event_line
+from oarpy.client.platform.consumables import shown as amount_text
+from oarpy.client.platform.resource_text import properties_of, resource_json, shown
+from oarpy.client.rendering import JsonValue, ids_text, json_text, one_line
+from oarpy.client.session import Session
+from oarpy.store import events
+from oarpy.store.platform import consumables, nodes, resources
+from oarpy.store.platform.consumables import Capacity
+from oarpy.store.platform.resources import ResourceRow
+
+LAST_EVENTS = 20
+"""Events shown when no date is given."""
+
+NO_NODE = ""
+"""The node under which resources without one are listed."""
+
+_IN_LINES = ("resource_id", "network_address", "state")
+
+
+def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
+    """Return everything on each resource, with the jobs that hold it and the channel to its node."""
+    holders = resources.holders(session.connection, [one.resource_id for one in found])
+    names = sorted({one.network_address for one in found if one.network_address is not None})
+    stocks = _Stocks(session)
+    channels = {node.name: node for node in nodes.describe(session.connection, names)}
+    if as_json:
+        document: dict[str, JsonValue] = {}
+        for one in found:
+            node = channels.get(one.network_address or "")
+            document[str(one.resource_id)] = {
+                **resource_json(one),
+                "state_by": one.state_by,
+                "state_since": int(one.state_since),
+                "jobs": holders.get(one.resource_id, ()),
+                "consumables": {
+                    name: {"capacity": capacity.capacity, "held": capacity.held}
+                    for name, capacity in stocks.of(one).items()
+                },
+                "channel": node.channel if node else None,
+                "channel_message": node.message if node else None,
+                "transport": node.transport if node else None,
+                "address": (node.host or node.name) if node else None,
+                "port": node.port if node else None,
+            }
+        return json_text(document)
+    return "\n".join(_described(one, holders.get(one.resource_id, ()), stocks.text(one)) for one in found)
+
+
+class _Stocks:
+    """What there is of consumables, read once."""
+
+    def __init__(self, session: Session) -> None:
+        self._consumables = consumables.consumables(session.connection)
+        found = consumables.capacities(session.connection) if self._consumables else ()
+        self._capacities = {(one.consumable, one.block): one for one in found}
+
+    def of(self, resource: ResourceRow) -> dict[str, Capacity]:
+        """Return, by consumable, what the block has that the resource lies in."""
+        values = properties_of(resource)
+        places = {one.name: (one.name, str(values[one.level])) for one in self._consumables}
+        return {name: self._capacities[place] for name, place in places.items() if place in self._capacities}
+
+    def text(self, resource: ResourceRow) -> str:
+        """Return the same for people."""
+        units = {one.name: one.unit for one in self._consumables}
+        return ", ".join(
+            f"{name}={amount_text(one.capacity, units[name])} ({amount_text(one.held, units[name])} held)"
+            for name, one in self.of(resource).items()
+        )
+
+
+def _described(one: ResourceRow, jobs: Sequence[int], stocks: str) -> str:
+    values = properties_of(one).items()
+    pairs = ", ".join(f"{name}={shown(value)}" for name, value in values if name not in _IN_LINES and value is not None)
+    lines = [
+        f"network_address: {one.network_address or ''}".rstrip(),
+        f"resource_id: {one.resource_id}",
+        f"state: {state(one)}",
+        *([f"jobs: {', '.join(map(str, jobs))}"] if jobs else []),
+        *([f"consumables: {stocks}"] if stocks else []),
+        f"properties: {one_line(pairs)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def state(one: ResourceRow) -> str:
+    """Return the state; an absent resource that can be woken up is ``Absent (standby)``, a drained one is marked."""
+    upto = one.properties.get("available_upto")
+    if one.state == "Absent" and isinstance(upto, datetime) and upto.timestamp() >= time.time():
+        return "Absent (standby)"
+    return f"{one.state} (drain)" if one.properties.get("drain") else one.state
+
+
+def states(found: Sequence[ResourceRow], *, as_json: bool) -> str:
+    """Return the state of each resource under its node."""
+    return _by_node(found, state, state, as_json=as_json)
+
+
+def jobs(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
+    """Return the jobs on each resource that is held, under its node."""
+    holders = resources.holders(session.connection, [one.resource_id for one in found])
+    held = [one for one in found if one.resource_id in holders]
+
+    def listed(one: ResourceRow) -> tuple[int, ...]:
+        return holders[one.resource_id]
+
+    return _by_node(held, lambda one: ", ".join(map(str, listed(one))), listed, as_json=as_json)
+
+
+def _by_node(
+    found: Sequence[ResourceRow],
+    text: Callable[[ResourceRow], str],
+    value: Callable[[ResourceRow], JsonValue],
+    *,
+    as_json: bool,
+) -> str:
+    grouped = [(name or NO_NODE, list(group)) for name, group in groupby(found, key=lambda one: one.network_address)]
+    if as_json:
+        return json_text({name: {str(one.resource_id): value(one) for one in group} for name, group in grouped})
+    lines = []
+    for name, group in grouped:
+        lines.append(f"{name or '(no node)'}\n")
+        lines += [f"    {one.resource_id} : {text(one)}\n" for one in group]
+    return "".join(lines)
+
+
+def names(found: Sequence[ResourceRow], *, as_json: bool) -> str:
+    """Return the names of the nodes, one a line."""
+    listed = list(dict.fromkeys(one.network_address for one in found if one.network_address is not None))
+    return json_text(listed) if as_json else ids_text(listed)
+
+
+def event_log(
+    session: Session, found: Sequence[ResourceRow], since: datetime | None, *, everywhere: bool, as_json: bool
+) -> str:
+    """Return the last :data:`LAST_EVENTS` events of the nodes (``everywhere``: of any), or all from ``since`` on."""
+    hosts = None if everywhere else sorted({one.network_address for one in found if one.network_address is not None})
+    listed = events.host_events(session.connection, hosts, since, None if since else LAST_EVENTS)
+    if as_json:
+        return json_text([event_json(event) for event in listed])
+    return "".join(f"[{','.join(event.hosts)}] {event_line(event)}" for event in listed)

@@ -1,0 +1,186 @@
+"""``oaradmin resources add``: a pattern becomes nodes and resources, in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.client.platform import consumables
+from oarpy.client.platform.consumables import Amounts
+from oarpy.client.platform.properties import require_new
+from oarpy.client.platform.property_values import parse_assignments, parse_value
+from oarpy.client.platform.resource_pattern import PatternLevel, Row, expand, node_names, parse_pattern
+from oarpy.client.platform.resource_selection import find
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.store.platform import properties, resources
+from oarpy.store.platform.properties import Property
+from oarpy.store.platform.resources import AddressRow, PropertyValue, ResourceScope
+
+_NO_LEVEL = {"resource_id", "type", "state", "drain", "besteffort", "deploy", "available_upto", "cpuset"}
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What the admin wrote. ``address`` and ``port`` may be sets, one value a node in the pattern's order."""
+
+    pattern: str
+    type: str = "default"
+    transport: str | None = None
+    address: str | None = None
+    port: str | None = None
+    assignments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Rows to insert, the type of each of their columns, columns that have to be made first, capacities to give."""
+
+    kinds: Mapping[str, str]
+    rows: Sequence[Mapping[str, PropertyValue]]
+    new_columns: tuple[tuple[str, str], ...]
+    nodes: tuple[AddressRow, ...]
+    amounts: Amounts
+
+
+def plan(session: Session, creation: Creation) -> Planned:
+    """Return what :func:`create` would insert; raise what is wrong with it. Only an admin may."""
+    session.require_admin("add resources")
+    if creation.transport not in (None, "local", "ssh"):
+        raise UsageError(f"unknown transport '{creation.transport}'", hint="local or ssh")
+    levels = parse_pattern(creation.pattern)
+    known = {one.name: one for one in properties.properties(session.connection)}
+    for level in levels:
+        if level.name in _NO_LEVEL:
+            raise UsageError(f"'{level.name}' cannot be a level of resources", hint="give it with -p or --type")
+    amounts, assignments = consumables.split(session, creation.assignments)
+    values = parse_assignments(assignments, known)
+    new_columns = _new_columns(session, levels, known)
+    kinds = {**{name: one.kind for name, one in known.items()}, **dict(new_columns)}
+    numbered = [level.name for level in levels if not level.names and kinds[level.name] == "integer"]
+    highest = resources.highest(session.connection, [name for name in numbered if name in known])
+    rows = [
+        {**_typed(row, kinds), **values, "type": parse_value(creation.type, "text", "type")}
+        for row in expand(levels, highest)
+    ]
+    _complete(rows, creation.type, kinds)
+    _refuse_repeats(session, rows, creation.type)
+    used = {name: kinds[name] for name in rows[0]}
+    return Planned(used, rows, new_columns, _nodes(session, creation, rows), amounts)
+
+
+def create(session: Session, creation: Creation) -> tuple[Planned, tuple[int, ...]]:
+    """Insert nodes, resources and the columns they need; return them with the ids of the resources."""
+    with session.connection.transaction():
+        resources.lock(session.connection)
+        planned = plan(session, creation)
+        for name, kind in planned.new_columns:
+            properties.add(session.connection, name, kind)
+        resources.describe_nodes(session.connection, planned.nodes)
+        added = resources.add(session.connection, planned.kinds, planned.rows)
+        consumables.give(session, planned.amounts, added)
+        return planned, added
+
+
+def _new_columns(
+    session: Session, levels: Sequence[PatternLevel], known: Mapping[str, Property]
+) -> tuple[tuple[str, str], ...]:
+    new = []
+    for level in levels:
+        if level.name not in known:
+            if properties.column_exists(session.connection, level.name):
+                raise UsageError(f"'{level.name}' is a column of oarpy itself, not a level", hint="choose another name")
+            require_new(session, level.name)
+            new.append((level.name, level.kind))
+    return tuple(new)
+
+
+def _typed(row: Row, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
+    return {name: parse_value(str(value), kinds[name], name) for name, value in row.items()}
+
+
+def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mapping[str, str]) -> None:
+    """Fill in what follows from the rest: the node of a host, the host of a node, the place of a core in its node.
+
+    ``kinds`` has the properties that there are: that of the host may have been deleted, or be a number here.
+    """
+    places: Counter[PropertyValue] = Counter()
+    for row in rows:
+        node = row.get("network_address") or row.get("host")
+        if node is None and kind == "default":
+            raise UsageError(
+                "resources of type 'default' need a node", hint="begin with /host=node[1-4] or give another --type"
+            )
+        row["network_address"] = None if node is None else parse_value(str(node), "text", "network_address")
+        if node is not None:
+            if kinds.get("host") == "text":
+                row.setdefault("host", node)
+            row.setdefault("cpuset", places[node])
+            places[node] += 1
+
+
+def _refuse_repeats(session: Session, rows: Sequence[Mapping[str, PropertyValue]], kind: str) -> None:
+    """Refuse nodes that have resources of the type: running a command twice must not double the cluster."""
+    nodes = tuple({str(row["network_address"]) for row in rows if row["network_address"] is not None})
+    for one in resources.resources(session.connection, ResourceScope(hosts=nodes)):
+        if one.type == kind:
+            raise OarpyError(
+                f"node '{one.network_address}' has resources of type '{kind}' already",
+                hint="nothing was added; oarnodesetting -a adds single resources",
+            )
+
+
+def _nodes(session: Session, creation: Creation, rows: Sequence[Mapping[str, PropertyValue]]) -> tuple[AddressRow, ...]:
+    """Return how the nodes are reached: all when an option says so, else only those not known yet."""
+    names = list(dict.fromkeys(str(row["network_address"]) for row in rows if row["network_address"] is not None))
+    addresses = _dealt(creation.address, names, "--address")
+    ports = [None if port is None else _port(port) for port in _dealt(creation.port, names, "--port")]
+    if creation.transport is None and creation.address is None and creation.port is None:
+        old = resources.known_nodes(session.connection, names)
+        return tuple(AddressRow(name, "ssh", None, None) for name in names if name not in old)
+    transport = creation.transport or "ssh"
+    return tuple(
+        AddressRow(name, transport, address, port) for name, address, port in zip(names, addresses, ports, strict=True)
+    )
+
+
+def _dealt(text: str | None, names: Sequence[str], option: str) -> list[str | None]:
+    """Return one value a node: a single one for all, or as many as there are nodes."""
+    if text is None:
+        return [None] * len(names)
+    values = list(node_names(text if option == "--address" else _folded(text)))
+    if len(values) not in (1, len(names)):
+        raise UsageError(f"{option} gives {len(values)} values for {len(names)} nodes", hint="one, or one a node")
+    return list(values * len(names) if len(values) == 1 else values)
+
+
+def _folded(text: str) -> str:
+    """Read ``2201-2204`` as the set of those numbers."""
+    return text if "[" in text else f"[{text}]"
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
+        raise UsageError(f"'{text[:20]}' is not a port", hint="a number from 1 to 65535")
+    return int(text)
+
+
+def delete(session: Session, ids: Sequence[str], hosts: Sequence[str], condition: str | None) -> tuple[int, ...]:
+    """Remove resources that no job ever used, and their nodes when nothing is left there; return their ids."""
+    session.require_admin("delete resources")
+    if not ids and not hosts and condition is None:
+        raise UsageError("no resource given", hint="give ids, --host or --sql")
+    with session.connection.transaction():
+        resources.lock(session.connection)
+        chosen = tuple(one.resource_id for one in find(session, ids, hosts, condition))
+        if not chosen:
+            raise NotFound("no resource meets the condition", hint="oarnodes lists them")
+        used = resources.used(session.connection, chosen)
+        if used:
+            raise OarpyError(
+                f"resource {used[0]} has been used by jobs, so history needs it",
+                hint="oarnodesetting -s Dead takes it out of service; nothing was deleted",
+            )
+        resources.delete(session.connection, chosen)
+    return chosen

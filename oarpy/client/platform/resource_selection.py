@@ -1,0 +1,44 @@
+"""Resources as admins and users name them: ids, node sets, ``--sql CONDITION``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oarpy.client.jobs.selection import parse_ids
+from oarpy.client.platform.resource_pattern import node_names
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, UsageError
+from oarpy.store.platform import properties, resources
+from oarpy.store.platform.resources import ResourceRow, ResourceScope
+
+
+def find(
+    session: Session, ids: Sequence[str] = (), hosts: Sequence[str] = (), condition: str | None = None
+) -> tuple[ResourceRow, ...]:
+    """Return the resources with these ids or on these nodes, or that meet the condition; all when nothing is given.
+
+    Raises :class:`NotFound` naming ids and nodes without resources.
+    """
+    numbers = parse_ids(ids, "resource")
+    names = tuple(dict.fromkeys(name for host in hosts for name in node_names(host)))
+    if numbers and names:
+        raise UsageError("resource ids and nodes exclude each other")
+    compiled = None
+    if condition is not None:
+        from oarpy.admission.filters.filters import compile_filter
+
+        columns = {one.name: one.kind for one in properties.properties(session.connection)}
+        compiled = compile_filter(condition, columns).sql
+    scope = ResourceScope(numbers or None, names or None, compiled)
+    found = resources.resources(session.connection, scope)
+    if compiled is None:
+        _require(numbers, {one.resource_id for one in found}, "resource")
+        _require(names, {one.network_address for one in found}, "node")
+    return found
+
+
+def _require(wanted: Sequence[int | str], found: set[int] | set[str | None], what: str) -> None:
+    missing = [str(one) for one in wanted if one not in found]
+    if missing:
+        shown = ", ".join(missing[:10]) + (" ..." if len(missing) > 10 else "")
+        raise NotFound(f"there is no {what} {shown}", hint="oarnodes lists them")

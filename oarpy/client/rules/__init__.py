@@ -1,0 +1,3 @@
+"""Admission rules as admins handle them: list, edit, try on past submissions, prove by cases."""
+
+from __future__ import annotations

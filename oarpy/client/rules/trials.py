@@ -1,0 +1,186 @@
+"""``oaradmissionrules test``: what a rule, or a new version of it, would change for recent or given submissions."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.admission.rules.cases import CaseResult, parse_cases, run_cases
+from oarpy.admission.rules.comparison import Difference, compare
+from oarpy.admission.rules.rules import Rule, check_syntax
+from oarpy.client.caller import current
+from oarpy.client.rendering import JsonValue
+from oarpy.client.rules.rules import DEFAULT_PRIORITY, as_rule, check_name, find
+from oarpy.client.session import Session
+from oarpy.client.submission.site import DatabaseSite
+from oarpy.model.errors import UsageError
+from oarpy.model.submission import Submission
+from oarpy.store.platform import admission_rules as store
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came of each case of a rule."""
+
+    rule: str
+    results: tuple[CaseResult, ...]
+
+    @property
+    def failed(self) -> int:
+        """How many cases did not come out as expected."""
+        return sum(not one.passed for one in self.results)
+
+    def text(self) -> str:
+        """Return the failed cases for people, and how many there are."""
+        lines = []
+        for one in self.results:
+            if not one.passed:
+                lines += [f"{one.case}:", *(f"  {problem}" for problem in one.problems)]
+        lines.append(f"# rule {self.rule}: {len(self.results)} cases, {self.failed} failed")
+        return "\n".join(lines) + "\n"
+
+    def record(self) -> dict[str, JsonValue]:
+        """Return the JSON object: ``rule``, ``cases`` (``name``, ``passed``, ``problems``)."""
+        return {
+            "rule": self.rule,
+            "cases": [{"name": one.case, "passed": one.passed, "problems": list(one.problems)} for one in self.results],
+        }
+
+
+def prove(session: Session, name: str, text: str | None, path: str) -> Proof:
+    """Run rule ``name``, with ``text`` when given, on the cases of the TOML file ``path``.
+
+    The cluster is what each case says it is. A rule is a program that runs where the command runs, which may be the
+    server: only an admin may try a text that is not stored.
+    """
+    if text is None:
+        rule = as_rule(find(session, name))
+    else:
+        session.require_admin("try a rule that is not stored")
+        check_name(name)
+        rule = Rule(name, text, DEFAULT_PRIORITY)
+        check_syntax(rule)
+    return Proof(name, tuple(run_cases(dataclasses.replace(rule, enabled=True), parse_cases(read_text(path)))))
+
+
+MOST_SUBMISSIONS = 10_000
+_LARGEST_FILE = 16_000_000
+"""Bytes of a file of submissions or cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specimen:
+    """A submission to try rules on, under the name shown for it."""
+
+    name: str
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """``differences`` are by position in ``specimens``; ``compared`` says what was compared with what."""
+
+    compared: str
+    specimens: tuple[Specimen, ...]
+    differences: tuple[Difference, ...]
+
+    def text(self) -> str:
+        """Return the differences for people."""
+        lines = [f"# {self.compared}"]
+        for difference in self.differences:
+            lines.append(f"{self.specimens[difference.position].name} ({difference.submission.user}):")
+            lines += [f"  {line}" for line in difference.lines()]
+        lines.append(f"# {len(self.specimens)} submissions tried, {len(self.differences)} would fare differently")
+        return "\n".join(lines) + "\n"
+
+    def record(self) -> dict[str, JsonValue]:
+        """Return the JSON object: ``compared``, ``tried``, ``differences`` (``submission``, ``user``, ``changes``)."""
+        return {
+            "compared": self.compared,
+            "tried": len(self.specimens),
+            "differences": [
+                {
+                    "submission": self.specimens[difference.position].name,
+                    "user": difference.submission.user,
+                    "changes": list(difference.lines()),
+                }
+                for difference in self.differences
+            ],
+        }
+
+
+def recent(session: Session, count: int) -> list[Specimen]:
+    """Return the newest submissions, of everybody for an admin, else the caller's own."""
+    if not 0 < count <= MOST_SUBMISSIONS:
+        raise UsageError(f"--last {count} is out of range", hint=f"1 to {MOST_SUBMISSIONS}")
+    rows = store.recent_requests(session.connection, count, None if session.is_admin else session.user)
+    return [Specimen(f"submission {number}", Submission.from_record(request)) for number, request in rows]
+
+
+def read_text(path: str) -> str:
+    """Read a file of submissions or cases as the caller may. Raises :class:`UsageError`."""
+    try:
+        data = current().read_file(path, _LARGEST_FILE, plain=False)
+        if len(data) > _LARGEST_FILE:
+            raise UsageError(f"file '{path}' is larger than {_LARGEST_FILE} bytes", hint="split it")
+        return data.decode()
+    except OSError as error:
+        raise UsageError(f"file '{path}' cannot be read: {error.strerror}", hint="check its name") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"file '{path}' is not UTF-8 text", hint="it is a TOML file") from None
+
+
+def from_file(session: Session, path: str) -> list[Specimen]:
+    """Read submissions from a TOML file: its keys are those of one, or ``[[submission]]`` tables hold several."""
+    try:
+        table: Mapping[str, object] = tomllib.loads(read_text(path))
+    except ValueError as error:
+        raise UsageError(f"submission file '{path}' is not TOML: {error}", hint="key = value lines") from None
+    entries = table.get("submission", [table])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UsageError(f"'{path}': submission must be a list of tables", hint="begin each with [[submission]]")
+    return [
+        Specimen(f"{path} [{place}]", Submission.from_record({"user": session.user, **entry}))
+        for place, entry in enumerate(entries, 1)
+    ]
+
+
+def compare_rule(
+    session: Session, name: str | None, text: str | None, priority: int | None, specimens: Sequence[Specimen]
+) -> Trial:
+    """Try ``specimens`` with and without the change.
+
+    With ``text`` the change is that rule ``name`` gets this text (and ``priority``); with ``name`` alone, that the rule
+    is there at all; with neither, that there are any rules. A rule is a program that runs where the command runs,
+    which may be the server: only an admin may try a text that is not stored.
+    """
+    if text is not None:
+        session.require_admin("try a rule that is not stored")
+    stored = [as_rule(row) for row in store.rules(session.connection)]
+    before, after, compared = stored, stored, "no rules -> the enabled rules"
+    if name is None:
+        if text is not None:
+            raise UsageError("--file without the name of a rule", hint="oaradmissionrules test NAME --file FILE")
+        before = []
+    elif text is None:
+        rule = as_rule(find(session, name))
+        others = [one for one in stored if one.name != name]
+        before, after = others, [*others, dataclasses.replace(rule, enabled=True)]
+        compared = f"without rule {name} -> with it"
+    else:
+        check_name(name)
+        others = [one for one in stored if one.name != name]
+        old = next((one for one in stored if one.name == name), Rule(name, "", DEFAULT_PRIORITY))
+        new = dataclasses.replace(old, text=text, enabled=True, priority=old.priority if priority is None else priority)
+        check_syntax(new)
+        after = [*others, new]
+        compared = f"the rules as they are -> rule {name} with the text of the file"
+    settings = session.configuration.submission
+    site = DatabaseSite(session.connection, settings, datetime.now().astimezone())
+    differences = compare(
+        before, after, [one.submission for one in specimens], site, time_limit=settings.rule_time_limit
+    )
+    return Trial(compared, tuple(specimens), tuple(differences))

@@ -1,0 +1,161 @@
+"""From the options of a call to the submission that admission rules first see."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from oarpy import configuration as settings
+from oarpy.client.caller import current
+from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters, read_script
+from oarpy.client.submission.site import unix_groups
+from oarpy.client.submission.values import check_values, read_reservation
+from oarpy.model.errors import UsageError
+from oarpy.model.job_types import known_types, read_types
+from oarpy.model.request import ResourceRequest
+from oarpy.model.submission import OPTIONS, Submission
+from oarpy.model.submission_checks import check_text, read_number
+
+_UNSAFE_IN_FILE = str.maketrans(
+    {chr(code): "_" for code in range(128) if not chr(code).isalnum()} | {"-": "-", ".": "."}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitter:
+    """Who calls, from where: the process's own environment and directory, or what a test gives."""
+
+    user: str
+    environment: Mapping[str, str]
+    arguments: Sequence[str]
+    now: datetime
+
+
+def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettings) -> tuple[Submission, list[str]]:
+    """Return the submission asked for and the warnings for the user.
+
+    Raises :class:`UsageError` for whatever is wrong without looking at the cluster.
+    """
+    for text in caller.arguments:
+        check_text("an argument", text, 2**24)
+    warnings: list[str] = []
+    script_lines: tuple[str, ...] = ()
+    if options.scan_script:
+        script, script_lines = read_script(options.command)
+        options, warnings = merge(options, script)
+    if "interactive" in options.flags:
+        warnings += _check_interactive(options)
+    submission = Submission(
+        **{
+            "user": caller.user,
+            "groups": unix_groups(caller.user),
+            "command": _command(options),
+            "directory": _directory(options),
+            "initial_request": as_typed(caller.arguments, script_lines),
+            "submitted_from": socket.gethostname(),
+            "environment": _environment(caller.environment, warnings),
+            **_outputs(options),
+            **options.values(),
+            **_array(options, limits),
+        }
+    )
+    submission = _with_reservation(submission, options, caller.now)
+    check_values(submission)
+    return submission, warnings
+
+
+def _check_interactive(options: Options) -> list[str]:
+    """Refuse what an interactive job cannot be; return the warnings about what it leaves out."""
+    for name in ("array_size", "array_parameters", "reservation"):
+        if name in options.texts:
+            what = OPTIONS[name].words[0]
+            raise UsageError(f"-I with {what}", hint="an interactive job is one job that starts when it can")
+    for word, kind in known_types(map(str.strip, options.lists.get("types", ()))).items():
+        if not kind.interactive:
+            raise UsageError(f"-I with -t {word[:80]}", hint="a job of this type cannot be interactive")
+    return ["Warning: an interactive job has no command: the one given is left out"] if options.words else []
+
+
+_UNTIL_THE_END = "exec sleep infinity"
+"""What a reservation without a command runs: its user connects to it, until its end or oardel."""
+
+
+def _command(options: Options) -> str:
+    if "interactive" in options.flags:
+        return ""
+    command = options.command
+    if command.strip() or read_types(options.lists.get("types", ())).runs_nothing:
+        return command
+    if "reservation" in options.texts and "array_parameters" not in options.texts:
+        return _UNTIL_THE_END
+    raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
+
+
+def _directory(options: Options) -> str:
+    if "directory" in options.texts:
+        return options.texts["directory"]
+    try:
+        return current().directory()
+    except OSError as error:
+        raise UsageError(f"the current directory is gone: {error.strerror}", hint="cd elsewhere or use -d") from None
+
+
+def _outputs(options: Options) -> dict[str, str]:
+    """Return the usual files for output; the launcher replaces ``%jobid%`` and ``%jobname%`` in them."""
+    name = options.texts.get("name", "")
+    stem = f"OAR.{name.translate(_UNSAFE_IN_FILE)}" if name else "OAR"
+    return {"stdout": f"{stem}.%jobid%.stdout", "stderr": f"{stem}.%jobid%.stderr"}
+
+
+def _array(options: Options, limits: settings.SubmissionSettings) -> dict[str, Any]:
+    """Return how many jobs are asked for, and the arguments of each when a file has them."""
+    path, asked = options.texts.get("array_parameters"), options.texts.get("array_size")
+    lines: tuple[str, ...] = ()
+    if path is not None:
+        lines = read_array_parameters(path)
+        for line in lines:
+            check_text(f"a line of '{path}'", line, 2**24)
+    size = len(lines) or 1
+    if asked is not None:
+        size = read_number("--array", asked, 1, limits.maximum_array_size)
+        if path is not None and size != len(lines):
+            raise UsageError(f"--array {size} but {len(lines)} lines in '{path}'", hint="leave one out")
+    if size > limits.maximum_array_size:
+        raise UsageError(f"array of {size} jobs", hint=f"at most {limits.maximum_array_size} (maximum_array_size)")
+    return {"array_size": size, "array_parameters": lines}
+
+
+def _with_reservation(submission: Submission, options: Options, now: datetime) -> Submission:
+    """Return the submission with the asked start; an end that is given is the walltime of requests without one."""
+    asked = options.texts.get("reservation")
+    if asked is None:
+        return submission
+    if submission.hold:
+        raise UsageError("--hold with a reservation", hint="a reservation has its date")
+    start, length = read_reservation(asked, now)
+    alternatives = submission.alternatives
+    if length is not None:
+        alternatives = tuple(
+            request if request.walltime else dataclasses.replace(request, walltime=length)
+            for request in alternatives or (ResourceRequest(()),)
+        )
+    return dataclasses.replace(submission, reservation=start, alternatives=alternatives)
+
+
+def _environment(given: Mapping[str, str], warnings: list[str]) -> dict[str, str]:
+    """Keep what can be stored as text: UTF-8 without NUL."""
+    kept = {}
+    for name, value in given.items():
+        if name and all(text.isascii() or _is_text(text) for text in (name, value)) and "\0" not in name + value:
+            kept[name] = value
+        else:
+            warnings.append(f"Warning: environment variable {name[:80]!a} is not UTF-8 and is left out")
+    return kept
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -1,0 +1,199 @@
+"""``oarsub --dry-run``: admission and one scheduling pass on the state of this moment; nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from oarpy.admission.rules.rules import RefusedByRule
+from oarpy.client.session import Session
+from oarpy.client.submission.options import Options
+from oarpy.client.submission.submission import Admitted, admit
+from oarpy.model.errors import AdmissionRefused
+from oarpy.model.job_dates import NO_DATES
+from oarpy.model.job_types import read_types
+from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.what_if import read_only, with_jobs
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.passes.probe import Probe
+from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
+from oarpy.scheduler.rules.energy import Waking, waking_of
+from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+MOST_PREDICTED = 10_000
+"""Members of an array that are planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """When and where: epoch seconds, ``end`` without security time; ids of resources and their nodes, in order."""
+
+    start: float
+    end: float
+    resources: tuple[int, ...]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One alternative, and where the job would go if it had no other (None: nowhere)."""
+
+    request: str
+    walltime: float
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the pass says of one job; ``alternative`` counts from 0."""
+
+    verdict: Verdict
+    reason: str
+    alternative: int | None = None
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedStart:
+    """``last`` is the last member of an array of ``size``, of those that were planned; equal to ``first`` for one job.
+
+    ``cancelled`` are best-effort jobs in the way; ``next_date`` is when a refused reservation could be had.
+    ``asleep`` are nodes of the first member that have to wake before it starts.
+    """
+
+    first: Forecast
+    last: Forecast
+    ways: tuple[Way, ...]
+    size: int
+    planned: int
+    reservation: float | None = None
+    next_date: float | None = None
+    asleep: tuple[str, ...] = ()
+    cancelled: tuple[int, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """True for a reservation that would not be accepted."""
+        return self.reservation is not None and self.first.verdict not in (Verdict.RESERVED, Verdict.STARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What would come of a submission; ``refusal`` is the error when it is not admitted, and nothing is predicted."""
+
+    trace: tuple[str, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    refusal: AdmissionRefused | None = None
+    admitted: Admitted | None = None
+    prediction: PredictedStart | None = None
+
+    @property
+    def refused(self) -> bool:
+        """True when the rules, or the scheduler in the case of a reservation, say no."""
+        return self.refusal is not None or (self.prediction is not None and self.prediction.refused)
+
+
+def dry_run(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> DryRun:
+    """Tell what submitting ``options`` would lead to. Raises for what is malformed, as ``submit`` does."""
+    try:
+        admitted = admit(session, options, arguments, environment)
+    except RefusedByRule as refusal:
+        return DryRun(tuple(refusal.trace.lines()), tuple(refusal.trace.notes), refusal=refusal)
+    except AdmissionRefused as refusal:
+        return DryRun((), (), refusal=refusal)
+    trace, notes = tuple(admitted.trace.lines()), tuple(admitted.trace.notes)
+    return DryRun(trace, notes, admitted.warnings, None, admitted, _predict(session, admitted))
+
+
+def _predict(session: Session, admitted: Admitted) -> PredictedStart:
+    reader = session.snapshot_reader()
+    with session.connection.transaction():
+        present = read_only(session.connection, reader).snapshot
+        first = _job(admitted, _new_id(admitted, present), present.now)
+        stopped = first.queue in {queue.name for queue in present.queues if not queue.active}
+        first = replace(first, held=first.held or stopped)
+        planned = min(admitted.submission.array_size, MOST_PREDICTED)
+        members = [replace(first, id=first.id + rank) for rank in range(planned)]
+        snapshot = with_jobs(session.connection, reader, present, members)
+    policies = Policies()
+    decided = decide(snapshot, None, policies, reader.matchers)
+    placements, waking = decided.plan.by_job(), waking_of(snapshot)
+    probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)
+    forecast = _forecast(placements[first.id])
+    refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
+    return PredictedStart(
+        first=forecast,
+        last=_forecast(placements[members[-1].id]),
+        ways=_ways(admitted, first, probe, forecast, waking),
+        size=admitted.submission.array_size,
+        planned=planned,
+        reservation=first.reservation,
+        next_date=probe.next_date(first, first.reservation or 0) if refused else None,
+        cancelled=placements[first.id].victims,
+        asleep=_asleep(placements[first.id], snapshot.asleep),
+    )
+
+
+def _new_id(admitted: Admitted, present: Snapshot) -> int:
+    """Return an id that no job has which the pass hears of, above all of them as a new one would be."""
+    live = [job.id for job in present.waiting] + [job.id for job in present.holding]
+    return 1 + max([*live, *present.outcomes, *admitted.submission.required], default=0)
+
+
+def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
+    """Return the job that would be stored, as the scheduler would see it."""
+    asked = admitted.submission
+    return WaitingJob(
+        id=number,
+        user=asked.user,
+        project=asked.project,
+        queue=asked.queue or "",
+        name=asked.name,
+        types=asked.types,
+        submitted=now,
+        alternatives=tuple(
+            Alternative(request.groups, request.walltime or 0, request.consumes) for request in asked.alternatives
+        ),
+        filter=asked.properties,
+        depends_on=tuple(asked.required.values()),
+        reservation=None if asked.reservation is None else asked.reservation.timestamp(),
+        held=asked.hold,
+        dates=NO_DATES if asked.reservation is not None else read_types(asked.types).dates(),
+    )
+
+
+def _ways(admitted: Admitted, job: WaitingJob, probe: Probe, forecast: Forecast, waking: Waking) -> tuple[Way, ...]:
+    """Try each alternative alone; a reservation has no other than its first."""
+    ways = []
+    for rank, (request, alternative) in enumerate(zip(admitted.submission.alternatives, job.alternatives, strict=True)):
+        place = forecast.place if rank == forecast.alternative else None
+        if job.reservation is None and place is None:
+            found = probe.trial(replace(job, alternatives=(alternative,)))
+            if found is not None:
+                claim, start = found.claim, waking.start(found.claim, probe.snapshot.now)
+                place = _place(probe.snapshot.platform, start, start + claim.walltime, claim.bits)
+        ways.append(Way(str(request), alternative.walltime, place))
+    return tuple(ways)
+
+
+def _forecast(placement: Placement) -> Forecast:
+    if placement.start is None or placement.end is None:
+        return Forecast(placement.verdict, placement.reason)
+    place = _place(placement.platform, placement.start, placement.end, placement.bits)
+    return Forecast(placement.verdict, placement.reason, placement.alternative, place)
+
+
+def _place(platform: Platform, start: float, end: float, bits: int) -> Place:
+    ids = tuple(platform.ids_of(bits))
+    properties = (platform.resources[platform.position[number]].properties for number in ids)
+    nodes = dict.fromkeys(str(row[NETWORK_ADDRESS]) for row in properties if row.get(NETWORK_ADDRESS) is not None)
+    return Place(start, end, ids, tuple(nodes))
+
+
+def _asleep(placement: Placement, bits: int) -> tuple[str, ...]:
+    if placement.start is None or placement.end is None:
+        return ()
+    return _place(placement.platform, placement.start, placement.end, placement.bits & bits).nodes

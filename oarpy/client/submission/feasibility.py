@@ -1,0 +1,172 @@
+"""Whether a request can ever be served by the resources that exist, and how many it would take.
+
+The planner's own matching decides, on a platform on which everything that is not Dead is free.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from oarpy.admission.filters.filters import check_condition, compile_filter, join_conditions
+from oarpy.client.session import Session
+from oarpy.model.amounts import format_amount
+from oarpy.model.errors import AdmissionRefused, UsageError
+from oarpy.model.request import Consumption, Count, Group, ResourceRequest
+from oarpy.model.submission import Submission
+from oarpy.store.database import Connection
+from oarpy.store.platform.consumables import consumables
+
+if TYPE_CHECKING:
+    from oarpy.modules.metascheduler.existing_resources import ExistingResources
+    from oarpy.scheduler.resources.consumables import Consumable
+
+_ALIASES: Mapping[str, str] = {"nodes": "network_address"}
+_NOUNS: Mapping[str, str] = {"network_address": "nodes", "resource_id": "resources"}
+
+
+def level_column(level: str, properties: Mapping[str, str]) -> str:
+    """Return the column a level stands for; raise :class:`UsageError` when there is none, with close names."""
+    if level in properties:
+        return level
+    if level in _ALIASES:
+        return _ALIASES[level]
+    close = difflib.get_close_matches(level, [*properties, *_ALIASES], n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close)}?" if close else "oarproperty --list shows the properties"
+    raise UsageError(f"unknown resource level '{level}'", hint=hint)
+
+
+def check_names(alternatives: tuple[ResourceRequest, ...], filter_text: str, properties: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a level or a filter that the resources do not have."""
+    if filter_text:
+        compile_filter(filter_text, properties)
+    for request in alternatives:
+        for group in request.groups:
+            columns = [level_column(level.name, properties) for level in group.levels]
+            if len(set(columns)) < len(columns):
+                raise UsageError(f"'{group}' names one level twice", hint="nodes is network_address")
+            if group.filter:
+                compile_filter(group.filter, properties)
+
+
+def check_consumables(
+    connection: Connection, alternatives: Sequence[ResourceRequest], properties: Mapping[str, str]
+) -> None:
+    """Raise :class:`UsageError` for an amount of what is no consumable, and for a consumable in place of a level."""
+    levels = {level.name for way in alternatives for group in way.groups for level in group.levels}
+    wanted = [one.name for way in alternatives for one in way.consumes]
+    if not wanted and levels <= {"nodes", *properties}:
+        return
+    known = [one.name for one in consumables(connection)]
+    for name in wanted:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            listed = f"consumables: {', '.join(known)}" if known else "leave it out of the request"
+            raise UsageError(
+                f"there is no consumable '{name}' here", hint=f"did you mean {close[0]}?" if close else listed
+            )
+    for name in levels & set(known) - set(properties):
+        raise UsageError(f"'{name}' is a consumable, not a level", hint=f"amounts come last: /nodes=1,{name}=4")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The first possible alternative (its position) and how many resources it takes; warnings about impossible ones."""
+
+    alternative: int
+    resources: int
+    warnings: tuple[str, ...] = ()
+
+
+def needed_resources(session: Session, submission: Submission) -> Need:
+    """Return what the first possible alternative takes, with a warning for each impossible one.
+
+    Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
+    """
+    condition, requests = submission.properties, submission.alternatives
+    filters = {condition, *(group.filter for request in requests for group in request.groups)} - {""}
+    named = set().union(*map(check_condition, filters)) - {"drain"}
+    existing = session.existing_reader().read(session.connection, named)
+    taken = [_taken(existing, request, condition) for request in requests]
+    reasons = {
+        place: _reason(existing, request, condition) for place, request in enumerate(requests) if not taken[place]
+    }
+    if not any(taken):
+        raise AdmissionRefused(f"the request can never run: {reasons[0]}", hint="oarnodes shows what exists")
+    warnings = (f"Warning: alternative {place + 1} can never run: {reason}" for place, reason in reasons.items())
+    first = next(place for place, resources in enumerate(taken) if resources)
+    return Need(first, taken[first], tuple(warnings))
+
+
+def _taken(existing: ExistingResources, request: ResourceRequest, condition: str) -> int:
+    """Return how many resources the request takes, 0 if it can never be served."""
+    if _too_much(existing.consumables, request):
+        return 0
+    masks = [existing.admitted(join_conditions(condition, group.filter), request.consumes) for group in request.groups]
+    matcher = existing.matcher(request.groups, masks)
+    return matcher.match(matcher.usable).bit_count()
+
+
+def _reason(existing: ExistingResources, request: ResourceRequest, condition: str) -> str:
+    """Say why a request can never be served: amounts, a group, or the groups together."""
+    if reason := _too_much(existing.consumables, request):
+        return reason
+    for group in request.groups:
+        if not (reason := _shortage(existing, group, condition, request.consumes)):
+            continue
+        # say whether it is the amounts that make it impossible, or what exists at all
+        amounts = " and ".join(map(str, request.consumes))
+        without = _shortage(existing, group, condition, ()) if amounts else reason
+        return without or f"{reason} where there is {amounts}"
+    return f"the groups of {request} need more resources together than exist"
+
+
+def _too_much(consumables: Mapping[str, Consumable], request: ResourceRequest) -> str:
+    """Say which amount no block has, nothing when each is somewhere."""
+    for asked in request.consumes:
+        known = consumables[asked.name]
+        largest = max(known.capacities.values(), default=0)
+        if largest < asked.amount:
+            return f"{asked} is more than any {known.level} has (the largest has {format_amount(largest)})"
+    return ""
+
+
+def _shortage(existing: ExistingResources, group: Group, condition: str, consumes: tuple[Consumption, ...]) -> str:
+    """Say of what there is too little for a group, nothing when it can be served."""
+    whole = join_conditions(condition, group.filter)
+    reason = _lacking(existing, group, existing.admitted(whole, consumes))
+    if not whole or not reason:
+        return reason
+    # say whether it is the condition that makes it impossible, or what exists at all
+    return (
+        _lacking(existing, group, existing.of_type(whole, consumes)) or f"{reason} among those that meet {whole[:200]}"
+    )
+
+
+def _lacking(existing: ExistingResources, group: Group, mask: int) -> str:
+    """Say which level of a group fails among the resources of ``mask``, nothing when none does."""
+    # imported here, as what it needs: the numpy under it is loaded when a request is looked at
+    from oarpy.scheduler.resources.matching import bottleneck
+
+    (matcher,) = existing.matcher((group,), (mask,)).groups
+    depth, best = bottleneck(matcher)
+    if depth < 0:
+        return ""
+    columns = [level_column(level.name, existing.kinds) for level in group.levels]
+    if not best and depth == len(columns) - 1:
+        return f"no resource has {' and '.join(columns)}"
+    level, inner = group.levels[depth], "".join(map(str, group.levels[depth + 1 :]))
+    what = f"{_noun(columns[depth])} with {inner}" if inner else _noun(columns[depth])
+    within = f" in one {_single(columns[depth - 1])}" if depth else ""
+    wanted = Count(level.count).name if level.count < 0 else level.count
+    return f"needs {wanted} {what}{within}, {best} exist"
+
+
+def _noun(column: str) -> str:
+    return _NOUNS.get(column, f"values of {column}" if column.endswith("s") else f"{column}s")
+
+
+def _single(column: str) -> str:
+    return _NOUNS.get(column, column).removesuffix("s") if column in _NOUNS else column

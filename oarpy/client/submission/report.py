@@ -1,0 +1,60 @@
+"""What ``oarsub`` prints. Programs read the lines ``OAR_JOB_ID=...`` and ``OAR_ARRAY_ID=...``, or the JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from oarpy.client.rendering import JsonValue
+from oarpy.client.submission.reservation_answer import ReservationAnswer
+from oarpy.client.submission.submission import Submitted
+
+
+def text(submitted: Submitted, *, verbose: bool) -> str:
+    """Return the rules' notes as they are, ``# `` lines for people, and one line for each job."""
+    lines = [*submitted.notes, *(f"# {line}" for line in submitted.warnings)]
+    if verbose:
+        lines += trace_lines(submitted.trace)
+    lines += [f"OAR_JOB_ID={job_id}" for job_id in submitted.job_ids]
+    if submitted.is_array:
+        lines.append(f"OAR_ARRAY_ID={submitted.job_ids[0]}")
+    return "\n".join(lines) + "\n"
+
+
+def trace_lines(trace: Iterable[str]) -> list[str]:
+    """Return what the rules did, as lines for people."""
+    return [f"# {line}" for line in trace]
+
+
+def answer_text(answer: ReservationAnswer) -> str:
+    """Return OAR's line about a reservation."""
+    if answer.accepted:
+        return "# Reservation valid --> OK\n"
+    return f"# Reservation not valid --> KO ({' '.join(answer.reason.split())})\n"
+
+
+def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbose: bool) -> dict[str, JsonValue]:
+    """Return the JSON object of ``oarsub -J``.
+
+    ``job_id`` (the first job), ``array_id``, ``job_ids``, ``notes`` (of the rules), ``warnings``; ``reservations``
+    (``job_id``, ``accepted``, ``reason``, ``next_date``) when it was one; ``trace`` with ``-v``.
+    """
+    result: dict[str, JsonValue] = {
+        "job_id": submitted.job_ids[0],
+        "array_id": submitted.job_ids[0],
+        "job_ids": list(submitted.job_ids),
+        "notes": list(submitted.notes),
+        "warnings": list(submitted.warnings),
+    }
+    if answers:
+        result["reservations"] = [
+            {
+                "job_id": answer.job_id,
+                "accepted": answer.accepted,
+                "reason": answer.reason,
+                "next_date": answer.next_date,
+            }
+            for answer in answers
+        ]
+    if verbose:
+        result["trace"] = list(submitted.trace)
+    return result

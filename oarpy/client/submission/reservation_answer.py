@@ -1,0 +1,70 @@
+"""Waiting for the answer to an advance reservation: it arrives in the database, a notification only hurries it up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.client.caller import current
+from oarpy.model.errors import Unreachable
+from oarpy.model.states import JobState
+from oarpy.store.database import Connection
+from oarpy.store.jobs.submissions import ReservationRow, reservation_answers
+
+_POLL = 1.0
+"""Seconds between two looks when no notification arrives."""
+
+_REFUSED = frozenset({JobState.TO_ERROR, JobState.ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationAnswer:
+    """``reason`` says why a reservation was refused, ``next_date`` (epoch seconds) when it could be had, if ever."""
+
+    job_id: int
+    accepted: bool
+    reason: str = ""
+    next_date: float | None = None
+
+
+def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: float) -> list[ReservationAnswer]:
+    """Return the answers to these reservations once all have one, by ascending id.
+
+    Raises :class:`Unreachable` after ``timeout`` seconds; the jobs stay, and may be answered later.
+    """
+    deadline = time.monotonic() + timeout
+    connection.execute("LISTEN oarpy_events")
+    try:
+        with current().waiting():
+            return _wait(connection, job_ids, deadline, timeout)
+    finally:
+        connection.execute("UNLISTEN oarpy_events")
+
+
+def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeout: float) -> list[ReservationAnswer]:
+    caller = current()
+    while True:
+        rows = reservation_answers(connection, job_ids)
+        answers = [answer for row in rows if (answer := _answer(row)) is not None]
+        left = deadline - time.monotonic()
+        if len(answers) == len(rows):
+            return answers
+        if not left > 0:
+            waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
+            raise Unreachable(
+                f"no server has answered reservation {waiting} within {timeout:g} s",
+                hint="the job stays: oarstat -j tells, oardel gives it up",
+            )
+        caller.require_presence()
+        for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+            pass
+
+
+def _answer(row: ReservationRow) -> ReservationAnswer | None:
+    if row.state in _REFUSED:
+        reason = row.message
+        for prefix in ("reservation ", "refused: ", "refused: "):
+            reason = reason.removeprefix(prefix)
+        return ReservationAnswer(row.id, accepted=False, reason=reason, next_date=row.offer)
+    return ReservationAnswer(row.id, accepted=True) if row.reservation_state == "Scheduled" else None

@@ -1,0 +1,108 @@
+"""What admission rules may ask about the cluster, answered from the database and the configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import grp
+import os
+import pwd
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+
+from oarpy import configuration as settings
+from oarpy.admission.rules.site import JobInfo, QueueInfo
+from oarpy.store.database import Connection
+from oarpy.store.jobs import submissions
+
+
+class DatabaseSite:
+    """The :class:`oarpy.admission.rules.site.Site` of a real cluster; queues and properties are read once."""
+
+    def __init__(self, connection: Connection, configuration: settings.SubmissionSettings, now: datetime) -> None:
+        self._connection = connection
+        self._configuration = configuration
+        self._now = now
+
+    def now(self) -> datetime:
+        """Return the instant of the submission."""
+        return self._now
+
+    def setting(self, name: str) -> object:
+        """Return a value of the configuration's ``[submission]`` section, or None."""
+        names = {field.name for field in dataclasses.fields(self._configuration)}
+        return getattr(self._configuration, name) if name in names else None
+
+    def groups(self, user: str) -> Collection[str]:
+        """Return the Unix groups of ``user``."""
+        return unix_groups(user)
+
+    def queue(self, name: str) -> QueueInfo | None:
+        """Return the queue called ``name``."""
+        row = self._queues.get(name)
+        return None if row is None else QueueInfo(row.name, row.priority, row.active)
+
+    def queue_names(self) -> tuple[str, ...]:
+        """Return the names of all queues."""
+        return tuple(sorted(self._queues))
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the resource properties with their SQL types."""
+        return self._properties
+
+    def job(self, job_id: int) -> JobInfo | None:
+        """Return a live job."""
+        row = submissions.live_job(self._connection, job_id)
+        return None if row is None else _info(row)
+
+    def containers(self, name: str) -> Collection[JobInfo]:
+        """Return the live jobs typed ``container=name``."""
+        return [_info(row) for row in submissions.live_jobs_of_type(self._connection, f"container={name}")]
+
+    def count_jobs(
+        self,
+        *,
+        user: str | None = None,
+        queue: str | None = None,
+        project: str | None = None,
+        job_type: str | None = None,
+        states: Iterable[str] | None = None,
+        reservation: bool | None = None,
+    ) -> int:
+        """Count the live jobs that satisfy every condition given."""
+        return submissions.count_live(
+            self._connection,
+            user=user,
+            queue=queue,
+            project=project,
+            job_type=job_type,
+            states=None if states is None else tuple(states),
+            reservation=reservation,
+        )
+
+    @functools.cached_property
+    def _queues(self) -> dict[str, submissions.SubmissionQueue]:
+        return submissions.queues(self._connection)
+
+    @functools.cached_property
+    def _properties(self) -> dict[str, str]:
+        return submissions.properties(self._connection)
+
+
+def unix_groups(user: str) -> tuple[str, ...]:
+    """Return the names of the groups of ``user``, none when the system does not know the account."""
+    try:
+        numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+    except KeyError:
+        return ()
+    names = []
+    for number in numbers:
+        try:
+            names.append(grp.getgrgid(number).gr_name)
+        except KeyError:
+            continue
+    return tuple(names)
+
+
+def _info(row: submissions.LiveJobRow) -> JobInfo:
+    return JobInfo(row.id, row.user, row.queue, row.project, row.name, row.state, row.types, row.reservation)

@@ -1,0 +1,177 @@
+"""``oarsub`` as a function: check, admit by the rules, check again, store in one transaction."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from oarpy import configuration as settings
+from oarpy.admission.rules.rules import AdmissionTrace, Rule, RuleSet
+from oarpy.client.session import Session
+from oarpy.client.submission.draft import Submitter, draft
+from oarpy.client.submission.feasibility import Need, check_consumables, check_names, needed_resources
+from oarpy.client.submission.options import Options
+from oarpy.client.submission.site import DatabaseSite
+from oarpy.client.submission.values import check_values
+from oarpy.model.durations import format_duration
+from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
+from oarpy.model.request import ResourceRequest, parse_request
+from oarpy.model.states import JobState
+from oarpy.model.submission import Submission
+from oarpy.model.submission_checks import read_number
+from oarpy.store.jobs import submissions
+from oarpy.store.platform import admission_rules as rule_store
+
+_RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
+_LARGEST_ID = 2**59
+
+
+def resubmit(session: Session, job: str) -> Submitted:
+    """Submit the job with this id again, for its own user; jobs that wait for the old one wait for the new one.
+
+    Raises :class:`NotFound`, :class:`NotAllowed` for another's job, :class:`UsageError` for one that is not over.
+    """
+    job_id = read_number("--resubmit", job, 1, _LARGEST_ID)
+    with session.connection.transaction():
+        old = submissions.ended_job(session.connection, job_id)
+        if old is None:
+            raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
+        session.require_owner(old.user, f"job {job_id}")
+        if old.state not in _RESUBMITTABLE:
+            raise UsageError(f"job {job_id} is {old.state}, not over", hint="oardel it, or wait for its end")
+        if old.kind != "PASSIVE":
+            raise UsageError(f"job {job_id} is interactive", hint="only a job with a command can run again")
+        if not submissions.queues(session.connection)[old.queue].active:
+            raise AdmissionRefused(f"queue '{old.queue}' is not active", hint="oarqueue shows the queues")
+        return Submitted((submissions.copy_job(session.connection, job_id),), is_array=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The jobs made by one call, ascending; the first one names the array.
+
+    ``warnings`` come from the client, ``notes`` from the rules as they are; ``trace`` says what each rule did.
+    """
+
+    job_ids: tuple[int, ...]
+    is_array: bool
+    reservation: datetime | None = None
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A submission that may be stored, and what was found out about it on the way.
+
+    ``asked`` is what it was before the rules ran, ``need`` what it takes.
+    """
+
+    submission: Submission
+    asked: Submission
+    need: Need
+    warnings: tuple[str, ...]
+    trace: AdmissionTrace
+
+
+def submit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Submitted:
+    """Submit what ``options`` ask for, as the user of ``session``.
+
+    ``arguments`` is the call as typed, ``environment`` what the jobs get. Raises :class:`OarpyError` (from a rule:
+    ``RefusedByRule``, which carries the trace), and then nothing is stored.
+    """
+    admitted = admit(session, options, arguments, environment)
+    submission = admitted.submission
+    with session.connection.transaction():
+        job_ids = submissions.insert(
+            session.connection, submission, asked=admitted.asked, message=_message(submission, admitted.need)
+        )
+    return Submitted(
+        job_ids=tuple(job_ids),
+        is_array=len(job_ids) > 1 or bool(submission.array_parameters),
+        reservation=submission.reservation,
+        warnings=admitted.warnings,
+        notes=tuple(admitted.trace.notes),
+        trace=tuple(admitted.trace.lines()),
+    )
+
+
+def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:
+    """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
+    limits = session.configuration.submission
+    now = datetime.now().astimezone()
+    asked, warnings = draft(options, Submitter(session.user, environment, arguments, now), limits)
+    site = DatabaseSite(session.connection, limits, now)
+    _check_against_cluster(asked, site, session)
+    rules = [_rule(row) for row in rule_store.rules(session.connection) if row.enabled]
+    ruled, trace = RuleSet(rules).run(asked, site, time_limit=limits.rule_time_limit)
+    submission = filled_in(ruled, limits)
+    check_values(submission)
+    _check_against_cluster(submission, site, session)
+    need = needed_resources(session, submission)
+    return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
+
+
+def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> None:
+    """Raise for names that this cluster does not know."""
+    check_consumables(session.connection, asked.alternatives, site.properties())
+    check_names(asked.alternatives, asked.properties, site.properties())
+    if asked.queue is not None:
+        _check_queue(asked.queue, site)
+    required = asked.required
+    if missing := sorted(required.keys() - submissions.existing_jobs(session.connection, required)):
+        raise NotFound(f"dependency on job {missing[0]}, which does not exist", hint="check the id given to -a")
+    for request in asked.alternatives:
+        if request.walltime is not None and asked.checkpoint >= request.walltime:
+            raise UsageError(
+                f"--checkpoint {asked.checkpoint} does not fit in walltime {format_duration(request.walltime)}",
+                hint="seconds before the end of the walltime",
+            )
+
+
+def _check_queue(name: str, site: DatabaseSite) -> None:
+    queue = site.queue(name)
+    if queue is None:
+        names = site.queue_names()
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"queues: {', '.join(names)}"
+        raise NotFound(f"unknown queue '{name[:80]}'", hint=hint)
+    if not queue.active:
+        raise AdmissionRefused(f"queue '{name}' is not active", hint="oarqueue shows the queues")
+
+
+def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submission:
+    """Return the submission with the configured defaults for what neither the user nor a rule has said."""
+    usual = parse_request(limits.default_resources)
+    alternatives = tuple(
+        replace(
+            request,
+            groups=request.groups or usual.groups,
+            walltime=request.walltime or limits.default_walltime,
+            consumes=request.consumes if request.groups else usual.consumes,
+        )
+        for request in asked.alternatives or (ResourceRequest(()),)
+    )
+    return replace(asked, queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
+
+
+def _message(asked: Submission, need: Need) -> str:
+    """Return OAR's summary of a submission: resources, walltime, kind, and what differs from the usual."""
+    walltime = asked.alternatives[need.alternative].walltime or 0
+    parts = [f"R={need.resources}", f"W={format_duration(walltime)}", _kind_letter(asked)]
+    parts += [f"N={asked.name}"] if asked.name else []
+    parts += [f"Q={asked.queue}"] if asked.queue != "default" else []
+    parts += [f"P={asked.project}"] if asked.project != "default" else []
+    parts += [f"T={'|'.join(asked.types)}"] if asked.types else []
+    return ",".join(parts)
+
+
+def _kind_letter(asked: Submission) -> str:
+    return "J=I" if asked.interactive else "J=R" if asked.reservation else "J=B"
+
+
+def _rule(row: rule_store.AdmissionRuleRow) -> Rule:
+    return Rule(row.name, row.text, row.priority, row.enabled, row.id, row.version)

@@ -1,0 +1,53 @@
+"""Values of settings that have a grammar of their own: planning policies, nodes to keep awake, walltime limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
+
+from oarpy.model.errors import UsageError
+
+PolicyName = Literal["conservative", "easy", "fcfs"]
+"""What ``scheduler.policy`` may be; :mod:`oarpy.scheduler.passes.backfilling` has a class for each."""
+POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+
+
+UNLIMITED = -1
+
+_LIMIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9_.-]*)=)?(-1|\d{1,9}|\d?\.\d{1,9})", re.ASCII)
+
+
+def limit_of(texts: Sequence[str], queue: str, walltime: float) -> int:
+    """Return the limit in seconds for a job of ``queue`` that was started with ``walltime`` seconds; 0 without any.
+
+    Raises :class:`UsageError` for what is no limit.
+
+    >>> limit_of(["7200", "night=0.5"], "default", 1000), limit_of(["7200", "night=0.5"], "night", 1000)
+    (7200, 500)
+    """
+    found: dict[str | None, str] = {}
+    for text in texts:
+        match = _LIMIT.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(
+                f"'{text[:80]}' is no limit of a walltime change", hint="seconds, 0.5 of the walltime, or queue=LIMIT"
+            )
+        found[match[1]] = match[2]
+    limit = found.get(queue, found.get(None, "0"))
+    return int(float(limit) * walltime) if "." in limit else int(limit)
+
+
+def read_keep_alive(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Read entries of ``energy.keep_alive``; raise :class:`UsageError` for one that is not of that form.
+
+    >>> read_keep_alive(["gpu = 1: 2", ": 1"])
+    (('gpu = 1', 2), ('', 1))
+    """
+    rules = []
+    for text in texts:
+        condition, _, number = text.rpartition(":")
+        if not (number.strip().isascii() and number.strip().isdigit()):
+            raise UsageError(f"energy.keep_alive: '{text}' has no number of nodes", hint="CONDITION: NUMBER")
+        rules.append((condition.strip(), int(number)))
+    return tuple(rules)

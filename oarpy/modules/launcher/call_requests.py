@@ -1,0 +1,47 @@
+"""Passing on to the gateway that commands on nodes want to be connected; nothing waits for it."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from contextlib import suppress
+
+from oarpy.modules.launcher.reports import Hears
+from oarpy.wire.messages import Knocked
+from oarpy.wire.openings import Knock
+
+_MOST = 128
+"""Knocks passed on in one round. Who is not among them says that nobody came."""
+
+_MOST_OF_NODE = 16
+"""Those of one node: one where too many knock takes no place of the others."""
+
+
+class CallRequests:
+    """``gateway`` is the path of its socket, empty when there is none."""
+
+    def __init__(self, gateway: str) -> None:
+        self._gateway = gateway
+        self._heard: dict[Knock, None] = {}
+
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {Knocked: self.note}
+
+    def note(self, node: str, report: Knocked) -> None:
+        """Take in that a command knocks."""
+        self._heard[Knock(node, report.token)] = None
+
+    def pass_on(self) -> None:
+        """Tell the gateway of the knocks that were heard."""
+        knocks, self._heard = self._heard, {}
+        of_node: Counter[str] = Counter()
+        for knock in knocks if self._gateway else ():
+            of_node[knock.node] += 1
+            if of_node[knock.node] <= _MOST_OF_NODE and of_node.total() <= _MOST:
+                self._tell(knock)
+
+    def _tell(self, knock: Knock) -> None:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
+            connection.connect(self._gateway)
+            connection.send(knock.pack())

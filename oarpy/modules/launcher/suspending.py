@@ -1,0 +1,191 @@
+"""Stopping the processes of jobs on all their nodes, and letting them go on.
+
+A job is Suspended, and others get its resources, once every one of its nodes has said that it stands still there; it is
+Running again once every one has said that it goes on. What nodes said is remembered here alone: forgotten, they are
+told again, which changes nothing for them. The site's programs come in between: one when the nodes have stopped a job
+and before others get its resources, one when it has its resources back and before the nodes let it go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Set
+
+from oarpy.configuration import Configuration
+from oarpy.model.states import JobState
+from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.programs import ProgramEnd, Programs
+from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.specifications import Places
+from oarpy.store.database import Connection
+from oarpy.store.jobs import suspensions
+from oarpy.store.jobs.suspensions import PauseRow
+from oarpy.wire.jobs import JobKey
+from oarpy.wire.messages import OK, ChannelLost, Ready, Resume, Resumed, Suspend, Suspended
+
+_NOTHING = ProgramEnd(OK, "")
+
+
+class PauseScripts:
+    """One of the two. What is known of a run is kept in memory only: forgotten, the program is run again."""
+
+    def __init__(self, name: str, program: str, timeout: float) -> None:
+        self._name = name
+        self._programs: Programs[JobKey] = Programs(program, timeout)
+        self._ended: dict[JobKey, ProgramEnd] = {}
+
+    @property
+    def awaits(self) -> bool:
+        """Whether a run of it has not been looked at since its end."""
+        return bool(self._programs.running)
+
+    def files(self) -> list[int]:
+        """Readable when a run has ended."""
+        return self._programs.files()
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When (monotonic seconds) the time of a run is over."""
+        return self._programs.next_deadline
+
+    def look(self, wanted: Set[JobKey]) -> None:
+        """See which runs have ended, and drop those of jobs for which it is not wanted (any more)."""
+        self._ended |= self._programs.collect()
+        self._ended = {key: end for key, end in self._ended.items() if key in wanted}
+
+    def result(self, key: JobKey) -> ProgramEnd | None:
+        """Return how its run for a job ended; None while it runs, or has to wait, and when it was begun now."""
+        if not self._programs.program:
+            return _NOTHING
+        end = self._ended.get(key)
+        if end is None and key not in self._programs.running and self._programs.room:
+            self._programs.start(key, key.job)
+        return end
+
+    def failure(self, key: JobKey) -> str:
+        """Return what is to be said of a run that failed; empty when it did not, or is not over."""
+        end = self.result(key)
+        return "" if end is None or end.outcome == OK else f"{self._name} {end.detail}"
+
+    def close(self) -> None:
+        """Let go of what runs: each has a limit of its own."""
+        self._programs.close()
+
+
+_REPEAT = 10.0
+_HERE = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.RESUMING})
+
+Place = tuple[JobKey, str]
+"""A job on a node."""
+Order = type[Suspend] | type[Resume]
+
+
+class Pauses:
+    """What was said to nodes, when, and whether they have answered."""
+
+    def __init__(self, settings: Configuration, places: Places) -> None:
+        self._places = places
+        self._types = settings.scheduler.suspended_resource_types
+        limit = settings.jobs.server_script_timeout
+        self._after_suspend = PauseScripts("after_suspend", settings.jobs.after_suspend, limit)
+        self._before_resume = PauseScripts("before_resume", settings.jobs.before_resume, limit)
+        self._said: dict[Place, tuple[Order, float]] = {}
+        self._obeyed: dict[Place, Order] = {}
+
+    @property
+    def awaits(self) -> bool:
+        """Whether nodes or programs were told something that is not over."""
+        return bool(self._said) or self._after_suspend.awaits or self._before_resume.awaits
+
+    def files(self) -> list[int]:
+        """Readable when a program of the site has ended."""
+        return [*self._after_suspend.files(), *self._before_resume.files()]
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which the time of such a program is over."""
+        deadlines = [self._after_suspend.next_deadline, self._before_resume.next_deadline]
+        return min((max(0.0, at - time.monotonic()) for at in deadlines if at is not None), default=float("inf"))
+
+    def close(self) -> None:
+        """Let go of the programs that run."""
+        self._after_suspend.close()
+        self._before_resume.close()
+
+    def hears(self) -> Hears:
+        """The method for each report that is heard here."""
+        return {Suspended: self._answered, Resumed: self._answered, Ready: self._lose, ChannelLost: self._lose}
+
+    def _answered(self, node: str, report: Suspended | Resumed) -> None:
+        """Take in what a node answered; what nobody asked it does not count."""
+        order: Order = Suspend if isinstance(report, Suspended) else Resume
+        said, _ = self._said.get((report.key, node), (None, 0.0))
+        if said is order:
+            self._obeyed[report.key, node] = order
+
+    def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
+        """Say everything again to a node whose channel was lost."""
+        self._said = {place: said for place, said in self._said.items() if place[1] != node}
+        self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
+
+    def tend(self, connection: Connection, channels: Channels) -> None:
+        """Tell nodes what is to be done, and record what they have done."""
+        rows = suspensions.pauses(connection, self._types)
+        here = [row for row in rows if row.state in _HERE]
+        self._after_suspend.look({_key(row) for row in here if _wanted(row) is Suspend and _gives(row)})
+        self._before_resume.look({_key(row) for row in here if _wanted(row) is Resume})
+        done = [row for row in here if self._may_be_told(row) and self._is_done(row, channels)]
+        stopped = [row for row in done if _wanted(row) is Suspend]
+        away = [row for row in stopped if _gives(row) and self._after_suspend.result(_key(row)) is not None]
+        going = [row.job for row in done if _wanted(row) is Resume]
+        back = {
+            row.job: text for row in here if _wanted(row) is Resume and (text := self._before_resume.failure(_key(row)))
+        }
+        if away or going or back or len(here) < len(rows):
+            failed = {row.job: text for row in away if (text := self._after_suspend.failure(_key(row)))}
+            with connection.transaction():
+                suspensions.suspend(connection, [row.job for row in away], self._types)
+                suspensions.note_failures(connection, failed)
+                suspensions.resume(connection, going)
+                suspensions.stay(connection, back)
+                suspensions.forget(connection)
+        # What was started on a node while the others were told is stopped by telling them once more.
+        fresh = {_key(row) for row in away if row.state == JobState.RUNNING}
+        live = {_key(row) for row in here} - fresh
+        self._said = {place: said for place, said in self._said.items() if place[0] in live}
+        self._obeyed = {place: order for place, order in self._obeyed.items() if place[0] in live}
+
+    def _may_be_told(self, row: PauseRow) -> bool:
+        """Nodes let a job go on after the site's program, if that says so."""
+        if _wanted(row) is Suspend:
+            return True
+        end = self._before_resume.result(_key(row))
+        return end is not None and end.outcome == OK
+
+    def _is_done(self, row: PauseRow, channels: Channels) -> bool:
+        """Tell the nodes of a job what they do not know; return whether all have obeyed."""
+        key, wanted, moment = _key(row), _wanted(row), time.monotonic()
+        done = True
+        for node in self._places.of(row.types, row.nodes):
+            if self._obeyed.get((key, node)) is wanted:
+                continue
+            done = False
+            order, last = self._said.get((key, node), (None, 0.0))
+            if (order is not wanted or moment - last >= _REPEAT) and channels.send(node, wanted((key,))):
+                self._said[key, node] = wanted, moment
+                self._obeyed.pop((key, node), None)
+        return done
+
+
+def _wanted(row: PauseRow) -> Order:
+    """A job goes on when it is to and nobody else has its resources."""
+    return Resume if row.state == JobState.RESUMING and not row.away else Suspend
+
+
+def _gives(row: PauseRow) -> bool:
+    """Whether a job that was stopped is about to give its resources to others."""
+    return row.state == JobState.RUNNING or row.owed
+
+
+def _key(row: PauseRow) -> JobKey:
+    return JobKey(row.job, row.attempt)

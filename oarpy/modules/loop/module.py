@@ -1,0 +1,165 @@
+"""The one shape of every module: ``run_once(connection, now) -> Outcome``, and a loop around it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol, runtime_checkable
+
+import psycopg
+import structlog
+
+from oarpy.model.errors import Unreachable
+from oarpy.store import notifications
+from oarpy.store.database import Connection, connect, notice_loss
+
+log = structlog.get_logger()
+
+_STANDBY_PERIOD = 0.5
+_PENDING_CHECK = 0.2
+_RECONNECT_DELAY = 0.2
+_RECONNECT_DELAY_LIMIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run did: ``word`` for the logs (empty: not worth a report), ``again`` to be run at once,
+    ``wake_at`` (epoch seconds) to be run then at the latest, ``pending`` when it awaits answers without which it could
+    not do its work.
+    """
+
+    word: str = "nothing"
+    again: bool = False
+    wake_at: float | None = None
+    pending: bool = False
+
+
+class Module(Protocol):
+    """What the loop runs. It keeps no truth: everything it remembers can be rebuilt from the database."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def period(self) -> float:
+        """Seconds after which it runs even when nothing was heard."""
+
+    def files(self) -> Sequence[int]:
+        """File descriptors which, when readable, are a reason to run."""
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Do what there is to do. Owns its transactions; raises psycopg errors when the database goes away."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A module that has something to bring to its end before the process ends."""
+
+    def close(self) -> None:
+        """Let what was begun be finished."""
+
+
+class Loop:
+    """Runs one module, once a cluster (advisory lock): on notifications, descriptors and a slow period."""
+
+    def __init__(self, module: Module, dsn: str, connect_timeout: int = 5) -> None:
+        self._module = module
+        self._dsn = dsn
+        self._connect_timeout = connect_timeout
+        self._stopping = False
+
+    def stop(self, *_: object) -> None:
+        """End after the present run (also the handler of SIGTERM and SIGINT)."""
+        self._stopping = True
+
+    def once(self) -> Outcome | None:
+        """Run the module once by hand; None when one runs already, which is told to."""
+        with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
+            if not notifications.try_lead(connection, self._module.name):
+                notifications.tell(connection, self._module.name)
+                return None
+            outcome = self._run(connection)
+            while outcome.again or outcome.pending:
+                readable(self._module.files(), 0 if outcome.again else _PENDING_CHECK)
+                outcome = self._run(connection)
+            if isinstance(self._module, Closing):
+                self._module.close()
+            return outcome
+
+    def forever(self) -> None:
+        """Run until SIGTERM, riding out the loss of the database."""
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+        delay = _RECONNECT_DELAY
+        while not self._stopping:
+            began = time.monotonic()
+            try:
+                with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
+                    self._connected(connection)
+            except (Unreachable, psycopg.OperationalError, psycopg.InterfaceError) as error:
+                log.warning("database lost", module=self._module.name, error=str(error).strip()[:200])
+                delay = _RECONNECT_DELAY if time.monotonic() - began > 5 else min(delay * 2, _RECONNECT_DELAY_LIMIT)
+                self._pause(delay)
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping and (left := until - time.monotonic()) > 0:
+            readable([], min(left, 0.2))
+
+    def _connected(self, connection: Connection) -> None:
+        notice_loss(connection)
+        while not notifications.try_lead(connection, self._module.name):
+            self._pause(_STANDBY_PERIOD)
+            if self._stopping:
+                return
+        ear = notifications.Ear(connection, notifications.run_channel(self._module.name))
+        log.info("module leads", module=self._module.name, pid=os.getpid())
+        while not self._stopping:
+            ear.drain()
+            outcome = self._run(connection)
+            if not outcome.again:
+                self._wait(ear, outcome)
+
+    def _run(self, connection: Connection) -> Outcome:
+        now = datetime.now(UTC)
+        try:
+            outcome = self._module.run_once(connection, now)
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            outcome = Outcome("collision", again=True)
+        if outcome.word not in ("", "nothing"):
+            log.info("run", module=self._module.name, outcome=outcome.word, seconds=_since(now))
+        if outcome.word:
+            notifications.report(connection, self._module.name, outcome.word, os.getpid(), socket.gethostname())
+        return outcome
+
+    def _wait(self, ear: notifications.Ear, outcome: Outcome) -> None:
+        until = time.time() + self._module.period
+        if outcome.wake_at is not None:
+            until = min(until, outcome.wake_at)
+        while not self._stopping and not ear.heard and (left := until - time.time()) > 0:
+            with suppress(InterruptedError):
+                ready = readable([ear.fileno(), *self._module.files()], min(left, 0.5))
+                if ear.fileno() in ready:
+                    ear.listen()
+                    ready.remove(ear.fileno())
+                if ready:
+                    return
+
+
+def _since(moment: datetime) -> float:
+    return round((datetime.now(UTC) - moment).total_seconds(), 4)
+
+
+def readable(files: Iterable[int], seconds: float) -> list[int]:
+    """Wait at most ``seconds`` until one of ``files`` can be read (or has failed); return those that can."""
+    poll = select.poll()
+    for file in files:
+        poll.register(file, select.POLLIN)
+    return [file for file, _ in poll.poll(max(seconds, 0) * 1000)]

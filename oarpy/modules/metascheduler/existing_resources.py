@@ -1,0 +1,117 @@
+"""What exists on a platform, whatever its state: which resources a request could ever have.
+
+All count that are not Dead: what is absent, suspected or drained comes back, what is busy gets free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from oarpy.admission.filters.filters import check_condition, compile_filter
+from oarpy.model.request import Consumption, Group
+from oarpy.scheduler.resources.consumables import Capacities, Consumable
+from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
+from oarpy.scheduler.resources.platform import RESOURCE_ID, Platform, Resource
+from oarpy.store.database import Connection
+from oarpy.store.passes import snapshot_rows
+from oarpy.store.platform import consumables
+
+_MOST_KEPT = 1000
+"""Conditions and compiled requests that are kept; they are forgotten all at once when there are more."""
+
+
+_COMING_AND_GOING = frozenset({"state", "state_by", "state_since", "drain", "available_upto"})
+"""Columns of resources that change while what exists remains."""
+
+
+def declared_consumables(connection: Connection) -> tuple[Consumable, ...]:
+    """Return what can be asked amounts of, and how much every block has."""
+    capacities = consumables.by_block(consumables.capacities(connection))
+    return tuple(
+        Consumable(one.name, one.level, capacities.get(one.name, {})) for one in consumables.consumables(connection)
+    )
+
+
+class ExistingReader:
+    """Reads what exists, and again only when that has changed: states come and go much more often."""
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._version = -1
+        self._watched: frozenset[str] = frozenset()
+        self._mark: object = None
+        self._existing = ExistingResources(Platform.build([], []), {}, ())
+
+    def read(self, connection: Connection, named: Collection[str] = ()) -> ExistingResources:
+        """Return what exists now; ``named`` are the columns that conditions name, drain left out.
+
+        What changes while it is read is seen by the next call.
+        """
+        if connection is not self._connection:
+            self._connection, self._version, self._mark = connection, -1, None
+        version = snapshot_rows.platform_version(connection)
+        watched = _COMING_AND_GOING.intersection(named)
+        if version != self._version or not watched <= self._watched:
+            self._watched = watched
+            self._refresh(connection)
+            self._version = version
+        return self._existing
+
+    def _refresh(self, connection: Connection) -> None:
+        kinds = snapshot_rows.property_kinds(connection)
+        amounts = declared_consumables(connection)
+        ignored = _COMING_AND_GOING - self._watched
+        mark = ignored, kinds, amounts, snapshot_rows.fingerprint(connection, ignored)
+        if mark != self._mark:
+            rows = [Resource(*row) for row in snapshot_rows.platform(connection)]
+            platform = Platform.build(rows, hierarchy=[name for name in kinds if name != RESOURCE_ID])
+            self._existing = ExistingResources(platform, kinds, amounts)
+            self._mark = mark
+
+
+class ExistingResources:
+    """Answers for one platform, and remembers what it found out about conditions and requests."""
+
+    def __init__(self, platform: Platform, kinds: Mapping[str, str], consumables: Sequence[Consumable]) -> None:
+        """``kinds`` are the SQL types of the properties."""
+        self.platform = platform
+        self.kinds = kinds
+        self.consumables = {one.name: one for one in consumables}
+        self._capacities = Capacities(consumables, platform)
+        self._matchers = Matchers(platform)
+        self._admitted: dict[str, int] = {}
+
+    def matcher(self, groups: Sequence[Group], masks: Sequence[int]) -> RequestMatcher:
+        """Return what matches ``groups``, each with the set of resources that it may use."""
+        if len(self._matchers) > _MOST_KEPT:
+            self._matchers = Matchers(self.platform)
+        return self._matchers.request(groups, masks)
+
+    def admitted(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:
+        """Return the resources that a condition admits if nothing is drained: of type default unless it names types.
+
+        Only those count whose blocks could ever give ``consumes``, which are all known.
+        """
+        if condition not in self._admitted:
+            if len(self._admitted) > _MOST_KEPT:
+                self._admitted = {}
+            self._admitted[condition] = self._evaluated(condition)
+        return self._admitted[condition] & self._capacities.admitted(consumes)
+
+    def of_type(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:
+        """Return all the resources of the types that a condition speaks of, whatever else it asks."""
+        named = bool(condition) and "type" in check_condition(condition)
+        there = self.platform.not_dead if named else self.platform.not_dead & self.platform.default_type
+        return there & self._capacities.admitted(consumes)
+
+    def _evaluated(self, condition: str) -> int:
+        if not condition:
+            return self.of_type(condition)
+        checked = compile_filter(condition, self.kinds)
+        names = checked.columns - {"drain"}
+        met = (
+            row.id
+            for row in self.platform.resources
+            if checked.matches({"drain": False, **{name: row.properties.get(name) for name in names}})
+        )
+        return self.platform.bits_of(met) & self.of_type(condition)

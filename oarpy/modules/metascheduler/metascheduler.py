@@ -1,0 +1,272 @@
+"""The meta-scheduler: reads a snapshot, asks the pure core to decide, writes the decisions. One transaction a pass."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import psycopg
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.model.durations import format_duration
+from oarpy.model.job_types import read_types
+from oarpy.modules.loop.module import Outcome
+from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
+from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
+from oarpy.scheduler.decide import Decisions, Refusal, decide
+from oarpy.scheduler.memory import Memory
+from oarpy.scheduler.plan import Placement, Plan
+from oarpy.scheduler.rules.energy import PowerOrders
+from oarpy.scheduler.rules.reservations import ReservationStart
+from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers
+from oarpy.scheduler.snapshot import Reservation, Snapshot
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
+from oarpy.store import notifications
+from oarpy.store.database import Connection
+from oarpy.store.jobs import suspensions, walltime_changes
+from oarpy.store.passes import decisions
+from oarpy.store.platform import power
+from oarpy.store.platform.consumables import ENOUGH_LEFT
+from oarpy.store.platform.queues import report_policies
+
+log = structlog.get_logger()
+
+Predictions = dict[int, decisions.Prediction]
+"""By job."""
+
+_RETRY = 0.2
+"""Seconds until a pass is tried again whose starts the database has refused."""
+_REWRITE_PERIOD = 60
+"""Seconds after which all predictions are written again, whatever was done to the table by hand."""
+
+
+class Metascheduler:
+    """The module around ``decide()``. Remembers what it wrote last, to write only what changed."""
+
+    name = "metascheduler"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.period = configuration.modules.metascheduler
+        self._settings = configuration.scheduler
+        self._reader = SnapshotReader(configuration)
+        self._policies = Policies()
+        self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
+        self._told = ToldPredictions()
+        self._texts = RangeTexts()
+        self._connection: Connection | None = None
+        self._rewritten = 0.0
+        self._amounts_refused = False
+
+    def files(self) -> Sequence[int]:
+        """Nothing besides notifications."""
+        return ()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Run one pass."""
+        if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
+            self._connection, self._rewritten = connection, time.monotonic()
+            self._told.forget()
+        try:
+            return self._pass(connection, int(now.timestamp()))
+        except psycopg.errors.ExclusionViolation as error:
+            # Somebody else gave a resource away since the snapshot was read: look again.
+            log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
+            self._memory.forget()
+            return Outcome("resource already held", wake_at=time.time() + _RETRY)
+        except psycopg.errors.CheckViolation as error:
+            if error.diag.constraint_name != ENOUGH_LEFT:
+                raise
+            # The same of an amount. Whatever the reason is, jobs that ask for none do not wait for it.
+            self._amounts_refused = True
+            self._memory.forget()
+            log.warning("amount not left", detail=(error.diag.message_primary or "")[:300])
+            return Outcome("amount not left", wake_at=time.time() + _RETRY)
+
+    def _pass(self, connection: Connection, now: int) -> Outcome:
+        began = time.monotonic()
+        with connection.transaction():
+            reading = self._reader.read(connection, now)
+            decided = decide(reading.snapshot, self._memory, self._policies, self._reader.matchers)
+            if self._settings.record_passes:
+                _record(Path(self._settings.record_passes), reading.snapshot, decided)
+            begun, writing = self._write(connection, reading, decided)
+            snapshot = reading.snapshot
+            decisions.record_pass(
+                connection, time.monotonic() - began, len(snapshot.waiting) + len(snapshot.reservations)
+            )
+        # Only now: what is rolled back, for whatever reason, was not written.
+        self._reader.note_begun(begun, now)
+        owed = self._told.committed(writing, began)
+        again, self._amounts_refused = self._amounts_refused, False
+        word = f"started {len(begun)}" if begun else "nothing"
+        if decided.victims:
+            word += f", {len(decided.victims)} best-effort to cancel"
+        delays = (owed, self._memory.owed(decided.plan), _RETRY if again else None)
+        instants = [time.time() + one for one in delays if one is not None]
+        if decided.wake_at is not None:
+            instants.append(max(decided.wake_at, now + 1))
+        return Outcome(word, wake_at=min(instants, default=None))
+
+    def _write(self, connection: Connection, reading: Reading, decided: Decisions) -> tuple[list[int], Writing]:
+        security, rows = self._settings.security_time, _Rows(reading)
+        decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
+        suspensions.give_back(connection, decided.resumed)
+        starts = [one for one in decided.starts if not (self._amounts_refused and rows.consumes(one))]
+        started = decisions.start(connection, [rows.start(one) for one in starts])
+        gone = set(started)
+        decisions.log(connection, [event for event in decided.events if event[0] in gone])
+        decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
+        _refuse(connection, decided.refused)
+        decisions.kill(connection, decided.victims)
+        self._texts.begin(reading.snapshot.platform)
+        predictions = _predictions(rows, decided, gone, self._texts)
+        writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
+        decisions.predict(connection, writing.changed)
+        _order_power(connection, decided.power)
+        if not decided.plan.unseen:
+            _report_policies(connection, reading.snapshot, decided.plan)
+        _answer_walltimes(connection, decided.walltimes)
+        _report_faults(decided)
+        return started, writing
+
+
+class _Rows:
+    """Rows to write for decisions: with ids of the database, and whether resources are held alone."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._snapshot, self._requests = reading.snapshot, reading.requests
+        self.reserved = {one.job.id: one for one in reading.snapshot.reservations}
+
+    @cached_property
+    def _types(self) -> dict[int, tuple[str, ...]]:
+        """The types of jobs, where there are any."""
+        jobs = (*self._snapshot.waiting, *(one.job for one in self._snapshot.reservations))
+        return {job.id: job.types for job in jobs if job.types}
+
+    def _is_exclusive(self, job: int) -> bool:
+        return read_types(self._types.get(job, ())).exclusive
+
+    def moldable(self, job: int, alternative: int) -> int:
+        """Return the id of an alternative, which is given by its place."""
+        return self._requests[job].moldables[alternative]
+
+    def start(self, one: ReservationStart) -> decisions.StartRow:
+        """Return a start."""
+        # The message of a moldable job was written before anybody knew which alternative it would be.
+        moldable = len(self._requests[one.job].moldables) > 1 and one.job not in self.reserved
+        resources = self._snapshot.platform.ids_of(one.bits)
+        return decisions.StartRow(
+            one.job,
+            self.moldable(one.job, one.alternative),
+            one.walltime,
+            resources,
+            self._is_exclusive(one.job),
+            f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
+        )
+
+    def consumes(self, one: ReservationStart) -> bool:
+        """Tell whether a job that starts takes amounts."""
+        return bool(self._requests[one.job].alternatives[one.alternative].consumes)
+
+    def accepted(self, one: Placement) -> decisions.AcceptedRow:
+        """Return a reservation that is accepted."""
+        assert one.start is not None
+        assert one.alternative is not None
+        return decisions.AcceptedRow(
+            one.job,
+            self.moldable(one.job, one.alternative),
+            one.start,
+            self._requests[one.job].alternatives[one.alternative].walltime,
+            one.resources,
+            self._is_exclusive(one.job),
+        )
+
+    def move(self, one: Reservation) -> decisions.Move:
+        """Return a reservation that goes to other resources."""
+        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).exclusive)
+
+    def prediction(self, one: Placement, texts: RangeTexts) -> decisions.Prediction:
+        """Return what is told of a job that waits."""
+        if one.start is None or one.end is None or one.alternative is None:
+            return decisions.Prediction(one.job, one.verdict, one.reason, None, None, None, "{}")
+        moldable = self.moldable(one.job, one.alternative)
+        return decisions.Prediction(one.job, one.verdict, one.reason, moldable, one.start, one.end, texts.of(one.bits))
+
+    def awaiting(self, one: Reservation, reason: str) -> decisions.Prediction:
+        """Return what is told of an accepted reservation."""
+        moldable, resources = self.moldable(one.job.id, one.alternative), multirange(one.resources)
+        return decisions.Prediction(one.job.id, Verdict.RESERVED, reason, moldable, one.start, one.end, resources)
+
+
+def _predictions(rows: _Rows, decided: Decisions, gone: set[int], texts: RangeTexts) -> Predictions:
+    predictions = {
+        placement.job: rows.prediction(placement, texts)
+        for placement in decided.plan.placements
+        if placement.job not in gone and placement.verdict is not Verdict.STARTS
+    }
+    for one in decided.kept.snapshot.reservations:
+        if one.job.id not in gone:
+            predictions[one.job.id] = rows.awaiting(one, decided.awaiting.get(one.job.id, "accepted reservation"))
+    return predictions
+
+
+def _refuse(connection: Connection, refused: Sequence[Refusal]) -> None:
+    """End waiting jobs in error, by the type of the event."""
+    for event, jobs in groupby(refused, key=lambda one: one.event):
+        some = [*jobs]
+        offers = {one.job: one.offer for one in some if one.offer is not None}
+        decisions.refuse(connection, [(one.job, one.reason) for one in some], event, offers)
+
+
+def _order_power(connection: Connection, orders: PowerOrders) -> None:
+    """Have the module for energy do what was decided."""
+    power.ask_sleep(connection, orders.sleep)
+    power.ask_wake(connection, orders.wake)
+    if orders.sleep or orders.wake:
+        notifications.tell(connection, "energy")
+
+
+def _answer_walltimes(connection: Connection, answers: WalltimeAnswers) -> None:
+    for reason, jobs in groupby(answers.dropped, key=itemgetter(1)):
+        walltime_changes.drop(connection, [job for job, _ in jobs], reason)
+    walltime_changes.grant(connection, answers.granted)
+
+
+def _record(folder: Path, snapshot: Snapshot, decided: Decisions) -> None:
+    """Leave what a pass saw and decided: two files, named by the clock."""
+    name = f"pass-{time.time_ns()}"
+    placements = [placement_json(one) for one in decided.plan.placements]
+    told = {"jobs": placements, "decisions": decisions_json(decided)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(json.dumps(scenario_of(snapshot)), encoding="utf-8")
+        (folder / f"{name}.decided").write_text(json.dumps(told), encoding="utf-8")
+    except OSError as error:  # jobs do not wait for a full disk
+        log.error("scheduler.record_passes", reason=str(error))
+
+
+def _report_faults(decided: Decisions) -> None:
+    """Log settings that could not be read."""
+    for fault in decided.walltimes.faults:
+        log.error("walltime", reason=fault)
+    snapshot = decided.kept.snapshot
+    for text, _ in snapshot.rules.power.keep if snapshot.rules.power else ():
+        if text in snapshot.filter_errors:
+            log.error("energy.keep_alive", condition=text, reason=snapshot.filter_errors[text])
+
+
+def _report_policies(connection: Connection, snapshot: Snapshot, made: Plan) -> None:
+    """Show at a queue that its policy failed, or take that back when its jobs were ordered."""
+    ordered = {job.queue for job in snapshot.waiting if job.reservation is None} - made.broken.keys()
+    for queue, reason in report_policies(connection, made.broken, ordered).items():
+        if reason:
+            log.error("queue policy failed", queue=queue, reason=reason)

@@ -1,0 +1,56 @@
+"""The orders that queues may name: the scheduler's own, and plug-ins of the entry point group ``oarpy.queue_policies``.
+
+A plug-in is a function of a :class:`~oarpy.scheduler.order.queue_orders.Candidate` that returns a tuple of numbers: the
+job with the smallest goes first. One that cannot be loaded, or is no function, stops the queues that name it and no
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from oarpy.scheduler.order.queue_orders import ORDERS, Candidate, Order, windowed
+
+GROUP = "oarpy.queue_policies"
+
+
+class Policies(Mapping[str, Order]):
+    """Orders by name, ``NAME/SECONDS`` too. Installed packages are looked through for names that are not our own."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Order] = dict(ORDERS)
+        self._found: dict[str, EntryPoint] | None = None
+
+    def __getitem__(self, name: str) -> Order:
+        if name not in self._loaded:
+            self._loaded[name] = windowed(name, self) if "/" in name else _load(self._plug_ins()[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**ORDERS, **self._plug_ins()})
+
+    def __len__(self) -> int:
+        return len({**ORDERS, **self._plug_ins()})
+
+    def _plug_ins(self) -> dict[str, EntryPoint]:
+        """Return the plug-ins; names of the scheduler's own orders are not theirs to take."""
+        if self._found is None:
+            self._found = {point.name: point for point in entry_points(group=GROUP) if point.name not in ORDERS}
+        return self._found
+
+
+def _load(point: EntryPoint) -> Order:
+    """Load a plug-in; what goes wrong is raised by the order, where it is the queue's affair."""
+    try:
+        order = point.load()
+    except Exception as error:  # a plug-in may raise anything
+        return _broken(f"{point.value} cannot be loaded: {type(error).__name__}: {error}")
+    return order if callable(order) else _broken(f"{point.value} is not a function")
+
+
+def _broken(reason: str) -> Order:
+    def order(candidate: Candidate) -> tuple[float, ...]:
+        raise ValueError(reason)
+
+    return order

@@ -1,0 +1,123 @@
+"""What the orders by fair share and by several factors know of the past, from the accounting table and what runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from oarpy.configuration import Configuration, Priority
+from oarpy.model.errors import UsageError
+from oarpy.scheduler.order.queue_orders import looks_back
+from oarpy.scheduler.order.usage_shares import NO_HISTORY, FactorRules, KarmaRules, Priorities, Usage
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import HoldingJob
+from oarpy.store.accounting import UsageRow, usage_since
+from oarpy.store.database import Connection
+from oarpy.store.passes.snapshot_rows import QueueRow
+
+REFRESH = 10
+"""Seconds for which the sums of the accounting table are kept: they change when a job has ended."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Resource-seconds by user and by project."""
+
+    used_by_user: defaultdict[str, float]
+    asked_by_user: defaultdict[str, float]
+    used_by_project: defaultdict[str, float]
+
+    @classmethod
+    def of(cls, rows: Iterable[UsageRow]) -> _Sums:
+        sums = cls(defaultdict(float), defaultdict(float), defaultdict(float))
+        for row in rows:
+            sums.add(row.user, row.project, row.used, row.asked)
+        return sums
+
+    def add(self, user: str, project: str, used: float, asked: float) -> None:
+        self.used_by_user[user] += used
+        self.asked_by_user[user] += asked
+        self.used_by_project[project] += used
+
+
+class PriorityHistory:
+    """Reads the past when a queue's policy looks at it. Raises :class:`UsageError` for settings that cannot be read."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        settings = configuration.priority
+        self._window = settings.window
+        self._karma, self._factors = karma_rules(settings), factor_rules(settings)
+        self._rows: list[UsageRow] = []
+        self._read_at: int | None = None
+
+    def read(
+        self,
+        connection: Connection,
+        now: int,
+        queues: Sequence[QueueRow],
+        holding: Iterable[HoldingJob],
+        platform: Platform,
+    ) -> Priorities:
+        """Return what is known at ``now`` (epoch seconds): ended jobs, and what ``holding`` jobs had so far.
+
+        Best-effort jobs do not count: what they use is taken from nobody.
+        """
+        if not any(looks_back(queue.policy) for queue in queues):
+            return NO_HISTORY
+        if self._read_at is None or not 0 <= now - self._read_at < REFRESH:
+            self._rows, self._read_at = usage_since(connection, now - self._window), now
+        sums = _Sums.of(self._rows)
+        for job in holding:
+            if job.start <= now and not job.besteffort:
+                had = len(job.resources) * min(now - job.start, self._window)
+                sums.add(job.user, job.project, had, len(job.resources) * job.walltime)
+        usage = Usage(dict(sums.used_by_user), dict(sums.asked_by_user), dict(sums.used_by_project))
+        return Priorities(usage, self._karma, self._factors, platform.default_type.bit_count())
+
+
+def karma_rules(settings: Priority) -> KarmaRules:
+    """Read the coefficients and targets of the karma."""
+    return KarmaRules(
+        project=settings.karma_project,
+        user=settings.karma_user,
+        asked=settings.karma_asked,
+        user_targets=_fractions("user_targets", settings.user_targets, 100),
+        other_users=settings.other_users_target / 100,
+        project_targets=_fractions("project_targets", settings.project_targets, 100),
+        other_projects=settings.other_projects_target / 100,
+    )
+
+
+def factor_rules(settings: Priority) -> FactorRules:
+    """Read the weights of the factors."""
+    return FactorRules(
+        age=settings.age_weight,
+        queue=settings.queue_weight,
+        work=settings.work_weight,
+        size=settings.size_weight,
+        karma=settings.karma_weight,
+        qos=settings.qos_weight,
+        nice=settings.nice_weight,
+        full_age=settings.full_age,
+        queues=_fractions("queue_factors", settings.queue_factors, 1),
+        large_work=settings.large_work_first,
+        large_size=settings.large_size_first,
+    )
+
+
+def _fractions(key: str, texts: Iterable[str], whole: float) -> dict[str, float]:
+    """Read ``NAME=NUMBER`` with numbers from 0 to ``whole``."""
+    found = {}
+    for text in texts:
+        name, _, value = text.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not name.strip() or not 0 <= number <= whole:
+            raise UsageError(
+                f"priority.{key}: '{text[:60]}' is not NAME=NUMBER", hint=f"a name and a number from 0 to {whole:g}"
+            )
+        found[name.strip()] = number / whole
+    return found

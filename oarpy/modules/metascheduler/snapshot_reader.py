@@ -1,0 +1,465 @@
+"""Reads rows of the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`; decides nothing.
+
+It caches what cannot change unseen: the platform (guarded by its version counter) and what was compiled for it, the
+rows of jobs that wait (guarded by their versions), the requests of a submission (never changed once stored) and the
+resources that a condition admits (per platform). A job that has not changed is the very same value from pass to pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal, cast
+
+import psycopg
+
+from oarpy.admission.filters.filters import compile_filter
+from oarpy.configuration import Configuration
+from oarpy.model.dependency import Dependency
+from oarpy.model.errors import OarpyError
+from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.job_types import read_types
+from oarpy.model.request import Consumption, Group, Level
+from oarpy.model.setting_values import read_keep_alive
+from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.modules.metascheduler.existing_resources import declared_consumables
+from oarpy.modules.metascheduler.priority_history import PriorityHistory
+from oarpy.modules.metascheduler.quota_rules import QuotaRules
+from oarpy.modules.metascheduler.waiting_rows import WaitingRows
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.rules.energy import idle_nodes
+from oarpy.scheduler.rules.reservations import OVERRUN, promised
+from oarpy.scheduler.snapshot import (
+    Alternative,
+    HoldingJob,
+    Power,
+    PowerRules,
+    Queue,
+    Ration,
+    Reservation,
+    Rules,
+    Snapshot,
+    WaitingJob,
+    WalltimeRequest,
+    conditions,
+    local_instant,
+)
+from oarpy.store.database import Connection
+from oarpy.store.jobs import walltime_changes
+from oarpy.store.passes import snapshot_rows
+from oarpy.store.platform import consumables, power
+
+LAUNCH = 5
+"""Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
+_MOST_CONDITIONS = 1000
+"""Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
+
+
+_FAR = 10 * 365 * 86400
+"""Seconds from now beyond which a date is none."""
+_ASLEEP = "(asleep)"
+"""Orders resources by whether they sleep; no property can have this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """The alternatives of a submission and their ids in the database, in order."""
+
+    alternatives: tuple[Alternative, ...]
+    moldables: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One snapshot, and ids in the database that writing what it leads to takes."""
+
+    snapshot: Snapshot
+    requests: dict[int, ReadRequest]
+    """Alternatives by job."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A job and what it was made of."""
+
+    source: tuple[snapshot_rows.WaitingRow, tuple[Dependency, ...], bool]
+    job: WaitingJob
+
+
+class SnapshotReader:
+    """Feeds scheduling passes; one instance lives as long as its process."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._rules = rules_of(configuration)
+        self._also = {text for text, _ in self._rules.power.keep if text} if self._rules.power else set()
+        self._connection: Connection | None = None
+        self._version = -1
+        self._asleep = 0
+        self._unchanged_until = float("inf")
+        self._closing: tuple[tuple[float, int], ...] = ()
+        self._platform = Platform.build([], [])
+        self._kinds: dict[str, str] = {}
+        self._consumables: tuple[Consumable, ...] = ()
+        self._filters: dict[str, int] = {}
+        self._errors: dict[str, str] = {}
+        self._requests: dict[int, ReadRequest] = {}
+        self._rows = WaitingRows()
+        self._jobs: dict[int, _Made] = {}
+        self._bits: dict[int, tuple[tuple[int, ...], int]] = {}
+        self._begun: dict[int, int] = {}
+        self._history = PriorityHistory(configuration)
+        self._quotas = QuotaRules(configuration)
+        self.matchers = Matchers(self._platform)
+        """Compiled requests of the platform that was read last."""
+
+    def read(self, connection: Connection, now: int, *, only_places: bool = False) -> Reading:
+        """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
+
+        With ``only_places`` what has no part in placing jobs is left out: requests for walltimes, which nodes rest.
+        """
+        self._forget_others(connection)
+        self._refresh_platform(connection, now)
+        rows = self._rows.read(connection)
+        reserved = snapshot_rows.reserved(connection)
+        accepted = {row.id for row in reserved}
+        self._fetch_requests(connection, {row.submission for row in rows})
+        anteriors = _anteriors(connection, [row.id for row in rows])
+        queues = snapshot_rows.queues(connection)
+        stopped = frozenset(queue.name for queue in queues if not queue.active)
+        waiting = [row for row in rows if row.id not in accepted] if accepted else rows
+        jobs = self._waiting_jobs(waiting, anteriors.of, stopped)
+        reservations = self._reservations(reserved, rows, anteriors.of)
+        texts = conditions((*jobs, *(one.job for one in reservations)))
+        self._resolve_all(connection, texts if only_places else texts | self._also)
+        held = snapshot_rows.holding(connection)
+        amounts = consumables.held(connection) if self._consumables else {}
+        promises = (promised(one, now) for one in reservations)
+        holding = [*self._holding_jobs(held, amounts, now), *(job for job in promises if job is not None)]
+        longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
+        quotas, horizon = self._quotas.read(connection, now, longest)
+        snapshot = Snapshot(
+            now=now,
+            platform=self._platform,
+            queues=tuple(Queue(queue.name, queue.priority, queue.policy, queue.active) for queue in queues),
+            quotas=quotas,
+            quota_horizon=horizon,
+            closing=self._closing,
+            holding=tuple(holding),
+            waiting=jobs,
+            security_time=self._configuration.scheduler.security_time,
+            policy=self._configuration.scheduler.policy,
+            filters=self._filters,
+            filter_errors=self._errors,
+            outcomes=anteriors.outcomes,
+            spans=anteriors.spans,
+            priorities=self._history.read(connection, now, queues, holding, self._platform),
+            besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
+            consumables=self._consumables,
+            ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
+            show_instant=local_instant,
+            rules=self._rules,
+            reservations=reservations,
+            asleep=self._asleep,
+        )
+        if not only_places:
+            snapshot = self._with_the_rest(connection, snapshot)
+        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows})
+
+    def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
+        """Return ``snapshot`` with what is asked for running jobs, and of nodes."""
+        rows = walltime_changes.pending(connection)
+        if rows:
+            snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
+        if self._rules.power is None:
+            return snapshot
+        asked = {row.node: _power(row) for row in power.asked(connection)}
+        rested = power.rested(connection, idle_nodes(snapshot), self._configuration.energy.idle_time)
+        return replace(snapshot, power=asked, rested=frozenset(rested))
+
+    def note_begun(self, jobs: Iterable[int], now: int) -> None:
+        """Note that a pass at ``now`` started these jobs: they hold from then on, however long their launch takes.
+
+        Otherwise their ends, and all that is planned behind them, would move when they are seen to run.
+        """
+        self._begun.update(dict.fromkeys(jobs, now))
+
+    def _forget_others(self, connection: Connection) -> None:
+        """Versions are those of one server: after a failover the same ones may stand for something else."""
+        if connection is not self._connection:
+            self._connection, self._version = connection, -1
+            self._requests, self._rows, self._jobs = {}, WaitingRows(), {}
+
+    def _refresh_platform(self, connection: Connection, now: int) -> None:
+        version = snapshot_rows.platform_version(connection)
+        if version == self._version and now < self._unchanged_until:
+            return
+        self._kinds = snapshot_rows.property_kinds(connection)
+        self._consumables = declared_consumables(connection)
+        rows, order = self._resources(connection, now)
+        self._platform = Platform.build(
+            rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
+        )
+        self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
+        self._closing = _closing(rows, self._platform, now) if self._configuration.energy.active else ()
+        self._filters, self._errors = {}, {}
+        self._bits = {}
+        self.matchers = Matchers(self._platform)
+        self._version = version
+
+    def _resources(self, connection: Connection, now: int) -> tuple[list[Resource], tuple[str, ...]]:
+        """Return the resources and their order; those that can be woken count as Alive and come after all others.
+
+        With energy saving, one whose date is past is as good as Absent.
+        """
+        order = self._configuration.scheduler.resource_order
+        found = [Resource(*row) for row in snapshot_rows.platform(connection)]
+        self._unchanged_until = float("inf")
+        if not self._configuration.energy.active:
+            return found, order
+        marked = []
+        for row in found:
+            until = _available_until(row)
+            asleep = row.state == "Absent" and until is not None and until > now
+            if until is not None and until > now:
+                self._unchanged_until = min(self._unchanged_until, until)
+            over = row.state == "Alive" and until is not None and until <= now
+            state = "Alive" if asleep else "Absent" if over else row.state
+            marked.append(replace(row, state=state, properties={**row.properties, _ASLEEP: asleep}))
+        return marked, (_ASLEEP, *order)
+
+    def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
+        for gone in self._requests.keys() - submissions:
+            del self._requests[gone]
+        missing = submissions - self._requests.keys()
+        if not missing:
+            return
+        found = alternatives(snapshot_rows.requests(connection, missing))
+        for submission in missing:
+            ways = found.get(submission, {})
+            self._requests[submission] = ReadRequest(tuple(ways.values()), tuple(ways))
+
+    def _waiting_jobs(
+        self,
+        rows: Sequence[snapshot_rows.WaitingRow],
+        depends_on: Mapping[int, tuple[Dependency, ...]],
+        stopped: frozenset[str],
+    ) -> tuple[WaitingJob, ...]:
+        made = {}
+        for row in rows:
+            source = row, depends_on.get(row.id, ()), row.queue in stopped
+            known = self._jobs.get(row.id)
+            made[row.id] = known if known is not None and known.source == source else _Made(source, self._job(*source))
+        self._jobs = made
+        return tuple(one.job for one in made.values())
+
+    def _job(self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool) -> WaitingJob:
+        dates, fault = _dates(row)
+        return WaitingJob(
+            id=row.id,
+            user=row.user,
+            project=row.project,
+            queue=row.queue,
+            name=row.name,
+            types=row.types,
+            submitted=row.submitted,
+            alternatives=self._requests[row.submission].alternatives,
+            filter=row.properties,
+            depends_on=depends_on,
+            reservation=row.reservation,
+            held=row.held or stopped,
+            dates=dates,
+            fault=fault,
+            stopped=stopped and not row.held,
+        )
+
+    def _reservations(
+        self,
+        rows: Sequence[snapshot_rows.ReservedRow],
+        waiting: Sequence[snapshot_rows.WaitingRow],
+        depends_on: Mapping[int, tuple[Dependency, ...]],
+    ) -> tuple[Reservation, ...]:
+        """Return the accepted reservations that have not started; those of a queue that is stopped do start."""
+        if not rows:
+            return ()
+        names, found = {row.id: row for row in waiting}, []
+        for row in rows:
+            if row.id in names:
+                job = self._job(names[row.id], depends_on.get(row.id, ()), stopped=False)
+                place = self._requests[names[row.id].submission].moldables.index(row.moldable)
+                asked = replace(job, alternatives=job.alternatives[place : place + 1])
+                found.append(Reservation(asked, row.start, row.walltime, row.resources, place))
+        return tuple(found)
+
+    def _holding_jobs(
+        self, rows: Sequence[snapshot_rows.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int
+    ) -> list[HoldingJob]:
+        known, self._bits = self._bits, {}
+        for row in rows:
+            found = known.get(row.id)
+            if found is None or found[0] != row.resources:
+                found = row.resources, self._platform.bits_of(row.resources)
+            self._bits[row.id] = found
+        self._begun = {row.id: self._begun[row.id] for row in rows if row.id in self._begun}
+        return [
+            _holding_job(
+                row,
+                self._start(row),
+                self._bits[row.id][1],
+                amounts.get(row.id, ()),
+                self._platform.bits_of(row.suspended),
+                now,
+            )
+            for row in rows
+        ]
+
+    def _start(self, row: snapshot_rows.HoldingRow) -> int:
+        """Return when a job began to hold: when it was started here, unless its launch took long."""
+        begun = self._begun.get(row.id)
+        return begun if begun is not None and abs(row.start - begun) <= LAUNCH else int(row.start)
+
+    def _resolve_all(self, connection: Connection, texts: set[str]) -> None:
+        """Resolve the conditions of the waiting jobs, and forget others, and what they were compiled to, if many."""
+        if len(self._filters) + len(self._errors) > _MOST_CONDITIONS + 2 * len(texts):
+            self._filters = {text: bits for text, bits in self._filters.items() if text in texts}
+            self._errors = {text: error for text, error in self._errors.items() if text in texts}
+        if len(self.matchers) > _MOST_CONDITIONS + 2 * len(self._requests):
+            self.matchers = Matchers(self._platform)
+        self.resolve(connection, texts)
+
+    def resolve(self, connection: Connection, texts: Iterable[str]) -> None:
+        """Find out which resources each condition admits; what cannot be evaluated is an error of its jobs alone."""
+        for text in texts:
+            if text in self._filters or text in self._errors:
+                continue
+            try:
+                condition = compile_filter(text, self._kinds)
+                with connection.transaction():
+                    found = self._platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+            except (OarpyError, psycopg.DataError, psycopg.ProgrammingError) as error:
+                self._errors[text] = str(error).splitlines()[0]
+                continue
+            self._filters[text] = found if "type" in condition.columns else found & self._platform.default_type
+
+
+def alternatives(rows: Iterable[snapshot_rows.GroupRow]) -> dict[int, dict[int, Alternative]]:
+    """Return the alternatives of each submission by their ids, in order."""
+    found: dict[int, dict[int, Alternative]] = {}
+    for row in rows:
+        group = Group(tuple(Level(*level) for level in row.levels), row.filter)
+        ways = found.setdefault(row.submission, {})
+        known = ways.get(row.moldable)
+        if known is None:
+            amounts = tuple(Consumption(*amount) for amount in row.amounts)
+            ways[row.moldable] = Alternative((group,), int(row.walltime), amounts)
+        else:
+            ways[row.moldable] = replace(known, groups=(*known.groups, group))
+    return found
+
+
+def rules_of(configuration: Configuration) -> Rules:
+    """Return the settings that decisions follow. Raises :class:`UsageError` for what cannot be read."""
+    scheduler, walltime, energy = configuration.scheduler, configuration.walltime, configuration.energy
+    keep = read_keep_alive(energy.keep_alive)
+    return Rules(
+        besteffort_kill_before_reservation=scheduler.besteffort_kill_before_reservation,
+        reservation_wait=scheduler.reservation_wait,
+        walltime_apply_time=walltime.apply_time,
+        walltime_increment=walltime.increment,
+        power=PowerRules(energy.wakeup_time, energy.sleep_time, tuple(keep)) if energy.active else None,
+    )
+
+
+def _walltime_request(row: walltime_changes.PendingChange) -> WalltimeRequest:
+    return WalltimeRequest(
+        row.job,
+        row.pending,
+        row.queue,
+        row.walltime,
+        row.ends_at,
+        row.granted,
+        forced=row.forced,
+        whole=row.whole,
+        delay_next_jobs=row.delay_next_jobs,
+        give_up_at=row.give_up_at,
+        running=row.state == JobState.RUNNING,
+        over=row.state in FINAL_STATES,
+    )
+
+
+def _power(row: power.PowerRow) -> Power:
+    if row.asked == "sleep":
+        return "asleep" if row.sent else "falling"
+    return "waking"
+
+
+def _available_until(row: Resource) -> float | None:
+    until = row.properties["available_upto"]
+    return until.timestamp() if isinstance(until, datetime) else None
+
+
+def _closing(rows: Sequence[Resource], platform: Platform, now: int) -> tuple[tuple[float, int], ...]:
+    """Return from when on which resources are not available any more; dates far away are as good as none."""
+    found: dict[float, list[int]] = {}
+    for row in rows:
+        until = _available_until(row)
+        if until is not None and now < until < now + _FAR:
+            found.setdefault(until, []).append(row.id)
+    return tuple((until, platform.bits_of(found[until])) for until in sorted(found))
+
+
+@dataclass(slots=True)
+class _Anteriors:
+    """What waiting jobs depend on, by job; how those ended that are over, and when they began and ended."""
+
+    of: dict[int, tuple[Dependency, ...]] = field(default_factory=dict)
+    outcomes: dict[int, Literal["ok", "notok"]] = field(default_factory=dict)
+    spans: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+def _anteriors(connection: Connection, jobs: Sequence[int]) -> _Anteriors:
+    found = _Anteriors()
+    for row in snapshot_rows.dependencies(connection, jobs):
+        found.of[row.job] = (*found.of.get(row.job, ()), row.dependency)
+        if row.ended is not None:
+            found.outcomes[row.dependency.job] = cast(Literal["ok", "notok"], row.ended)
+            found.spans[row.dependency.job] = row.span
+    return found
+
+
+def _dates(row: snapshot_rows.WaitingRow) -> tuple[JobDates, str]:
+    """Return the dates of a job, or what is wrong with them; a reservation has its own."""
+    if not row.types or row.reservation is not None:
+        return NO_DATES, ""
+    try:
+        return read_types(row.types).dates(), ""
+    except OarpyError as error:
+        return NO_DATES, str(error)
+
+
+def _holding_job(
+    row: snapshot_rows.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
+) -> HoldingJob:
+    # up, not down: with the parts of a second that a job was suspended, it would else be over before its end
+    walltime = math.ceil(row.walltime)
+    walltime = max(walltime, now + OVERRUN - start if start + walltime <= now else 0)
+    return HoldingJob(
+        id=row.id,
+        user=row.user,
+        start=min(start, now),
+        walltime=walltime + max(start - now, 0),
+        resources=row.resources,
+        project=row.project,
+        queue=row.queue,
+        name=row.name,
+        types=row.types,
+        bits=bits,
+        consumes=consumes,
+        given_back=given_back,
+        resuming=row.resuming,
+        checkpoint=row.checkpoint,
+    )

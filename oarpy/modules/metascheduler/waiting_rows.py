@@ -1,0 +1,26 @@
+"""The rows of the jobs that wait, read again only when they have changed."""
+
+from __future__ import annotations
+
+from oarpy.store.database import Connection
+from oarpy.store.passes import snapshot_rows
+from oarpy.store.passes.snapshot_rows import WaitingRow
+
+
+class WaitingRows:
+    """Remembers rows by job, each good for as long as its version in the database is the same."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, WaitingRow] = {}
+
+    def read(self, connection: Connection) -> list[WaitingRow]:
+        """Return the jobs that wait or are held and are not being killed, ascending. The caller has a transaction."""
+        versions = snapshot_rows.waiting_versions(connection)
+        known = self._rows
+        rows = {job: known[job] for job, version in versions if job in known and known[job].version == version}
+        if len(rows) < len(versions):
+            fresh = [job for job, _ in versions if job not in rows]
+            rows |= {row.id: row for row in snapshot_rows.waiting(connection, fresh)}
+        self._rows = rows
+        dying = snapshot_rows.dying(connection)
+        return [rows[job] for job, _ in versions if job in rows and job not in dying]

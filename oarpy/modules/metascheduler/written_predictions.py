@@ -1,0 +1,114 @@
+"""What the meta-scheduler wrote about waiting jobs, so that it writes only what changed, and in a burst not every time.
+
+In a burst each start moves the predictions of all jobs that still wait. Readers are served well by one writing a
+second, so many moves are merged with those of the passes right after; whatever is new is written at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.store.passes.decisions import Prediction
+
+
+class RangeTexts:
+    """Remembers the texts that this pass and the one before asked for."""
+
+    def __init__(self) -> None:
+        self._platform = Platform.build([], [])
+        self._before: dict[int, str] = {}
+        self._known: dict[int, str] = {}
+
+    def begin(self, platform: Platform) -> None:
+        """Begin a pass: bits are those of ``platform`` from now on."""
+        self._before = self._known if platform is self._platform else {}
+        self._platform, self._known = platform, {}
+
+    def of(self, bits: int) -> str:
+        """Return the ids of a set as an ``int4multirange``."""
+        text = self._known.get(bits)
+        if text is None:
+            text = self._before.get(bits) or multirange(self._platform.ids_of(bits))
+            self._known[bits] = text
+        return text
+
+
+def multirange(ids: Sequence[int]) -> str:
+    """Write ids as an ``int4multirange``.
+
+    >>> multirange([1, 2, 3, 7])
+    '{[1,3],[7,7]}'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(ids):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return "{" + ",".join(f"[{first},{last}]" for first, last in runs) + "}"
+
+
+MANY = 100
+"""Moved predictions up to which all are written in the pass that finds them."""
+PERIOD = 1.0
+"""Seconds between two writings of more than that."""
+
+_TOLERANCE = 2
+"""Seconds by which a predicted start may move before it is written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a pass writes (``changed``), what the table says then, and whether moves are kept for a later pass."""
+
+    changed: Sequence[Prediction]
+    told: Mapping[int, Prediction]
+    owing: bool
+
+
+class ToldPredictions:
+    """Remembers by job what the table of predictions says. Instants are of one monotonic clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._told: Mapping[int, Prediction] = {}
+        self._at = float("-inf")
+
+    def forget(self) -> None:
+        """Believe nothing of the table any more: all is written again."""
+        self._told = {}
+
+    def compare(
+        self, predictions: Mapping[int, Prediction], moment: float, unseen: frozenset[int] = frozenset()
+    ) -> Writing:
+        """Return what of ``predictions``, of all waiting jobs but those ``unseen``, is to be written at ``moment``."""
+        changed = [one for one in predictions.values() if _differs(one, self._told.get(one.job))]
+        moved = {one.job for one in changed if one.job in self._told and one.verdict == self._told[one.job].verdict}
+        owing = len(moved) > MANY and moment < self._at + PERIOD
+        if owing:
+            changed = [one for one in changed if one.job not in moved]
+        told = {job: self._told[job] for job in (*predictions, *unseen) if job in self._told}
+        return Writing(changed, told | {one.job: one for one in changed}, owing)
+
+    def committed(self, writing: Writing, moment: float) -> float | None:
+        """Note that a writing is in the table; return the seconds until the next is due, None when none is owed."""
+        self._told = writing.told
+        if not writing.owing:
+            if writing.changed:
+                self._at = moment
+            return None
+        return max(0.0, self._at + PERIOD - moment)
+
+
+def _differs(new: Prediction, old: Prediction | None) -> bool:
+    if old is None or (new.verdict, new.reason, new.moldable, new.resources) != (
+        old.verdict,
+        old.reason,
+        old.moldable,
+        old.resources,
+    ):
+        return True
+    if new.start is None or old.start is None:
+        return new.start is not old.start
+    return abs(new.start - old.start) >= _TOLERANCE

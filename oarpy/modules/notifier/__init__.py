@@ -1,0 +1,3 @@
+"""The notifier: mails and commands that tell users and the admin what happened."""
+
+from __future__ import annotations

@@ -1,0 +1,209 @@
+"""The notifier: tells users what they asked to be told of their jobs, and the admin what happens to nodes.
+
+The database queues what is to be told; a row leaves the queue after it was told. So everything is told once, and once
+more when this process dies in between. Mail servers and commands take their time in threads of their own: a round never
+waits for them.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.model.errors import UsageError
+from oarpy.model.notice import Notice, NoticeWay, Tag, parse_notice
+from oarpy.modules.loop.module import Outcome
+from oarpy.modules.notifier.command import run_as_user
+from oarpy.modules.notifier.mail import Failure, Letter, send
+from oarpy.store.database import Connection
+from oarpy.store.jobs import notices
+from oarpy.store.jobs.notices import NoticeRow
+from oarpy.store.platform import site
+
+log = structlog.get_logger()
+
+_BATCH = 200
+"""Notices looked at in one round."""
+
+_COMMANDS = 8
+"""Commands of users that run at once."""
+
+_COMMANDS_PER_USER = 2
+
+_EVENTS = {NoticeWay.MAIL: "USER_MAIL_NOTIFICATION_ERROR", NoticeWay.EXEC: "USER_EXEC_NOTIFICATION_ERROR"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What came of telling one notice; no failure: it was told."""
+
+    row: NoticeRow
+    way: NoticeWay
+    failure: Failure | None
+
+
+class Notifier:
+    """Empties the queue of notices."""
+
+    name = "notifier"
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.period = configuration.modules.notifier
+        self._mail = configuration.mail
+        self._jobs = configuration.jobs
+        self._told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._mailing: dict[int, NoticeRow] = {}
+        self._running: dict[int, NoticeRow] = {}
+
+    def files(self) -> Sequence[int]:
+        """What rings when a thread is done with a notice."""
+        return [self._bell]
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Settle what was told, and begin to tell what is due."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+        told, failed = self._settle(connection)
+        rows = self._due(connection)
+        begun = self._begin(connection, rows)
+        word = f"told {told}, failed {failed}" if told or failed else "nothing"
+        return Outcome(
+            word,
+            again=begun > 0 and len(rows) == _BATCH,
+            wake_at=notices.next_due(connection),
+            pending=bool(self._mailing or self._running),
+        )
+
+    # What was told --------------------------------------------------------------------------------------------------
+
+    def _settle(self, connection: Connection) -> tuple[int, int]:
+        """Record what the threads have done; return how many notices were told, and how many tries failed."""
+        done: list[_Told] = []
+        with suppress(queue.Empty):
+            while True:
+                done.append(self._told.get_nowait())
+        failures = [(one, one.failure) for one in done if one.failure is not None]
+        lost, again = [], []
+        for one, failure in failures:
+            if failure.permanent or one.row.attempts + 1 >= self._mail.attempts:
+                lost.append((one.row.id, _EVENTS[one.way], failure.reason))
+            else:
+                again.append(one.row.id)
+            log.warning("notice failed", notice=one.row.id, job=one.row.job, way=str(one.way), reason=failure.reason)
+        with connection.transaction():
+            notices.remove(connection, [one.row.id for one in done if one.failure is None])
+            notices.give_up(connection, lost)
+            notices.postpone(connection, again, self._mail.retry_delay)
+        for one in done:
+            self._mailing.pop(one.row.id, None)
+            self._running.pop(one.row.id, None)
+        return len(done) - len(failures), len(failures)
+
+    # What is to be told ---------------------------------------------------------------------------------------------
+
+    def _due(self, connection: Connection) -> list[NoticeRow]:
+        busy = [*self._mailing.values(), *self._running.values()]
+        users = Counter(row.user for row in self._running.values())
+        return notices.due(
+            connection,
+            [row.id for row in busy],
+            [row.job for row in busy if row.job is not None],
+            [user for user, number in users.items() if number >= _COMMANDS_PER_USER],
+            _BATCH,
+        )
+
+    def _begin(self, connection: Connection, rows: Sequence[NoticeRow]) -> int:
+        """Start to tell the notices that somebody wants and drop the others; return how many were seen to."""
+        unwanted: list[int] = []
+        hopeless: list[tuple[int, str, str]] = []
+        mails: list[tuple[NoticeRow, str]] = []
+        commands: list[tuple[NoticeRow, str]] = []
+        for row in rows:
+            notice = self._wish(row)
+            if notice is None or Tag(row.tag) not in notice.tags:
+                unwanted.append(row.id)
+            elif notice.way is NoticeWay.EXEC:
+                commands.append((row, notice.target))
+            elif self._mail.server:
+                mails.append((row, notice.target))
+            else:
+                hopeless.append((row.id, _EVENTS[NoticeWay.MAIL], "no mail server is configured (mail.server)"))
+        with connection.transaction():
+            notices.remove(connection, unwanted)
+            notices.give_up(connection, hopeless)
+        return len(unwanted) + len(hopeless) + self._post(connection, mails) + self._run(commands)
+
+    def _wish(self, row: NoticeRow) -> Notice | None:
+        """Return how the one concerned wants to be told, None if not at all."""
+        if row.job is None:
+            told = self._mail.server and self._mail.recipient
+            return Notice(frozenset(Tag), NoticeWay.MAIL, self._mail.recipient) if told else None
+        try:
+            return parse_notice(row.notify)
+        except UsageError:
+            # written by hand into the database
+            return None
+
+    def _post(self, connection: Connection, mails: Sequence[tuple[NoticeRow, str]]) -> int:
+        """Hand mails to the server, one connection at a time."""
+        if self._mailing or not mails:
+            return 0
+        instance = site.instance(connection)
+        cluster = self._mail.cluster_name or socket.gethostname()
+        letters = [(row, _letter(row, recipient, cluster, instance)) for row, recipient in mails]
+        self._mailing = {row.id: row for row, _ in letters}
+        threading.Thread(target=self._send, args=(letters,), name="mail", daemon=True).start()
+        return len(mails)
+
+    def _send(self, letters: Sequence[tuple[NoticeRow, Letter]]) -> None:
+        rows = [row for row, _ in letters]
+        send(
+            [letter for _, letter in letters],
+            self._mail,
+            lambda place, failure: self._report(_Told(rows[place], NoticeWay.MAIL, failure)),
+        )
+
+    def _run(self, commands: Sequence[tuple[NoticeRow, str]]) -> int:
+        """Start commands as far as there are places: a few for each user, one for each job."""
+        users = Counter(row.user for row in self._running.values())
+        jobs = {row.job for row in self._running.values()}
+        begun = 0
+        for row, command in commands:
+            if len(self._running) >= _COMMANDS:
+                break
+            if users[row.user] >= _COMMANDS_PER_USER or row.job in jobs:
+                continue
+            users[row.user] += 1
+            jobs.add(row.job)
+            self._running[row.id] = row
+            threading.Thread(target=self._execute, args=(row, command), name="exec", daemon=True).start()
+            begun += 1
+        return begun
+
+    def _execute(self, row: NoticeRow, command: str) -> None:
+        words = [*command.split(), str(row.job), row.name, row.tag, row.comment]
+        reason = run_as_user(words, row.user, self._jobs.notify_prefix, self._jobs.notify_timeout)
+        self._report(_Told(row, NoticeWay.EXEC, Failure(reason, permanent=True) if reason else None))
+
+    def _report(self, told: _Told) -> None:
+        self._told.put(told)
+        os.eventfd_write(self._bell, 1)
+
+
+def _letter(row: NoticeRow, recipient: str, cluster: str, instance: str) -> Letter:
+    identity = f"notice-{row.id}.{instance}"
+    if row.job is None:
+        return Letter(identity, recipient, f"*OAR* [ADMIN]: {row.comment[:100]} on {cluster}", row.comment, row.at)
+    subject = f"*OAR* [{row.tag}]: {row.job} ({row.name}) on {cluster}"
+    return Letter(identity, recipient, subject, f"{row.comment}\n\nJob {row.job} of {row.user}\n", row.at)

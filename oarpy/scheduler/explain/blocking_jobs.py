@@ -1,0 +1,106 @@
+"""What holds a job back: the jobs on the resources that it waits for, and the jobs that fill its quota."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oarpy.scheduler.gantt.gantt import Claim, bits_held
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.quotas import Job
+from oarpy.scheduler.passes.probe import Probe
+from oarpy.scheduler.snapshot import QuotaRule
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A job in the way: it holds ``resources`` of those wanted until ``until`` (security time counted).
+
+    ``running`` is False for one that waits too, ahead in the order, is an accepted reservation, or was suspended and is
+    to go on.
+    """
+
+    job: int
+    resources: int
+    until: float
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """The rule that binds, and what the jobs it counts hold ``at`` an instant: now, or when its period begins.
+
+    ``begin`` and ``end`` are those of the period, infinite for a rule that is valid always.
+    """
+
+    rule: QuotaRule
+    begin: float
+    end: float
+    at: float
+    resources: int
+    resource_hours: float
+    jobs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    job: Job
+    claim: Claim
+    running: bool
+
+
+def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
+    """Return the jobs whose end is what the start of ``claim`` waits for, those on most of its resources first.
+
+    For a claim that begins now: the best-effort jobs which must go first.
+    """
+    if claim is None:
+        return ()
+    snapshot = probe.snapshot
+    at_once = claim.start == snapshot.now
+    roles = roles_of(probe.job)
+    found = []
+    for one in _everybody(probe):
+        until = one.claim.end + snapshot.security_time
+        in_the_way = one.running and not _is_seen(one.job, probe) if at_once else until == claim.start
+        if in_the_way and not roles_of(one.job).admits(roles) and (shared := (one.claim.bits & claim.bits).bit_count()):
+            found.append(Holder(one.job.id, shared, until, one.running))
+    return tuple(sorted(found, key=lambda holder: (-holder.resources, holder.job)))
+
+
+def quota_use(probe: Probe) -> QuotaUse | None:
+    """Return how far the quota of the job is used up."""
+    limit = probe.limit
+    if limit is None:
+        return None
+    instant, default_type = max(probe.snapshot.now, limit.begin), probe.snapshot.platform.default_type
+    resources, hours, jobs = 0, 0.0, []
+    for one in _everybody(probe):
+        if not limit.counts(one.job) or not roles_of(one.job).counted or not _is_seen(one.job, probe):
+            continue
+        amount = (one.claim.bits & default_type).bit_count()
+        if amount and one.claim.start <= instant < one.claim.end + probe.snapshot.security_time:
+            resources += amount
+            hours += amount * one.claim.walltime / 3600
+            jobs.append(one.job.id)
+    return QuotaUse(limit.rule, limit.begin, limit.end, instant, resources, hours, tuple(sorted(jobs)))
+
+
+def _everybody(probe: Probe) -> Iterator[_Holding]:
+    """Yield what holds or will hold resources when the probed job is looked at."""
+    snapshot = probe.snapshot
+    for job in snapshot.holding:
+        if job.end > snapshot.now:
+            claim = Claim(job.start, job.walltime, bits_held(snapshot.platform, job))
+            yield _Holding(job, claim, job.start <= snapshot.now)
+            if job.resumes is not None:
+                yield _Holding(job, Claim(job.resumes, job.end - job.resumes, job.given_back), running=False)
+    claims = probe.claims()
+    for waiting in snapshot.waiting:
+        if waiting.id in claims and waiting.id != probe.job.id:
+            yield _Holding(waiting, claims[waiting.id], running=False)
+
+
+def _is_seen(job: Job, probe: Probe) -> bool:
+    """Tell whether ``job`` exists to the probed one: best-effort jobs do not for the others."""
+    return probe.job.besteffort or not job.besteffort

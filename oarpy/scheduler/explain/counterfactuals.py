@@ -1,0 +1,351 @@
+"""Why a job does not start, what binds it, and what would have let it start: tried out where it stands in its queue.
+
+Each claim is a placement on the very timeline of the pass, at the job's own rank: ``plan`` would answer the same had
+the job been submitted like that. A relaxed job has one alternative: the predicted one, or the first when none is
+predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from oarpy.model.request import Consumption, Group, Level, ResourceRequest
+from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse, holders, quota_use
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.passes.probe import DRIFT, Probe, Stale
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.rules.energy import Waking
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
+from oarpy.scheduler.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Place of a job, from 1, among the jobs of its queue that are not held, in the order of the queue's policy."""
+
+    place: int
+    among: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fewer:
+    """``count`` of ``level`` (of the first group) instead of what was asked would start now; one more would not."""
+
+    level: str
+    count: int
+    request: ResourceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """The longest walltime (whole seconds) that would start at ``start``, which is now or earlier than predicted."""
+
+    walltime: int
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unfiltered:
+    """Without the filter ``dropped`` the job would start at ``start``; ``group`` from 0, None for the job's own."""
+
+    dropped: str
+    group: int | None
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What the platform lacks for one group: ``counts`` are (level, asked, largest that could be served, 0 for none).
+
+    ``admitted`` counts the resources that meet ``condition`` (None: it could not be evaluated), ``group`` from 0.
+    """
+
+    group: int
+    condition: str
+    admitted: int | None
+    counts: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactuals:
+    """Everything known about why a waiting job waits. Instants are on the snapshot's axis, None is "no prediction".
+
+    ``alternative`` is the predicted one, on the resources ``bits``; ``leaner`` are the largest smaller amounts that
+    would start now; ``resumed`` is when a held job would start if it were not.
+    """
+
+    job: int
+    verdict: Verdict
+    reason: str
+    alternative: int | None
+    start: float | None
+    bits: int
+    rank: Rank | None = None
+    holders: tuple[Holder, ...] = ()
+    quota: QuotaUse | None = None
+    shortages: tuple[Shortage, ...] = ()
+    fewer: Fewer | None = None
+    leaner: tuple[Consumption, ...] = ()
+    shorter_now: Shorter | None = None
+    shorter: Shorter | None = None
+    unfiltered: tuple[Unfiltered, ...] = ()
+    resumed: float | None = None
+
+    @property
+    def resources(self) -> int:
+        """How many resources are predicted."""
+        return self.bits.bit_count()
+
+
+AWAKE = Waking()
+
+
+def counterfactuals(
+    snapshot: Snapshot,
+    job_id: int,
+    orders: Mapping[str, Order] = ORDERS,
+    matchers: Matchers | None = None,
+    foreseen: Mapping[int, Claim] | None = None,
+    waking: Waking = AWAKE,
+) -> Counterfactuals:
+    """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait.
+
+    Starts are those of jobs that wait for sleeping nodes, as ``waking`` says.
+
+    ``foreseen`` are the placements of a pass that just ended; they save planning the jobs ahead once more, and are not
+    used when they do not agree with ``snapshot``.
+    """
+    job = next((one for one in snapshot.waiting if one.id == job_id), None)
+    if job is None:
+        raise KeyError(job_id)
+    probe = _probe(snapshot, job, orders, matchers, foreseen or {})
+    decision = probe.decision
+    claim = None if decision.found is None else decision.found.claim
+    start = None if claim is None else waking.start(claim, snapshot.now)
+    if job.held:
+        return Counterfactuals(job_id, Verdict.HELD, "held", None, None, 0, resumed=start)
+    way = 0 if decision.found is None else decision.found.option.index
+    answer = Counterfactuals(
+        job=job_id,
+        verdict=decision.verdict,
+        reason=decision.reason,
+        alternative=None if decision.found is None else way,
+        start=start,
+        bits=0 if claim is None else claim.bits,
+        rank=_rank(probe),
+        holders=holders(probe, claim),
+        quota=quota_use(probe) if decision.verdict is Verdict.QUOTA else None,
+    )
+    if job.reservation is not None or not job.alternatives:
+        return answer
+    return _relaxed(answer, _Trials(probe, waking), replace(job, alternatives=(job.alternatives[way],)))
+
+
+def _probe(
+    snapshot: Snapshot,
+    job: WaitingJob,
+    orders: Mapping[str, Order],
+    matchers: Matchers | None,
+    foreseen: Mapping[int, Claim],
+) -> Probe:
+    """Stand at ``job`` by way of what is foreseen, if that leads to its own foreseen start, or by a full pass."""
+    if foreseen:
+        with suppress(Stale):
+            probe = Probe(snapshot, job, orders, matchers, foreseen)
+            found, expected = probe.decision.found, foreseen.get(job.id)
+            if expected is None or (found is not None and abs(found.claim.start - expected.start) <= DRIFT):
+                return probe
+    return Probe(snapshot, job, orders, matchers)
+
+
+def relaxed_conditions(job: WaitingJob) -> set[str]:
+    """Return the conditions, beyond those of the job itself, that its counterfactuals look up in the snapshot."""
+    return {job.filter, *(group.filter for way in job.alternatives for group in way.groups)} - {""}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Tells when the job would start were it another one."""
+
+    probe: Probe
+    waking: Waking
+
+    @property
+    def now(self) -> float:
+        """The instant of the pass."""
+        return self.probe.snapshot.now
+
+    def start(self, job: WaitingJob) -> float | None:
+        """Return when ``job``, relaxed, would start; None when it would not."""
+        found = self.probe.trial(job)
+        return None if found is None else self.waking.start(found.claim, self.now)
+
+
+def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob) -> Counterfactuals:
+    if answer.start == trials.now:
+        return answer
+    shorter_now, shorter = _shorter(trials, job, answer.start)
+    answer = replace(
+        answer,
+        fewer=_fewer(trials, job),
+        leaner=tuple(_leaner(trials, job)),
+        shorter_now=shorter_now,
+        shorter=shorter,
+        unfiltered=tuple(_unfiltered(trials, job, answer.start)),
+    )
+    if answer.verdict in (Verdict.NEVER, Verdict.RESOURCES_DOWN):
+        answer = replace(answer, shortages=tuple(_shortages(trials.probe, job, answer.verdict)))
+    return answer
+
+
+def _rank(probe: Probe) -> Rank | None:
+    rivals = [job.id for job in probe.lined_up if job.queue == probe.job.queue and not job.held]
+    return Rank(rivals.index(probe.job.id) + 1, len(rivals)) if probe.job.id in rivals else None
+
+
+def _fewer(trials: _Trials, job: WaitingJob) -> Fewer | None:
+    """Reduce the outermost count that can be reduced."""
+    for depth, level in enumerate(job.alternatives[0].groups[0].levels):
+        if level.count > 1:
+
+            def starts(count: int, depth: int = depth) -> bool:
+                return trials.start(with_count(job, 0, depth, count)) == trials.now
+
+            count = _largest(level.count, starts)
+            if not count:
+                return None
+            relaxed = with_count(job, 0, depth, count).alternatives[0]
+            return Fewer(level.name, count, ResourceRequest(relaxed.groups, consumes=relaxed.consumes))
+    return None
+
+
+def _leaner(trials: _Trials, job: WaitingJob) -> Iterator[Consumption]:
+    """Find, for each consumable, the largest smaller amount that would start now."""
+    for rank, asked in enumerate(job.alternatives[0].consumes):
+
+        def starts(amount: int, rank: int = rank) -> bool:
+            return trials.start(with_amount(job, rank, amount)) == trials.now
+
+        if amount := _largest(asked.amount, starts):
+            yield replace(asked, amount=amount)
+
+
+def _shorter(trials: _Trials, job: WaitingJob, start: float | None) -> tuple[Shorter | None, Shorter | None]:
+    """Return the longest walltime that would start now, and the longest that would start before ``start``."""
+    known: dict[int, float] = {}
+
+    def start_of(walltime: int) -> float:
+        if walltime not in known:
+            found = trials.start(with_walltime(job, walltime))
+            known[walltime] = math.inf if found is None else found
+        return known[walltime]
+
+    before, asked = math.inf if start is None else start, math.ceil(job.alternatives[0].walltime)
+    at_once = _largest(asked, lambda walltime: start_of(walltime) == trials.now)
+    sooner = _largest(asked, lambda walltime: start_of(walltime) < before)
+    return (
+        Shorter(at_once, trials.now) if at_once else None,
+        Shorter(sooner, start_of(sooner)) if sooner else None,
+    )
+
+
+def _largest(asked: int, serves: Callable[[int], bool]) -> int:
+    """Return the largest number below ``asked``, which does not serve, that does; 0 when 1 does not.
+
+    What serves stays so when less is asked for; were it not, the number found serves and the next one does not.
+    """
+    if asked < 2 or not serves(1):
+        return 0
+    low, high = 1, asked
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if serves(middle) else (low, middle)
+    return low
+
+
+def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None) -> Iterator[Unfiltered]:
+    """Drop the job's filter, then that of one group at a time; tell what would start earlier."""
+    groups = job.alternatives[0].groups
+    tries: list[tuple[str, int | None, WaitingJob]] = [(job.filter, None, replace(job, filter=""))]
+    tries += [
+        (group.filter, rank, with_group(job, rank, replace(group, filter=""))) for rank, group in enumerate(groups)
+    ]
+    for dropped, rank, relaxed in tries:
+        if (
+            not dropped
+            or _is_of_a_type(trials.probe, condition(job.filter, dropped))
+            or not all(_is_known(trials.probe, text) for text in _conditions(relaxed))
+        ):
+            continue
+        found = trials.start(relaxed)
+        if found is not None and (start is None or found < start):
+            yield Unfiltered(dropped, rank, found)
+
+
+def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict) -> Iterator[Shortage]:
+    """Find, for each group that an empty platform cannot serve, the largest count of each level that it could."""
+    alive_only = verdict is Verdict.RESOURCES_DOWN
+    for rank, group in enumerate(job.alternatives[0].groups):
+        alone = _alone(job, group)
+        if probe.servable(alone, alive_only=alive_only):
+            continue
+        text = condition(job.filter, group.filter)
+        counts = tuple(
+            (level.name, level.count, _most(probe, alone, depth, alive_only))
+            for depth, level in enumerate(group.levels)
+            if level.count > 0
+        )
+        yield Shortage(rank, text, probe.admitted(text), counts)
+
+
+def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
+    asked = alone.alternatives[0].groups[0].levels[depth].count
+    return _largest(asked, lambda count: probe.servable(with_count(alone, 0, depth, count), alive_only=alive_only))
+
+
+def with_walltime(job: WaitingJob, walltime: float) -> WaitingJob:
+    """Return ``job`` with another walltime of its only alternative."""
+    return replace(job, alternatives=(replace(job.alternatives[0], walltime=walltime),))
+
+
+def with_amount(job: WaitingJob, rank: int, amount: int) -> WaitingJob:
+    """Return ``job`` with another amount of the consumable at place ``rank`` of its only alternative."""
+    way = job.alternatives[0]
+    consumes = (*way.consumes[:rank], replace(way.consumes[rank], amount=amount), *way.consumes[rank + 1 :])
+    return replace(job, alternatives=(replace(way, consumes=consumes),))
+
+
+def with_group(job: WaitingJob, rank: int, group: Group) -> WaitingJob:
+    """Return ``job`` with another group at place ``rank`` of its only alternative."""
+    way = job.alternatives[0]
+    groups = (*way.groups[:rank], group, *way.groups[rank + 1 :])
+    return replace(job, alternatives=(replace(way, groups=groups),))
+
+
+def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob:
+    """Return ``job`` with another count of the level at ``depth`` of group ``rank`` of its only alternative."""
+    group = job.alternatives[0].groups[rank]
+    levels = (*group.levels[:depth], Level(group.levels[depth].name, count), *group.levels[depth + 1 :])
+    return with_group(job, rank, replace(group, levels=levels))
+
+
+def _alone(job: WaitingJob, group: Group) -> WaitingJob:
+    return replace(job, alternatives=(replace(job.alternatives[0], groups=(group,)),))
+
+
+def _conditions(job: WaitingJob) -> Iterator[str]:
+    return (condition(job.filter, group.filter) for way in job.alternatives for group in way.groups)
+
+
+def _is_of_a_type(probe: Probe, text: str) -> bool:
+    """Tell whether a filter asks for something else than default resources, licences say: cores are none."""
+    bits = probe.snapshot.filters.get(text, 0)
+    return bits != 0 and bits & probe.snapshot.platform.default_type == 0
+
+
+def _is_known(probe: Probe, text: str) -> bool:
+    return not text or text in probe.snapshot.filters

@@ -1,0 +1,149 @@
+"""Waiting jobs made ready for placing: compiled requests, roles, the quota that applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, nextafter
+
+from oarpy.model.job_types import read_types
+from oarpy.model.request import Consumption, Group
+from oarpy.scheduler.job_roles import Roles
+from oarpy.scheduler.order.quotas import Limits
+from oarpy.scheduler.resources.block_requirements import Gauge, Gauges
+from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.matching import Matchers, RequestMatcher
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition
+
+
+class Unservable(Exception):
+    """A request that names something this platform does not have; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAlternative:
+    """One alternative of a job: how to match it, and for how long (seconds, security time not counted).
+
+    ``gauge`` says how to count the blocks that have enough of what it ``consumes``, None when they cannot be counted.
+    """
+
+    index: int
+    walltime: float
+    matcher: RequestMatcher
+    consumes: tuple[Consumption, ...] = ()
+    gauge: Gauge | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A job to place: its alternatives among the resources it may have, its roles and its quota.
+
+    It starts by ``start_by`` and ends (start + walltime) by ``end_by``.
+    """
+
+    job: WaitingJob
+    roles: Roles
+    options: tuple[CompiledAlternative, ...]
+    limits: Limits | None = None
+    start_by: float = inf
+    end_by: float = inf
+
+    @property
+    def bounded(self) -> bool:
+        """True for a job that cannot start as late as one likes."""
+        return self.start_by < inf or self.end_by < inf
+
+    def before(self, option: CompiledAlternative) -> float | None:
+        """Return the instant before which an alternative has to start, None when there is none."""
+        latest = min(self.start_by, self.end_by - option.walltime)
+        return nextafter(latest, inf) if latest < inf else None
+
+
+Known = dict[tuple[str, tuple[Group, ...], tuple[Consumption, ...]], RequestMatcher]
+"""Compiled requests by the job's filter, the groups and the amounts."""
+
+
+class Masks:
+    """The resources that the groups of a job may use, by condition; states are not looked at here."""
+
+    def __init__(self, platform: Platform, filters: Mapping[str, int], errors: Mapping[str, str]) -> None:
+        self._default = platform.default_type
+        self._filters = filters
+        self._errors = errors
+
+    def of(self, job: WaitingJob, alternative: Alternative) -> list[int]:
+        """Return one set per group. Raises :class:`Unservable` for a condition that could not be evaluated."""
+        masks = []
+        for group in alternative.groups:
+            text = condition(job.filter, group.filter)
+            if not text:
+                masks.append(self._default)
+            elif text in self._filters:
+                masks.append(self._filters[text])
+            else:
+                raise Unservable(self._errors.get(text) or f"the condition '{text[:80]}' cannot be evaluated")
+        return masks
+
+
+class CompiledRequests:
+    """Compiles the alternatives of jobs against the resources of a state."""
+
+    def __init__(self, snapshot: Snapshot, matchers: Matchers) -> None:
+        self._platform = snapshot.platform
+        self._masks = Masks(snapshot.platform, snapshot.filters, snapshot.filter_errors)
+        self._capacities = Capacities(snapshot.consumables, snapshot.platform)
+        self._matchers = matchers
+        self._gauges = Gauges(snapshot.platform, matchers, self._capacities)
+        self._on_alive: Known = {}
+        self._on_reservable: Known = {}
+
+    def alive(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
+        """All alternatives, on Alive resources; a permissive job does not mind those that may be back some day."""
+        if job.types and read_types(job.types).permissive:
+            return self.reservable(job)
+        return self._options(job, self._platform.alive, self._on_alive)
+
+    def reservable(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
+        """All alternatives, on resources that may be back by then: Alive, Absent or Suspected."""
+        return self._options(job, self._platform.reservable, self._on_reservable)
+
+    def size(self, job: WaitingJob) -> int:
+        """Count the resources that the first alternative takes on an empty platform; 0 when it cannot be served."""
+        for option in (*self.alive(job)[:1], *self.reservable(job)[:1]):
+            if bits := option.matcher.match(option.matcher.usable):
+                return bits.bit_count()
+        return 0
+
+    def _options(self, job: WaitingJob, usable: int, known: Known) -> tuple[CompiledAlternative, ...]:
+        options = []
+        for rank, way in enumerate(job.alternatives):
+            key = job.filter, way.groups, way.consumes
+            matcher = known.get(key)
+            if matcher is None:
+                matcher = known[key] = self._matcher(job, way, usable)
+            consumes = way.consumes if matcher.groups else ()
+            gauge = self._gauges.of(matcher, consumes) if consumes else None
+            options.append(CompiledAlternative(rank, way.walltime, matcher, consumes, gauge))
+        return tuple(options)
+
+    def _matcher(self, job: WaitingJob, way: Alternative, usable: int) -> RequestMatcher:
+        try:
+            masks = [mask & usable for mask in self._masks.of(job, way)]
+            if way.consumes:
+                masks = self._with_capacity(way.consumes, masks)
+        except Unservable as error:
+            return RequestMatcher([], str(error))
+        return self._matchers.request(way.groups, masks)
+
+    def _with_capacity(self, consumes: tuple[Consumption, ...], masks: list[int]) -> list[int]:
+        """Leave out what can never give the amounts. Raises :class:`Unservable` when nothing is left."""
+        if name := self._capacities.unknown(consumes):
+            raise Unservable(f"'{name}' is not a consumable of this platform")
+        wanted = 0
+        for mask in masks:
+            wanted |= mask
+        if wanted and (reason := self._capacities.too_much(consumes, wanted)):
+            raise Unservable(reason)
+        admitted = self._capacities.admitted(consumes)
+        return [mask & admitted for mask in masks]

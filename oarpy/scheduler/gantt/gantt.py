@@ -1,0 +1,258 @@
+"""The Gantt that a pass fills: the space of the platform, the spaces inside containers, and the quota sums."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+
+from oarpy.model.request import Consumption
+from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
+from oarpy.scheduler.gantt.known_lower_bounds import Bounds
+from oarpy.scheduler.gantt.sharing import Line, Space, Views
+from oarpy.scheduler.job_roles import EXCLUSIVE, Profile, Roles, roles_of
+from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
+from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.matching import RequestMatcher
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+
+NOTHING = Amount(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Resources of a job for a time: what is entered into the Gantt. ``walltime`` has no security time in it."""
+
+    start: float
+    walltime: float
+    bits: int
+    consumes: tuple[Consumption, ...] = ()
+
+    @property
+    def end(self) -> float:
+        """Start + walltime."""
+        return self.start + self.walltime
+
+
+Kind = tuple[RequestMatcher, float, tuple[Consumption, ...], int]
+"""A request, its walltime, what it consumes, and its limits by identity: those of a ledger live as long as it does."""
+
+
+class Gantt:
+    """Who holds what, when, from ``now`` on; changed only by entering claims."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._platform: Platform = snapshot.platform
+        self._security: float = snapshot.security_time
+        self.now: float = snapshot.now
+        # Without types a job is exclusive, as most of a long queue are.
+        sharing = (roles_of(job).profile for job in snapshot.waiting if job.types)
+        self._profiles: frozenset[Profile] = frozenset(sharing) - {EXCLUSIVE}
+        self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
+        self._closing = snapshot.closing
+        self._close(self.whole)
+        self.inside: dict[str, Space] = {}
+        self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
+        self.stocks = Stocks(Capacities(snapshot.consumables, snapshot.platform), snapshot.now)
+        self.bounds = Bounds()
+        """What is known about the timeline of the platform for jobs that share with nobody."""
+        self._shared_bounds: dict[int, Bounds] = {}
+        self.barred: dict[Kind, tuple[float, float]] = {}
+        """Spans in which quotas, or what is held, leave requests of a kind no place to begin."""
+        self._releases: dict[float, list[tuple[HoldingJob, int]]] = {}
+        self._unprotected: dict[float, list[tuple[HoldingJob, int]]] = {}
+        self._consumed_until: dict[int, float] = {}
+        """Until when amounts of protected jobs have been taken already."""
+
+    @classmethod
+    def around(cls, snapshot: Snapshot, asking: WaitingJob, others: Iterable[HoldingJob]) -> Gantt:
+        """Return a Gantt of what bounds one job: ``others``, of whom best-effort jobs give way unless they are young.
+
+        A best-effort job is bounded by all of them.
+        """
+        gantt, others = cls(replace(snapshot, waiting=(asking,))), list(others)
+        if not asking.besteffort:
+            gantt.protect(others, snapshot.besteffort_minimum_life)
+        gantt.hold(one for one in others if asking.besteffort or not one.besteffort)
+        return gantt
+
+    def copy(self) -> Gantt:
+        """Return an independent Gantt of equal content."""
+        twin = self._twin()
+        twin.whole = self.whole.copy()
+        twin.inside = {name: space.copy() for name, space in self.inside.items()}
+        twin.ledger = self.ledger.copy()
+        twin.stocks = self.stocks.copy()
+        return twin
+
+    def _twin(self) -> Gantt:
+        """Return a Gantt with the same spaces, sums and stocks, in which nothing was learnt yet."""
+        twin = copy(self)
+        twin.bounds, twin._shared_bounds = Bounds(), {}
+        twin.barred = {}
+        return twin
+
+    def knows(self, profile: Profile) -> bool:
+        """Tell whether jobs of this profile can be placed: sharing ones were announced with the snapshot."""
+        return profile == EXCLUSIVE or profile in self._profiles
+
+    @property
+    def slots(self) -> int:
+        """Number of periods from ``now`` on between which what is free, or may be consumed, changes."""
+        begins = self.whole.exclusive.begins
+        return len(begins) + 1 - bisect_right(begins, self.now)
+
+    def views(self, roles: Roles, consumes: tuple[Consumption, ...] = ()) -> Views:
+        """Return the views a job of these roles is placed on; empty when its container does not exist."""
+        space = self.whole if roles.inside is None else self.inside.get(roles.inside)
+        if space is None:
+            return ()
+        views = space.views(roles.profile)
+        return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
+
+    def bounds_of(self, line: Line) -> Bounds:
+        """Return what is known about a line of the platform: that of jobs that share with nobody, or of a profile."""
+        return self.bounds if line is self.whole.exclusive else self._shared_bounds.setdefault(id(line), Bounds())
+
+    def hold(self, jobs: Iterable[HoldingJob]) -> None:
+        """Enter jobs that hold resources already. One whose end has passed holds nothing."""
+        for job in jobs:
+            if job.end > self.now:
+                bits = bits_held(self._platform, job)
+                back = job.given_back if job.resumes is not None else 0
+                self._releases.setdefault(job.end + self._security, []).append((job, bits | back))
+                self.enter(job, Claim(job.start, job.walltime, bits), everywhere=True)
+                self._consume(job, self._consumed_until.get(job.id, job.start), job.end + self._security)
+                if job.resumes is not None:
+                    self.enter(job, Claim(job.resumes, job.end - job.resumes, job.given_back), everywhere=True)
+
+    def _consume(self, job: HoldingJob, begin: float, end: float) -> None:
+        """Let a job that holds resources have its amounts during [begin, end), while it is suspended too."""
+        self.stocks.take(begin, end, bits_consumed_from(self._platform, job), job.consumes)
+
+    def protect(self, jobs: Iterable[HoldingJob], life: float) -> None:
+        """Let running best-effort jobs keep what they have for the first ``life`` seconds, security time included.
+
+        To be called before :meth:`hold`.
+        """
+        for job in jobs:
+            until = min(job.start + life, job.end + self._security)
+            if not job.besteffort or not job.start <= self.now < min(job.end, until):
+                continue
+            bits = bits_held(self._platform, job)
+            roles = roles_of(job)
+            self._unprotected.setdefault(until, []).append((job, bits))
+            self.whole.take(job.start, until, bits, roles.profile, found=False)
+            if roles.inside is not None:
+                self._space(roles.inside).take(job.start, until, bits, roles.profile, found=False)
+            self._consume(job, job.start, until)
+            self._consumed_until[job.id] = until
+
+    def released(self, instant: float, bits: int, roles: Roles) -> list[int]:
+        """Return the jobs entered by :meth:`hold` whose hold on some of ``bits`` ends then.
+
+        Those that share with a job of ``roles`` are left out.
+        """
+        return _in_the_way(self._releases.get(instant, ()), bits, roles)
+
+    def unprotected(self, instant: float, bits: int, roles: Roles) -> list[int]:
+        """Return the same of those entered by :meth:`protect`, which do not end then, but may be cancelled."""
+        return _in_the_way(self._unprotected.get(instant, ()), bits, roles)
+
+    def has_container(self, name: str) -> bool:
+        """Tell whether a piece of this container was entered."""
+        return name in self.inside and self.inside[name].opened
+
+    def emptied(self, name: str) -> Gantt:
+        """Return a Gantt in which container ``name`` holds no inner jobs, and neither quotas nor consumables count.
+
+        To look for places inside ``name`` alone: the rest is shared with this one.
+        """
+        twin = self._twin()
+        twin.inside = {name: self.inside[name].emptied()}
+        self._close(twin.inside[name])
+        twin.ledger = Ledger(())
+        twin.stocks = self.stocks.emptied()
+        return twin
+
+    def enter(self, job: WaitingJob | HoldingJob, claim: Claim, *, everywhere: bool = False) -> None:
+        """Enter ``claim`` for ``job``: it holds its resources until its end and the security time after it.
+
+        The claim was found on this Gantt, unless ``everywhere``: then the job holds its resources whoever else does. An
+        inner job holds them inside its container; ``everywhere`` also takes them from the platform, so that one which
+        runs on although its container has ended keeps what it has.
+        """
+        roles = roles_of(job)
+        begin, end = claim.start, claim.end + self._security
+        if roles.inside is None or everywhere:
+            self.whole.take(begin, end, claim.bits, roles.profile, found=not everywhere)
+        if roles.inside is not None:
+            self._space(roles.inside).take(begin, end, claim.bits, roles.profile, found=not everywhere)
+        for name in roles.containers:
+            self._space(name).open(begin, claim.end, claim.bits)
+        if claim.consumes:
+            if roles.inside is not None and not everywhere:
+                # amounts change only where the timeline of the platform has a boundary
+                self.whole.exclusive.remove(begin, end, 0)
+            self.stocks.take(begin, end, claim.bits, claim.consumes)
+        if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
+            self.ledger.count(job, begin, end, amount)
+
+    def give_back(self, claim: Claim) -> None:
+        """Take back :meth:`enter` of a plain job: one that shares with nobody, outside containers, without quotas."""
+        self.whole.exclusive.add(claim.start, claim.end + self._security, claim.bits)
+        self.bounds, self._shared_bounds = Bounds(), {}
+        self.barred = {}
+
+    def amount(self, roles: Roles, claim: Claim) -> Amount:
+        """Return what ``claim`` adds to the quota sums."""
+        if not roles.counted:
+            return NOTHING
+        resources = (claim.bits & self._platform.default_type).bit_count()
+        return Amount(resources, resources * claim.walltime)
+
+    def counts_all(self, bits: int) -> bool:
+        """Tell whether quotas count each of ``bits``."""
+        return bits & ~self._platform.default_type == 0
+
+    def closed_by(self, instant: float) -> int:
+        """Return the resources that are not there any more right before ``instant``."""
+        gone = 0
+        for date, bits in self._closing:
+            if date < instant:
+                gone |= bits
+        return gone
+
+    def limits(self, job: WaitingJob, roles: Roles) -> Limits | None:
+        """Return the quotas that apply to ``job``, if any."""
+        return self.ledger.limits(job) if roles.counted else None
+
+    def _space(self, name: str) -> Space:
+        if name not in self.inside:
+            self.inside[name] = Space(self.now, self._platform.everything, self._profiles, closed=True)
+            self._close(self.inside[name])
+        return self.inside[name]
+
+    def _close(self, space: Space) -> None:
+        for instant, bits in self._closing:
+            space.close(instant, bits)
+
+
+def _in_the_way(holds: Iterable[tuple[HoldingJob, int]], bits: int, roles: Roles) -> list[int]:
+    """Return the jobs that hold some of ``bits`` and do not share with a job of ``roles``.
+
+    Ascending and each once: in which order, and into how many copies of a Gantt they were entered means nothing.
+    """
+    return sorted({job.id for job, held in holds if held & bits and not roles_of(job).admits(roles)})
+
+
+def bits_held(platform: Platform, job: HoldingJob) -> int:
+    """Return the resources of ``job`` as a set."""
+    return platform.bits_of(job.resources) if job.bits is None else job.bits
+
+
+def bits_consumed_from(platform: Platform, job: HoldingJob) -> int:
+    """Return the resources from whose blocks ``job`` has amounts: those that a suspended job gave back too."""
+    return bits_held(platform, job) | job.given_back

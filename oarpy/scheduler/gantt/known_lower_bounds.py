@@ -1,0 +1,123 @@
+"""Dates before which a request cannot be served, learnt from smaller requests placed earlier in the same pass.
+
+While a pass only takes resources away, a request that asks for at least as much, for at least as long, as one that was
+found not to fit before some date does not fit before that date either::
+
+    seconds
+      |          B         A was not served before date 40: nor is B, which asks for more of both.
+      |     A              C asks for less time: nothing is known.
+      |          C
+      +-------------- cores
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+
+from oarpy.model.request import Consumption
+from oarpy.scheduler.resources.matching import RequestMatcher, Shape
+
+
+class _Front:
+    """Known dates of requests of one shape, one column per request."""
+
+    __slots__ = ("_asked", "_dates", "_size")
+
+    def __init__(self, dimensions: int) -> None:
+        self._asked = np.zeros((dimensions, _ROOM))
+        self._dates = np.zeros(_ROOM)
+        self._size = 0
+
+    def latest(self, asked: tuple[float, ...]) -> float:
+        """Return the latest date known for requests that ask for no more than this one."""
+        size = self._size
+        if not size:
+            return -inf
+        smaller = np.logical_and.reduce(self._asked[:, :size] <= np.array(asked)[:, None])
+        return float(np.maximum.reduce(self._dates[:size].compress(smaller), initial=-inf))
+
+    def add(self, asked: tuple[float, ...], date: float) -> None:
+        """Note a date that is later than what was known."""
+        if self._size == len(self._dates):
+            self._tidy()
+        self._asked[:, self._size] = asked
+        self._dates[self._size] = date
+        self._size += 1
+
+    def _tidy(self) -> None:
+        """Forget requests that tell less than another, and make room if that was not much."""
+        asked, dates = self._asked[:, : self._size], self._dates[: self._size]
+        better = dates[:, None] >= dates
+        for row in asked:
+            better &= row[:, None] <= row
+        np.fill_diagonal(better, False)
+        # no two tell the same: the later one was noted with a later date
+        kept = ~better.any(axis=0)
+        asked, dates = asked[:, kept], dates[kept]
+        self._size = len(dates)
+        room = len(self._dates) * (2 if 2 * self._size > len(self._dates) else 1)
+        self._asked = np.zeros((len(asked), room))
+        self._dates = np.zeros(room)
+        self._asked[:, : self._size] = asked
+        self._dates[: self._size] = dates
+
+
+_ROOM = 128
+"""Requests noted before those that tell less than another are looked for."""
+
+
+class Bounds:
+    """What is known about one timeline. It must be forgotten as soon as anything is given back there."""
+
+    __slots__ = ("_fronts", "_pairs")
+
+    def __init__(self) -> None:
+        self._fronts: dict[tuple[Shape, tuple[str, ...]], _Front] = {}
+        self._pairs: dict[tuple[RequestMatcher, tuple[str, ...]], tuple[_Front | None, _Front | None]] = {}
+
+    def earliest(self, matcher: RequestMatcher, hold: float, consumes: Sequence[Consumption] = ()) -> float:
+        """Return a date before which ``matcher``, which may consume something, is not served for ``hold`` seconds.
+
+        Minus infinity when unknown.
+        """
+        date = -inf
+        beside: tuple[int, ...] = ()
+        for names in ((), tuple(one.name for one in consumes)) if consumes else ((),):
+            if names:
+                beside = tuple(one.amount for one in consumes)
+            own, plain = self._pair(matcher, names)
+            if own is not None:
+                date = max(date, own.latest((*matcher.amounts, *beside, hold)))
+            if plain is not None:
+                date = max(date, plain.latest((matcher.least, *beside, hold)))
+        return int(date) if date.is_integer() else date
+
+    def note(self, matcher: RequestMatcher, hold: float, date: float, consumes: Sequence[Consumption] = ()) -> None:
+        """Remember that ``matcher``, which may consume something, is not served for ``hold`` seconds until then."""
+        own, _ = self._pair(matcher, tuple(one.name for one in consumes))
+        if own is not None:
+            own.add((*matcher.amounts, *(one.amount for one in consumes), hold), date)
+
+    def _pair(self, matcher: RequestMatcher, names: tuple[str, ...]) -> tuple[_Front | None, _Front | None]:
+        """Return what is known about the shape of a request, and about that of as many resources if it differs.
+
+        Shapes are large; requests are few, and looked up by what they are.
+        """
+        key = matcher, names
+        pair = self._pairs.get(key)
+        if pair is None:
+            shape, plain = matcher.shape, matcher.plain_shape
+            own = self._front(shape, names, len(matcher.amounts)) if shape else None
+            other = self._front(plain, names, 1) if shape != plain else None
+            pair = self._pairs[key] = own, other
+        return pair
+
+    def _front(self, shape: Shape, names: tuple[str, ...], amounts: int) -> _Front:
+        """Return what is known about requests of a shape that consume these."""
+        key = shape, names
+        if key not in self._fronts:
+            self._fronts[key] = _Front(amounts + len(names) + 1)
+        return self._fronts[key]

@@ -1,0 +1,285 @@
+"""The earliest instant at which a job fits.
+
+Resources and quotas are asked in turn, each from where the other one lets the job begin::
+
+    ready            fitted             until            start
+      | resources: no  | resources: yes   | resources: no  | resources: yes
+      |                | quotas: no       |                | quotas: yes
+
+A later alternative is looked for only where it would end before the best one so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from oarpy.scheduler.gantt.amount_timeline import StockView
+from oarpy.scheduler.gantt.demands import CompiledAlternative, Demand
+from oarpy.scheduler.gantt.gantt import Claim, Gantt, Kind
+from oarpy.scheduler.gantt.shared_search import first_fit
+from oarpy.scheduler.gantt.sharing import Line, SharedLine, View, Views
+from oarpy.scheduler.order.quotas import Amount, Excess, Limits
+
+
+class Leaps:
+    """One search for the place of ``option``, which holds its resources for ``hold`` seconds.
+
+    What is free throughout a longer time is free in every window inside it. So what a request takes of that, where more
+    is never served with less, it takes in each of those windows at least: as long as this much breaks a quota, none of
+    them need be looked at. The longer time doubles until that breaks none, and is halved then.
+    """
+
+    def __init__(
+        self, gantt: Gantt, views: Sequence[View], limits: Limits, option: CompiledAlternative, hold: float
+    ) -> None:
+        self._ledger, self._views, self._limits = gantt.ledger, views, limits
+        self._matcher, self._walltime, self._hold = option.matcher, option.walltime, hold
+        self._counted = gantt.counts_all(option.matcher.usable)
+        self._span = hold
+
+    def after(self, start: float) -> float:
+        """Return when to look again after a quota was broken at ``start``, infinity if there is no need to.
+
+        Not before the least amount would break none; from then on whenever more may be free, or another rule applies.
+        """
+        if self._counted and (excess := self._excess(start, self._matcher.least)):
+            return excess.until
+        step = min(self._limits.change_after(start), self._change_after(start))
+        until = self._change_after(start + self._span)
+        if not self._counted or not self._matcher.grows or until <= step:
+            self._span *= 2
+            return step
+        if excess := self._excess(start, self._matcher.match(self._common(start, until + self._hold)).bit_count()):
+            self._span *= 2
+            return min(until, excess.until)
+        self._span /= 2
+        return step
+
+    def _excess(self, start: float, resources: int) -> Excess | None:
+        """Return the quota that so many resources break at ``start``, and until when they go on breaking it."""
+        amount = Amount(resources, resources * self._walltime)
+        return self._ledger.excess(self._limits, start, start + self._hold, amount)
+
+    def _common(self, begin: float, end: float) -> int:
+        """Return what is free throughout [begin, end)."""
+        free = self._matcher.usable
+        for view in self._views:
+            free &= view.common(begin, end)
+        return free
+
+    def _change_after(self, instant: float) -> float:
+        """Return the next instant at which more may be free."""
+        return min((after for view in self._views if (after := view.after(instant)) is not None), default=inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The chosen alternative and what it holds."""
+
+    option: CompiledAlternative
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``found`` is None when the job fits nowhere.
+
+    ``fitted`` is the first instant that resources alone, without quotas, would allow: for the alternative found, or for
+    any of them when none was found. ``excess`` is the quota that forbids it then.
+    """
+
+    found: Found | None
+    fitted: float | None
+    excess: Excess | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first placement that resources allow, and the quota that forbids it."""
+
+    start: float
+    excess: Excess | None
+
+
+class Search:
+    """Looks for places on Gantts; jobs keep their resources ``security`` seconds after their walltime."""
+
+    def __init__(self, security: float) -> None:
+        self._security = security
+
+    def earliest(self, gantt: Gantt, demand: Demand, ready: float) -> Answer:
+        """Find the placement that ends first, starting at ``ready`` or later; the first alternative wins ties."""
+        best: Found | None = None
+        fitted: _First | None = None
+        for option in demand.options:
+            latest = demand.before(option)
+            if best is not None:
+                latest = min(best.claim.end - option.walltime, inf if latest is None else latest)
+            claim, first = self._first(gantt, demand, option, ready, latest)
+            if claim is not None and (best is None or claim.end < best.claim.end):
+                best, fitted = Found(option, claim), first
+            elif best is None and first is not None and (fitted is None or first.start < fitted.start):
+                fitted = first
+        return Answer(best, None) if fitted is None else Answer(best, fitted.start, fitted.excess)
+
+    def at(self, gantt: Gantt, demand: Demand, start: float) -> Answer:
+        """Find the placement at exactly ``start`` that ends first."""
+        best: Found | None = None
+        fitted: float | None = None
+        forbidding: Excess | None = None
+        for option in demand.options:
+            latest = demand.before(option)
+            if latest is not None and start >= latest:
+                continue
+            claim = self._claim(gantt.views(demand.roles, option.consumes), option, start)
+            if claim is None:
+                continue
+            fitted = start
+            excess = self._excess(gantt, demand, claim)
+            if excess is None and (best is None or claim.end < best.claim.end):
+                best = Found(option, claim)
+            forbidding = forbidding or excess
+        return Answer(best, fitted, None if best else forbidding)
+
+    def hold(self, option: CompiledAlternative) -> float:
+        """Return for how long an alternative holds its resources, security time included."""
+        return option.walltime + self._security
+
+    def fits(self, views: Views, option: CompiledAlternative, start: float) -> bool:
+        """Tell whether resources allow ``option`` at exactly ``start``."""
+        return self._claim(views, option, start) is not None
+
+    def _first(
+        self, gantt: Gantt, demand: Demand, option: CompiledAlternative, start: float, latest: float | None
+    ) -> tuple[Claim | None, _First | None]:
+        """Return the first placement of one alternative before ``latest``, and the first that resources allow."""
+        views = gantt.views(demand.roles, option.consumes)
+        kind = self._kind(gantt, views, demand, option)
+        leaps: Leaps | None = None
+        if demand.limits is not None and not option.matcher.fixed:
+            leaps = Leaps(gantt, views, demand.limits, option, self.hold(option))
+        fitted: _First | None = None
+        instant = start
+        while instant < (inf if latest is None else latest):
+            claim = self._next(gantt, views, option, instant, latest)
+            if claim is None:
+                break
+            excess = self._excess(gantt, demand, claim)
+            fitted = fitted or _First(claim.start, excess)
+            if excess is None:
+                if kind is not None:
+                    gantt.barred[kind] = start, claim.start
+                return claim, fitted
+            instant = excess.until
+            if kind is not None:
+                since, until = gantt.barred.get(kind, (inf, inf))
+                instant = max(instant, until) if since <= start else instant
+            elif leaps is not None:
+                instant = min(instant, leaps.after(claim.start))
+        if kind is not None and latest is None:
+            gantt.barred[kind] = start, inf
+        return None, fitted
+
+    def _kind(self, gantt: Gantt, views: Views, demand: Demand, option: CompiledAlternative) -> Kind | None:
+        """Return what is equal for requests that add the same to the same sums, on the timeline of the platform.
+
+        None for a request that is like no other: where it fits may add more, or less, than elsewhere.
+        """
+        if demand.limits is None or not option.matcher.fixed or not views or views[0] is not gantt.whole.exclusive:
+            return None
+        if not self._is_on_one_line(views) or not gantt.counts_all(option.matcher.usable):
+            return None
+        return option.matcher, option.walltime, option.consumes, id(demand.limits)
+
+    @staticmethod
+    def _is_on_one_line(views: Views) -> bool:
+        """Tell whether what a job sees, of consumables too, changes only where one line of the platform does."""
+        return len(views) == 1 or (len(views) == 2 and isinstance(views[1], StockView))
+
+    def _next(
+        self, gantt: Gantt, views: Views, option: CompiledAlternative, start: float, latest: float | None
+    ) -> Claim | None:
+        """Return the first placement that resources allow at ``start``, or later and before ``latest``."""
+        if not views:
+            return None
+        if self._is_on_one_line(views):
+            return self._next_alone(gantt, views, option, start, latest)
+        instant: float | None = start
+        while instant is not None and (latest is None or instant < latest):
+            if len(option.matcher.groups) == 1:
+                instant = self._skip(views[0], views[1:], option, instant, latest)
+            if instant is not None and (claim := self._claim(views, option, instant)):
+                return claim
+            instant = None if instant is None else _after(views, instant)
+        return None
+
+    def _skip(
+        self, view: Line, others: Sequence[View], option: CompiledAlternative, start: float, latest: float | None
+    ) -> float | None:
+        """Return a date before which the views together do not serve a single group, None when they never do.
+
+        As long as the beginning of a window stays in one slot of the others, moving on only takes away from what they
+        share; so what they share at first bounds it until then.
+        """
+        instant: float | None = start
+        while instant is not None and (latest is None or instant < latest):
+            free = option.matcher.usable
+            for other in others:
+                free &= other.common(instant, instant + self.hold(option))
+            until = _after(others, instant)
+            ends = [end for end in (until, latest) if end is not None]
+            if option.matcher.may_fit(free):
+                fit = view.first_fit(instant, self.hold(option), option.matcher, min(ends, default=None), free)
+                if fit is not None:
+                    return fit[0]
+            instant = until
+        return None
+
+    def _next_alone(
+        self,
+        gantt: Gantt,
+        views: tuple[Line, *tuple[View, ...]],
+        option: CompiledAlternative,
+        start: float,
+        latest: float | None,
+    ) -> Claim | None:
+        """Return the first placement on one line, beginning where smaller requests say it may be."""
+        line = views[0]
+        hold, bounds = self.hold(option), gantt.bounds_of(line)
+        bound = bounds.earliest(option.matcher, hold, option.consumes)
+        begin = max(start, bound)
+        if len(views) == 1:
+            fit = line.first_fit(begin, hold, option.matcher, latest)
+        else:
+            alone, partners = (line.alone, line.partners) if isinstance(line, SharedLine) else (line, None)
+            stock = StockView(gantt.stocks, option.consumes)
+            fit = first_fit(alone, partners, stock, option.gauge, option.matcher, begin, hold, latest)
+        if fit is None:
+            return None
+        if fit[0] > bound and start <= max(bound, gantt.now):
+            bounds.note(option.matcher, hold, fit[0], option.consumes)
+        return Claim(fit[0], option.walltime, fit[1], option.consumes)
+
+    def _claim(self, views: Views, option: CompiledAlternative, start: float) -> Claim | None:
+        """Return the placement at exactly ``start`` that resources allow."""
+        free = option.matcher.usable if views else 0
+        for view in views:
+            free &= view.common(start, start + option.walltime + self._security)
+        bits = option.matcher.match(free)
+        return Claim(start, option.walltime, bits, option.consumes) if bits else None
+
+    def _excess(self, gantt: Gantt, demand: Demand, claim: Claim) -> Excess | None:
+        """Return the quota that forbids ``claim``, and until when; None when none does."""
+        if demand.limits is None:
+            return None
+        amount = gantt.amount(demand.roles, claim)
+        if not amount.resources:
+            return None
+        return gantt.ledger.excess(demand.limits, claim.start, claim.end + self._security, amount)
+
+
+def _after(views: Sequence[View], instant: float) -> float | None:
+    """Return the next instant at which more may be free."""
+    return min((after for view in views if (after := view.after(instant)) is not None), default=None)

@@ -1,0 +1,190 @@
+"""Where jobs are placed: the whole platform, or the inside of the containers of one name.
+
+A space keeps one timeline of what nobody holds. A job that shares sees beside that what its partners alone hold, which
+is kept for each profile. A container on cores 1 and 2, with an inner job on core 1::
+
+    platform      {1 2 3}   {3}                         {1 2 3}
+    container               |---------------------------|
+    inner job                        |-------|
+    inside it     {}        {1 2}    {2}     {1 2}      {}
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import inf
+from typing import Protocol, TypeAlias
+
+from oarpy.scheduler.gantt.shared_search import common, first_fit
+from oarpy.scheduler.gantt.sparse_timeline import Pieces
+from oarpy.scheduler.gantt.timeline import Timeline
+from oarpy.scheduler.job_roles import EXCLUSIVE, Profile
+from oarpy.scheduler.resources.matching import RequestMatcher
+
+
+class View(Protocol):
+    """A set of resources that changes at instants."""
+
+    @property
+    def begins(self) -> Sequence[float]:
+        """The instants, ascending; before the first one there is nothing."""
+
+    def common(self, begin: float, end: float) -> int:
+        """Return what is in it during the whole of [begin, end); ``begin`` is not before the first instant."""
+
+    def after(self, instant: float) -> float | None:
+        """Return the first instant after ``instant`` at which it changes, None when there is none."""
+
+
+class SharedLine:
+    """What jobs of one profile see: what nobody holds, and what partners hold."""
+
+    __slots__ = ("alone", "partners")
+
+    def __init__(self, alone: Timeline, partners: Pieces) -> None:
+        self.alone, self.partners = alone, partners
+
+    @property
+    def begins(self) -> Sequence[float]:
+        """The instants at which it may change: those of what nobody holds."""
+        return self.alone.begins
+
+    def common(self, begin: float, end: float) -> int:
+        """Return what is free for the profile during the whole of [begin, end)."""
+        return common(self.alone, self.partners, begin, end)
+
+    def after(self, instant: float) -> float | None:
+        """Return the first instant after ``instant`` at which it may change."""
+        return self.alone.after(instant)
+
+    def first_fit(
+        self, instant: float, hold: float, matcher: RequestMatcher, latest: float | None = None, within: int = -1
+    ) -> tuple[float, int] | None:
+        """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds."""
+        if not self.partners.anything:
+            return self.alone.first_fit(instant, hold, matcher, latest, within)
+        return first_fit(self.alone, self.partners, None, None, matcher, instant, hold, latest, within)
+
+
+Line: TypeAlias = Timeline | SharedLine
+Views: TypeAlias = tuple[Line, *tuple[View, ...]] | tuple[()]
+"""The one that changes most comes first, and is searched; empty for a job that has nowhere to go."""
+
+_Concerned: TypeAlias = tuple[Pieces | None, tuple[tuple[Pieces, bool], ...]]
+
+
+class Space:
+    """Free resources over time, for each of the ``profiles`` that jobs to place may have."""
+
+    __slots__ = ("_known", "_lines", "_open", "everything", "exclusive")
+
+    def __init__(
+        self, origin: float, everything: int, profiles: Iterable[Profile] = (), *, closed: bool = False
+    ) -> None:
+        self.everything = everything
+        self.exclusive = Timeline(origin, everything)
+        self._lines = {profile: SharedLine(self.exclusive, Pieces()) for profile in profiles if profile != EXCLUSIVE}
+        self._open = Timeline(origin, 0) if closed else None
+        self._known: dict[tuple[Profile, bool], _Concerned] = {}
+
+    def copy(self) -> Space:
+        """Return an independent space of equal content."""
+        twin = Space(0, self.everything)
+        twin.exclusive = self.exclusive.copy()
+        twin._lines = {
+            profile: SharedLine(twin.exclusive, line.partners.copy()) for profile, line in self._lines.items()
+        }
+        twin._open = self._open and self._open.copy()
+        return twin
+
+    @property
+    def opened(self) -> bool:
+        """True when the space has at least one piece."""
+        return self._open is not None and len(self._open) > 1
+
+    def emptied(self) -> Space:
+        """Return the same space with nothing held in it."""
+        twin = Space(self.exclusive.begins[0], self.everything, self._lines, closed=True)
+        twin._open = self._open
+        return twin
+
+    def views(self, profile: Profile) -> Views:
+        """Return the views whose common content is free for a job of this profile."""
+        line: Line = self._lines[profile] if profile != EXCLUSIVE and self._lines else self.exclusive
+        return (line,) if self._open is None else (line, self._open)
+
+    def take(self, begin: float, end: float, bits: int, profile: Profile, *, found: bool) -> None:
+        """Let a job of this profile hold ``bits`` during [begin, end); ``found`` in what its views say is free."""
+        own, others = self._concerned(profile, found)
+        for partners, sharing in others:
+            if sharing:
+                self._share(partners, begin, end, bits)
+            else:
+                partners.remove(begin, end, bits)
+        if own is None:
+            return self.exclusive.remove(begin, end, bits, all_free=found and profile == EXCLUSIVE)
+        for left, right, theirs in _merged(own.parts(begin, end), bits):
+            self.exclusive.remove(left, right, bits & ~theirs, all_free=True)
+        own.add(begin, end, bits)
+        return None
+
+    def _concerned(self, profile: Profile, found: bool) -> _Concerned:
+        """Return the partners of ``profile`` if its jobs share with their like, and others whose partners change.
+
+        With them, whether they share with it. Where a place was found for it, no partner of a stranger is.
+        """
+        key = profile, found
+        if key not in self._known:
+            # who holds for allowed ones does not share with its like
+            among_partners = found and profile in self._lines and profile.shares(profile)
+            own = self._lines[profile].partners if among_partners else None
+            others = [
+                (line.partners, other.shares(profile))
+                for other, line in self._lines.items()
+                if line.partners is not own
+                and (other.shares(profile) or not found or not _are_strangers(other, profile))
+            ]
+            self._known[key] = own, tuple(others)
+        return self._known[key]
+
+    def _share(self, partners: Pieces, begin: float, end: float, bits: int) -> None:
+        """Let partners have what nobody holds of ``bits``: what is held by others too is not theirs."""
+        begins = self.exclusive.begins
+        begin = max(begin, begins[0])
+        inner = begins[bisect_right(begins, begin) : bisect_left(begins, end)]
+        for left, right in pairwise((begin, *inner, end)):
+            if left < right:
+                partners.add(left, right, bits & self.exclusive.common(left, right))
+
+    def close(self, begin: float, bits: int) -> None:
+        """Take ``bits`` away for ever from ``begin`` on, whoever shares with whom."""
+        self.exclusive.remove(begin, inf, bits)
+        for line in self._lines.values():
+            line.partners.remove(begin, inf, bits)
+
+    def open(self, begin: float, end: float, bits: int) -> None:
+        """Add a piece: ``bits`` become part of the space during [begin, end)."""
+        if self._open is not None:
+            self._open.add(begin, end, bits)
+
+
+def _are_strangers(one: Profile, other: Profile) -> bool:
+    """Tell whether nobody shares with both of two profiles that do not share: what one sees as free, no partner of the
+    other holds.
+    """
+    return other == EXCLUSIVE or not (one.placeholders or one.allowed or other.placeholders or other.allowed)
+
+
+def _merged(parts: Iterable[tuple[float, float, int]], bits: int) -> Iterator[tuple[float, float, int]]:
+    """Yield parts that follow each other as one where they have the same of ``bits``, which is all they are left."""
+    begin, end, theirs = 0.0, 0.0, -1
+    for left, right, more in parts:
+        if more & bits != theirs:
+            if theirs >= 0:
+                yield begin, end, theirs
+            begin, theirs = left, more & bits
+        end = right
+    if theirs >= 0:
+        yield begin, end, theirs

@@ -1,0 +1,131 @@
+"""Where a waiting job stands in its queue, and the numbers that put it there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from oarpy.scheduler.gantt.demands import CompiledRequests
+from oarpy.scheduler.order.priorities import Factor, Part, factors, karma, karma_parts, multifactor_priority
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+
+Size = Callable[[WaitingJob], int]
+"""Number of resources that a job takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The jobs looked at before, of the queues planned together: ``resources`` and ``resource_hours`` are sums."""
+
+    jobs: int
+    resources: int
+    resource_hours: float
+    nearest: int | None
+    """The one right before."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePosition:
+    """``policy`` is that of the first queue planned together; ``failure`` says why it gives no order.
+
+    ``place`` counts from 1 among the jobs ``among`` those queues that are not held (the job itself always counts); None
+    for a reservation, which comes before them. ``value`` is the karma (least first) or the multifactor priority (most
+    first), ``nearest_value`` that of the job right before; None for other policies. ``key`` is what the policy orders
+    the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
+    """
+
+    job: WaitingJob
+    size: int
+    queues: tuple[Queue, ...]
+    policy: str
+    failure: str = ""
+    place: int | None = None
+    among: int = 0
+    ahead: Ahead | None = None
+    parts: tuple[Part, ...] = ()
+    factors: tuple[Factor, ...] = ()
+    value: float | None = None
+    nearest_value: float | None = None
+    key: tuple[float, ...] = ()
+    nearest_key: tuple[float, ...] = ()
+
+
+def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDERS) -> QueuePosition | None:
+    """Return how job ``job_id`` stands, None when it does not wait or its queue does not exist."""
+    job = next((one for one in snapshot.waiting if one.id == job_id), None)
+    queues = _planned_with(snapshot, job) if job is not None else ()
+    if job is None or not queues:
+        return None
+    size = CompiledRequests(snapshot, Matchers(snapshot.platform)).size
+    found = QueuePosition(
+        job=job,
+        size=size(job),
+        queues=queues,
+        policy=queues[0].order,
+        parts=karma_parts(job, snapshot.priorities),
+        factors=factors(job, size(job), snapshot.now, snapshot.priorities),
+        value=_value(queues[0].order, job, size, snapshot),
+    )
+    return found if job.reservation is not None else _ranked(found, snapshot, orders, size)
+
+
+def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
+    for queues in by_priority(snapshot.queues):
+        if job.queue in {queue.name for queue in queues}:
+            return queues
+    return ()
+
+
+def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order], size: Size) -> QueuePosition:
+    names = {queue.name for queue in found.queues}
+    rivals = [
+        other
+        for other in snapshot.waiting
+        if other.queue in names
+        and other.besteffort == found.job.besteffort
+        and other.reservation is None
+        and (not other.held or other.id == found.job.id)
+    ]
+    try:
+        ranking = Ranking(orders, size, snapshot.now, snapshot.priorities)
+        ordered, keys = ranking.ordered_with_keys(rivals, found.queues[0])
+    except BrokenOrder as broken:
+        return replace(found, failure=str(broken))
+    place = [other.id for other in ordered].index(found.job.id)
+    before = ordered[:place]
+    nearest = before[-1] if before else None
+    ahead = Ahead(
+        jobs=len(before),
+        resources=sum(map(size, before)),
+        resource_hours=sum(size(other) * other.alternatives[0].walltime for other in before if other.alternatives)
+        / 3600,
+        nearest=None if nearest is None else nearest.id,
+    )
+    nearest_value = None if nearest is None else _value(found.policy, nearest, size, snapshot)
+    return replace(
+        found,
+        place=place + 1,
+        among=len(ordered),
+        ahead=ahead,
+        nearest_value=nearest_value,
+        key=_numbers(keys[found.job.id]),
+        nearest_key=() if nearest is None else _numbers(keys[nearest.id]),
+    )
+
+
+def _numbers(key: object) -> tuple[float, ...]:
+    """Return the numbers of a key; a plug-in may order by something else, which is not shown."""
+    if not isinstance(key, tuple) or not all(isinstance(part, int | float) for part in key):
+        return ()
+    return key
+
+
+def _value(policy: str, job: WaitingJob, size: Size, snapshot: Snapshot) -> float | None:
+    if policy == "fairshare":
+        return karma(job, snapshot.priorities)
+    if policy == "multifactor":
+        return multifactor_priority(job, size(job), snapshot.now, snapshot.priorities)
+    return None

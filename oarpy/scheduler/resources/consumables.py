@@ -1,0 +1,157 @@
+"""What is divided, not counted: memory of hosts, bandwidth of switches, whatever jobs ask amounts of beside resources.
+
+A consumable lies in the blocks of one level: each block has a capacity, and a job takes its amount from every block
+that any of its resources is in, for as long as it holds them. Placing a job then is placing it among the resources
+whose blocks have enough left (:mod:`oarpy.scheduler.gantt.amount_timeline`). Jobs that ask for nothing cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oarpy.model.amounts import format_amount
+from oarpy.model.request import Consumption
+from oarpy.scheduler.resources.bit_sets import positions
+from oarpy.scheduler.resources.block_counting import BlockCounter
+from oarpy.scheduler.resources.platform import Platform
+
+Columns = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumable:
+    """``capacities`` by the value of property ``level``, as text; blocks without one have none of it."""
+
+    name: str
+    level: str
+    capacities: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One block: its resources, its value, and how much there is."""
+
+    name: str
+    bits: int
+    capacity: int
+
+
+class Capacities:
+    """The consumables of a platform, by name, as what each block holds.
+
+    All blocks of all consumables have a column each; what is in no block of a consumable has the one behind them.
+    """
+
+    def __init__(self, consumables: Iterable[Consumable], platform: Platform) -> None:
+        self.everything = platform.everything
+        self.levels = {one.name: one.level for one in consumables}
+        self.stores: dict[str, tuple[Store, ...]] = {
+            one.name: tuple(
+                Store(str(block.value), block.bits, one.capacities.get(str(block.value), 0))
+                for block in platform.blocks(platform.aliases.get(one.level, one.level))
+            )
+            for one in consumables
+        }
+        self.columns = 0
+        self._spans: dict[str, slice] = {}
+        for name, stores in self.stores.items():
+            self._spans[name] = slice(self.columns, self.columns + len(stores))
+            self.columns += len(stores)
+        all_stores = [store for stores in self.stores.values() for store in stores]
+        self._amounts = np.array([store.capacity for store in all_stores], dtype=np.int64)
+        self._counters: dict[str, BlockCounter] = {}
+        self._owners: dict[str, Columns] = {}
+
+    def span(self, name: str) -> slice:
+        """Return the columns of a consumable: one for each of its stores."""
+        return self._spans[name]
+
+    def amounts(self, name: str | None = None) -> NDArray[np.int64]:
+        """Return the capacities of the stores of a consumable, or of all of them."""
+        return self._amounts if name is None else self._amounts[self._spans[name]]
+
+    def columns_of(self, name: str, bits: int) -> Columns:
+        """Return the columns of the blocks that any of ``bits`` is in."""
+        if not self.stores[name]:
+            return np.zeros(0, dtype=np.intp)
+        if name not in self._counters:
+            self._counters[name] = BlockCounter([store.bits for store in self.stores[name]])
+        columns: Columns = self._counters[name].count(bits).nonzero()[0] + self._spans[name].start
+        return columns
+
+    def owners(self, name: str) -> Columns:
+        """Return the column of each resource."""
+        if name not in self._owners:
+            owners = np.full(self.everything.bit_length(), self.columns, dtype=np.intp)
+            for column, store in enumerate(self.stores[name], self._spans[name].start):
+                owners[positions(store.bits)] = column
+            self._owners[name] = owners
+        return self._owners[name]
+
+    def admitted(self, consumes: Iterable[Consumption]) -> int:
+        """Return the resources whose blocks could ever give these amounts; all consumables are known."""
+        bits = self.everything
+        for one in consumes:
+            for store in self.stores[one.name]:
+                if store.capacity < one.amount:
+                    bits &= ~store.bits
+        return bits
+
+    def lacking(self, consumes: Iterable[Consumption], holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+        """Return the resources whose blocks cannot give these amounts beside what ``holders`` have.
+
+        A holder is a set of resources and the amounts that go with them. What is no consumable (any more) is not
+        looked at.
+        """
+        bits = 0
+        for one in consumes:
+            for store in self.stores.get(one.name, ()):
+                if self._taken(store, one.name, holders) + one.amount > store.capacity:
+                    bits |= store.bits
+        return bits
+
+    @staticmethod
+    def _taken(store: Store, name: str, holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+        return sum(
+            one.amount for bits, consumes in holders if bits & store.bits for one in consumes if one.name == name
+        )
+
+    def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
+        """Return what a job on ``bits`` takes, by consumable and block."""
+        return {
+            (one.name, store.name): one.amount
+            for one in consumes
+            for store in self.stores.get(one.name, ())
+            if store.bits & bits
+        }
+
+    def excess(
+        self,
+        bits: int,
+        consumes: Iterable[Consumption],
+        holders: Sequence[tuple[int, tuple[Consumption, ...]]],
+    ) -> dict[tuple[str, str], int]:
+        """Return by how much a job on ``bits`` would take too much beside ``holders``, by consumable and block."""
+        return {
+            (one.name, store.name): self._taken(store, one.name, holders) + one.amount - store.capacity
+            for one in consumes
+            for store in self.stores.get(one.name, ())
+            if store.bits & bits
+        }
+
+    def unknown(self, consumes: Iterable[Consumption]) -> str | None:
+        """Return the first name that is not a consumable."""
+        return next((one.name for one in consumes if one.name not in self.stores), None)
+
+    def too_much(self, consumes: Iterable[Consumption], wanted: int) -> str | None:
+        """Say which amount none of ``wanted`` can ever give, None when each is somewhere."""
+        for one in consumes:
+            if not wanted & self.admitted([one]):
+                largest = max((store.capacity for store in self.stores[one.name] if store.bits & wanted), default=0)
+                level = self.levels[one.name]
+                return f"{one} is more than any {level} has (the largest has {format_amount(largest)})"
+        return None

@@ -1,0 +1,57 @@
+"""Jobs with dates of their own: what they can no longer meet, how that is said, and when the next one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from oarpy.model.job_dates import NO_DATES
+from oarpy.scheduler.rules.dependencies import earliest_start
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Lapse
+
+
+def lapse_of(job: WaitingJob, now: float) -> Lapse | None:
+    """Tell what ``job`` can no longer meet were it to start at ``now`` or later; None when it may still start."""
+    if job.dates is NO_DATES or job.reservation is not None:
+        return None
+    if job.dates.start_by < now:
+        return Lapse.EXPIRED
+    return Lapse.DEADLINE_MISSED if job.dates.end_by - _shortest(job) < now else None
+
+
+def lapse_text(job: WaitingJob, lapse: Lapse, show: Callable[[float], str]) -> str:
+    """Say what ``job`` can no longer meet."""
+    if lapse is Lapse.EXPIRED:
+        return f"it expired at {show(job.dates.start_by)}"
+    return f"it can no longer end by its deadline at {show(job.dates.end_by)}"
+
+
+def lapses_at(job: WaitingJob) -> float:
+    """Return the last instant at which ``job`` may start; infinity when its own dates do not bound it."""
+    if job.dates is NO_DATES or job.reservation is not None:
+        return inf
+    return min(job.dates.start_by, job.dates.end_by - _shortest(job))
+
+
+def next_lapse(snapshot: Snapshot) -> float | None:
+    """Return the next instant at which a waiting job lapses, None when none will."""
+    dates = (lapses_at(job) for job in snapshot.waiting if job.dates is not NO_DATES and not job.held)
+    first = min((date for date in dates if date >= snapshot.now), default=inf)
+    return None if first == inf else first + 1
+
+
+def next_start_asked(snapshot: Snapshot) -> float | None:
+    """Return the next instant at which a waiting job may start that EASY foresees nothing for before; None without.
+
+    Under the other policies such a job has a predicted start.
+    """
+    if snapshot.policy != "easy":
+        return None
+    spans = {**snapshot.spans, **{job.id: (job.start, job.end) for job in snapshot.holding}}
+    asked = (earliest_start(job, spans) for job in snapshot.waiting if not job.held)
+    return min((instant for instant in asked if instant > snapshot.now), default=None)
+
+
+def _shortest(job: WaitingJob) -> float:
+    return min((way.walltime for way in job.alternatives), default=0)

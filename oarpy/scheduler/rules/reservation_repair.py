@@ -1,0 +1,40 @@
+"""Other resources for accepted reservations that lost some of theirs: equal ones, at the same date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
+from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.gantt.search import Search
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+
+
+def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int, int]:
+    """Return new resources, as sets, for those of ``reservations`` that can be served all the same.
+
+    Each of them also is in ``snapshot.holding``, with what it has; its ``reservation`` is the date, its first
+    alternative what it was promised, from then on. Resources count as equal when they serve that request. What other
+    reservations and running jobs hold stays theirs; best-effort jobs give way unless they are too young to, or the
+    reservation is best-effort too.
+    """
+    search, options = Search(snapshot.security_time), CompiledRequests(snapshot, Matchers(snapshot.platform))
+    holding = {job.id: job for job in snapshot.holding}
+    found: dict[int, int] = {}
+    for job in reservations:
+        gantt = Gantt.around(snapshot, job, (other for other in holding.values() if other.id != job.id))
+        roles = roles_of(job)
+        demand = Demand(job, roles, options.alive(job)[:1], gantt.limits(job, roles))
+        answer = search.at(gantt, demand, max(job.reservation or snapshot.now, snapshot.now))
+        if answer.found is not None:
+            found[job.id] = answer.found.claim.bits
+            holding[job.id] = moved(snapshot, holding[job.id], answer.found.claim.bits)
+    return found
+
+
+def moved(snapshot: Snapshot, job: HoldingJob, bits: int) -> HoldingJob:
+    """Return ``job`` on other resources."""
+    return replace(job, bits=bits, resources=tuple(snapshot.platform.ids_of(bits)))

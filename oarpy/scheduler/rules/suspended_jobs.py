@@ -1,0 +1,93 @@
+"""Suspended jobs that are to go on: each gets its resources back as soon as nobody holds them that cannot give way.
+
+They come before everything that waits, in order of their ids: they have begun, and others were told when they would
+end. Running jobs and accepted reservations bound them, best-effort jobs do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.rules.giving_way import Yielding, may_go
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """``job`` goes on at ``start``; the best-effort jobs of ``kill`` must be gone before."""
+
+    job: int
+    start: float
+    kill: tuple[int, ...] = ()
+
+
+def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tuple[Resumption, ...]]:
+    """Return the snapshot in which the suspended jobs ``wanting`` to go on hold what they gave back from some date on.
+
+    One that finds no date stays as it is.
+    """
+    found = []
+    for job in sorted((one for one in snapshot.holding if one.id in wanting and one.given_back), key=_number):
+        start = _earliest(snapshot, job)
+        if start is None:
+            continue
+        again = replace(job, resumes=start, walltime=job.walltime + start - snapshot.now)
+        snapshot = replace(snapshot, holding=tuple(again if one.id == job.id else one for one in snapshot.holding))
+        found.append(Resumption(job.id, start, _victims(snapshot, job) if start == snapshot.now else ()))
+    return snapshot, tuple(found)
+
+
+def held_up_by(snapshot: Snapshot, resumption: Resumption) -> list[int]:
+    """Return the jobs at whose end ``resumption`` may begin, or that are cancelled for it; ascending."""
+    by_id = {job.id: job for job in snapshot.holding}
+    wanted = by_id[resumption.job].given_back
+    ends = [
+        one.id
+        for one in snapshot.holding
+        if one.id != resumption.job
+        and one.end + snapshot.security_time == resumption.start
+        and bits_held(snapshot.platform, one) & wanted
+    ]
+    return sorted({*ends, *resumption.kill})
+
+
+def _number(job: HoldingJob) -> int:
+    return job.id
+
+
+def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
+    """Return the first instant from which the job can hold its resources for the rest of its walltime."""
+    asking = job.asking()
+    gantt = Gantt.around(snapshot, asking, (one for one in snapshot.holding if one.id != job.id))
+    known = {one.name for one in snapshot.consumables}
+    consumes = tuple(one for one in job.consumes if one.name in known)
+    bits, rest, roles = job.given_back | bits_held(snapshot.platform, job), job.end - snapshot.now, roles_of(job)
+    views, limits = gantt.views(roles, consumes), gantt.limits(asking, roles)
+    if not views or bits & ~snapshot.platform.alive:
+        return None
+    for start in _dates(snapshot, views[0].begins, (one.begins for one in views[1:])):
+        claim = Claim(start, rest, bits, consumes)
+        end = claim.end + snapshot.security_time
+        if any(view.common(start, end) & bits != bits for view in views):
+            continue
+        amount = gantt.amount(roles, claim)
+        if limits is None or not amount.resources or gantt.ledger.excess(limits, start, end, amount) is None:
+            return start
+    return None
+
+
+def _dates(snapshot: Snapshot, begins: Iterable[float], others: Iterable[Iterable[float]]) -> list[float]:
+    """Return the instants from which more may be free, ascending; quotas too change only when a job ends."""
+    ends = {one.end + snapshot.security_time for one in snapshot.holding}
+    instants = {snapshot.now, *begins, *ends}.union(*others)
+    return sorted(instant for instant in instants if instant >= snapshot.now)
+
+
+def _victims(snapshot: Snapshot, job: HoldingJob) -> tuple[int, ...]:
+    """Return the best-effort jobs on what the job gave back; of amounts it kept its own."""
+    able = [one for one in snapshot.holding if may_go(one, snapshot.now, snapshot.besteffort_minimum_life)]
+    return tuple(Yielding(snapshot.platform, Capacities((), snapshot.platform), able).on(job.given_back, job))

@@ -1,0 +1,251 @@
+"""How much of a walltime change can be granted to a running job, seen on the Gantt of a pass.
+
+A job may run longer for as long as its resources are free after it: running jobs, accepted reservations and the places
+that the pass found for waiting jobs bound it, so nobody starts later because of it (best-effort jobs give way, as
+always). With ``delay_next_jobs`` predicted places do not count; reservations and what starts in this pass always do. A
+job may always run shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from math import inf
+
+from oarpy.model.errors import OarpyError
+from oarpy.model.job_types import read_types
+from oarpy.model.setting_values import limit_of
+from oarpy.scheduler.gantt.gantt import Claim, Gantt, bits_held
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.snapshot import HoldingJob, Rules, Snapshot, WaitingJob, WalltimeRequest
+from oarpy.scheduler.verdicts import Verdict
+
+_MOST_PLANS = 8
+"""Plans made to find out how long a job may run when quotas or its dependants make it more than a matter of room."""
+
+_BOUND = frozenset({Verdict.STARTS, Verdict.RESERVED})
+"""Places of waiting jobs that are promised, not only predicted."""
+
+Replan = Callable[[Snapshot], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class WalltimeChange:
+    """What is asked for running job ``job``: ``seconds`` more (less, below 0), all of it or nothing (``whole``)."""
+
+    job: int
+    seconds: int
+    whole: bool = False
+    delay_next_jobs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WalltimeAnswers:
+    """What becomes of what is asked for: seconds ``granted`` and why others are ``dropped``, by job, ascending.
+
+    ``next_change`` is when time alone changes that; ``faults`` are settings that could not be read.
+    """
+
+    granted: tuple[tuple[int, int], ...] = ()
+    dropped: tuple[tuple[int, str], ...] = ()
+    next_change: float | None = None
+    faults: tuple[str, ...] = ()
+
+
+def answered(snapshot: Snapshot, made: Plan, replan: Replan) -> WalltimeAnswers:
+    """Grant what can be granted now; ``made`` is the plan of ``snapshot``, ``replan`` makes one of a changed one."""
+    now, running, dropped = snapshot.now, [], []
+    for one in snapshot.walltime_requests:
+        if one.over:
+            dropped.append((one.job, "the job has ended"))
+        elif one.give_up_at is not None and one.give_up_at <= now:
+            dropped.append((one.job, "it could not be granted in time"))
+        elif one.running:
+            running.append(one)
+    instants = [one.give_up_at for one in running if one.give_up_at is not None]
+    changes, faults = [], []
+    for one in running:
+        try:
+            seconds, due = _applicable(one, snapshot.rules, now)
+        except OarpyError as error:
+            faults.append(str(error))
+            continue
+        if due > now:
+            instants.append(due)
+        elif seconds:
+            changes.append(WalltimeChange(one.job, seconds, one.whole, one.delay_next_jobs))
+    granted = grants(snapshot, made, changes, replan) if changes else {}
+    return WalltimeAnswers(
+        tuple(sorted(granted.items())), tuple(sorted(dropped)), min(instants, default=None), tuple(faults)
+    )
+
+
+def _applicable(one: WalltimeRequest, rules: Rules, now: float) -> tuple[int, float]:
+    """Return the seconds that may be granted at one time, and from when on."""
+    if one.walltime is None or one.end is None:
+        return 0, now
+    if one.seconds < 0:
+        return one.seconds, now
+    if one.end <= now:
+        return 0, now  # its node is ending it
+    if one.forced:
+        return one.seconds, now
+    first = one.walltime - one.granted
+    apply_time = limit_of(rules.walltime_apply_time, one.queue, first)
+    increment = limit_of(rules.walltime_increment, one.queue, first)
+    seconds = min(one.seconds, increment) if increment > 0 and not one.whole else one.seconds
+    return seconds, one.end - apply_time if apply_time > 0 else now
+
+
+def grants(snapshot: Snapshot, made: Plan, changes: Iterable[WalltimeChange], replan: Replan) -> dict[int, int]:
+    """Return the seconds to add to the walltimes of jobs, by job; those that get nothing now are left out.
+
+    ``made`` is the plan of ``snapshot``; ``replan`` makes one of a changed snapshot.
+    """
+    found: dict[int, int] = {}
+    todo = sorted(changes, key=lambda one: (one.seconds > 0, one.delay_next_jobs, one.job))
+    for rank, change in enumerate(todo, 1):
+        job = next((one for one in snapshot.holding if one.id == change.job), None)
+        if job is None or job.id in made.kill:
+            continue
+        seconds = (
+            _less(snapshot, job, change) if change.seconds < 0 else _More(snapshot, made, job, change).most(replan)
+        )
+        if seconds:
+            found[job.id] = seconds
+            snapshot = _changed(snapshot, job, seconds)
+            if seconds > 0 and rank < len(todo):
+                made = replan(snapshot)  # the job's own dependants and best-effort jobs may be elsewhere now
+    return found
+
+
+def _less(snapshot: Snapshot, job: HoldingJob, change: WalltimeChange) -> int:
+    """A walltime cannot end in the past."""
+    return min(0, max(change.seconds, int(snapshot.now - job.end), 1 - int(job.walltime)))
+
+
+def _changed(snapshot: Snapshot, job: HoldingJob, seconds: float) -> Snapshot:
+    longer = replace(job, walltime=job.walltime + seconds)
+    return replace(snapshot, holding=tuple(longer if one.id == job.id else one for one in snapshot.holding))
+
+
+class _More:
+    """One job that is to run longer."""
+
+    def __init__(self, snapshot: Snapshot, made: Plan, job: HoldingJob, change: WalltimeChange) -> None:
+        self._snapshot, self._made, self._job, self._change = snapshot, made, job, change
+        self._asking = job.asking()
+        self._roles = roles_of(job)
+        self._bits = bits_held(snapshot.platform, job)
+        known = {one.name for one in snapshot.consumables}
+        self._consumes = tuple(one for one in job.consumes if one.name in known)
+        self._dependants = self._own_dependants()
+        self._gantt = self._without_the_job()
+
+    def most(self, replan: Replan) -> int:
+        """Return the most seconds that can be granted, 0 for none."""
+        change = self._change
+        wanted = min(change.seconds, self._until_deadline(), self._until_dependants())
+        if wanted < (change.seconds if change.whole else 1):
+            return 0
+        seconds = _largest(int(wanted), self._fits)
+        if seconds and not change.delay_next_jobs and (self._snapshot.quotas or self._dependants):
+            seconds = self._verified(seconds, replan)
+        return 0 if change.whole and seconds < change.seconds else seconds
+
+    def _without_the_job(self) -> Gantt:
+        """Return the Gantt of all that bounds the job."""
+        others = (one for one in self._snapshot.holding if one.id != self._job.id and self._bounds(one))
+        gantt = Gantt.around(self._snapshot, self._asking, others)
+        waiting = {one.id: one for one in self._snapshot.waiting}
+        for place in self._made.placements:
+            job = waiting[place.job]
+            if place.start is None or place.end is None or place.alternative is None or not self._bounds(job):
+                continue
+            if job.id in self._dependants or (self._change.delay_next_jobs and place.verdict not in _BOUND):
+                continue
+            consumes = job.alternatives[place.alternative].consumes
+            gantt.enter(job, Claim(place.start, place.end - place.start, place.bits, consumes), everywhere=True)
+        return gantt
+
+    def _bounds(self, other: WaitingJob | HoldingJob) -> bool:
+        """Best-effort jobs give way, and what lies in a container takes nothing from it."""
+        if other.besteffort and not self._job.besteffort:
+            return False
+        return roles_of(other).inside not in self._roles.containers
+
+    def _until_deadline(self) -> float:
+        try:
+            return read_types(self._job.types).dates().end_by - self._job.end
+        except OarpyError:
+            return inf
+
+    def _until_dependants(self) -> float:
+        """Seconds until the first job of somebody else starts that waits for the end of this one."""
+        if self._change.delay_next_jobs:
+            return inf
+        places = {place.job: place.start for place in self._made.placements if place.start is not None}
+        return min(
+            (
+                places[one.id] - (dependency.earliest.seconds if dependency.earliest else 0) - self._job.end
+                for one in self._snapshot.waiting
+                if one.id in places and one.user != self._job.user
+                for dependency in one.depends_on
+                if dependency.job == self._job.id and (not dependency.earliest or dependency.earliest.edge == "end")
+            ),
+            default=inf,
+        )
+
+    def _own_dependants(self) -> set[int]:
+        """Return the waiting jobs of the same user that wait for this one, and what waits for them."""
+        own = [one for one in self._snapshot.waiting if one.user == self._job.user]
+        found = {one.id for one in own if any(dependency.job == self._job.id for dependency in one.depends_on)}
+        grown = bool(found)
+        while grown:
+            more = {
+                one.id
+                for one in self._snapshot.waiting
+                if one.id not in found and any(dependency.job in found for dependency in one.depends_on)
+            }
+            found |= more
+            grown = bool(more)
+        return found
+
+    def _fits(self, seconds: int) -> bool:
+        claim = Claim(self._job.start, self._job.walltime + seconds, self._bits, self._consumes)
+        gantt, now, end = self._gantt, self._snapshot.now, claim.end + self._snapshot.security_time
+        views = gantt.views(self._roles, self._consumes)
+        if not views or any(view.common(now, end) & self._bits != self._bits for view in views):
+            return False
+        limits = gantt.limits(self._asking, self._roles)
+        amount = gantt.amount(self._roles, claim)
+        return limits is None or not amount.resources or gantt.ledger.excess(limits, now, end, amount) is None
+
+    def _verified(self, most: int, replan: Replan) -> int:
+        """Return the longest time found that delays nobody but who waits for this very job: quotas reach far."""
+        spared = self._dependants | {one.id for one in self._snapshot.waiting if not self._bounds(one)}
+        before = {place.job: place.start for place in self._made.placements if place.job not in spared}
+
+        def delays_nobody(seconds: int) -> bool:
+            after = replan(_changed(self._snapshot, self._job, seconds))
+            return not any(place.job in before and _later(place.start, before[place.job]) for place in after.placements)
+
+        return _largest(most, delays_nobody, _MOST_PLANS)
+
+
+def _later(start: float | None, before: float | None) -> bool:
+    return before is not None and (start is None or start > before)
+
+
+def _largest(most: int, holds: Callable[[int], bool], tries: int = 64) -> int:
+    """Return the largest number up to ``most`` for which ``holds`` is found to hold, 0 when for none."""
+    if holds(most):
+        return most
+    good, bad = 0, most
+    for _ in range(tries - 1):
+        if bad - good <= 1:
+            break
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good

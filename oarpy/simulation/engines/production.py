@@ -1,0 +1,181 @@
+"""The production planner in virtual time.
+
+:class:`FullPasses` asks ``decide`` about the whole queue after every event: that is the meaning of a replay.
+:class:`Production` gives the same starts with fewer placements. Conservative backfilling places jobs in order, each at
+the earliest instant that what is already placed allows, so as long as the timeline ahead is what the last pass foresaw
+its placements stand:
+
+- a job that ends exactly when predicted changes nothing ahead;
+- a job that arrives leaves the places of those ahead of it as they are: it and those behind are placed after them, on
+  the timeline that they leave;
+- a job that ends early calls for a full pass.
+
+:class:`Compressed` is another policy: there an early end never makes a prediction later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from oarpy.model.errors import UsageError
+from oarpy.model.request import Group, Level
+from oarpy.model.setting_values import PolicyName
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.memory import Memory
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.plan import Plan
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Queue, Snapshot, WaitingJob
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.queue_order import Rank, ranks
+from oarpy.simulation.traces.trace import TraceJob
+
+_MOST_NAMED = 1_000_000
+"""Processors that can be named one by one in reasonable memory."""
+_QUEUE = "default"
+_USER = "trace"
+_PROJECT = "default"
+
+
+def platform_of(machine: Machine) -> Platform:
+    """Return the processors of ``machine`` as resources, numbered from 1 and grouped in nodes.
+
+    Raises :class:`UsageError` when there are more than a million.
+    """
+    if machine.procs > _MOST_NAMED:
+        raise UsageError(
+            f"{machine.procs} processors are too many for a policy that names them, at most {_MOST_NAMED}",
+            hint="fcfs and easy count them",
+        )
+    nodes = {number: f"node{number // machine.cores_per_node + 1}" for number in range(machine.procs)}
+    return Platform.build([Resource(n + 1, properties={NETWORK_ADDRESS: name}) for n, name in nodes.items()], ())
+
+
+class FullPasses:
+    """One pass over the whole queue after every event."""
+
+    def __init__(
+        self, jobs: Sequence[TraceJob], order: str, machine: Machine, policy: PolicyName = "conservative"
+    ) -> None:
+        platform = platform_of(machine)
+        self._requests = [_request(number, job, machine) for number, job in enumerate(jobs)]
+        self._ranks = ranks(order, jobs)
+        self._orders = _with_order(order, self._ranks)
+        self._matchers = Matchers(platform)
+        self._empty = Snapshot(now=0, platform=platform, queues=(Queue(_QUEUE, 0, order),), policy=policy)
+        self._memory: Memory | None = None
+        self._running: dict[int, HoldingJob] = {}
+        self._waiting: dict[int, WaitingJob] = {}
+
+    def arrive(self, job: int, now: float) -> None:
+        """Queue ``job``."""
+        self._waiting[job] = self._requests[job]
+
+    def complete(self, job: int, now: float) -> None:
+        """Free the resources of ``job``."""
+        del self._running[job]
+
+    def schedule(self, now: float) -> list[int]:
+        """Plan the whole queue and start what the plan starts."""
+        return self._start(self._place_all(now), now) if self._waiting else []
+
+    def _place_all(self, now: float) -> dict[int, HoldingJob]:
+        return self._place(now, tuple(self._running.values()), tuple(self._waiting.values()))
+
+    def _place(
+        self, now: float, holding: tuple[HoldingJob, ...], waiting: tuple[WaitingJob, ...]
+    ) -> dict[int, HoldingJob]:
+        """Return what ``waiting`` will hold according to the planner; jobs without a prediction are missing."""
+        outcome = self._plan(replace(self._empty, now=now, holding=holding, waiting=waiting))
+        return {
+            one.job: HoldingJob(
+                one.job,
+                self._requests[one.job].user,
+                one.start,
+                self._requests[one.job].alternatives[0].walltime,
+                project=self._requests[one.job].project,
+                bits=one.bits,
+            )
+            for one in outcome.placements
+            if one.start is not None
+        }
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        return decide(snapshot, self._memory, self._orders, self._matchers).plan
+
+    def _start(self, placed: dict[int, HoldingJob], now: float) -> list[int]:
+        started = [job for job, held in placed.items() if held.start <= now]
+        for job in started:
+            self._running[job] = placed.pop(job)
+            del self._waiting[job]
+        return started
+
+
+class Production(FullPasses):
+    """Conservative backfilling by the production planner, placing again only what may have moved."""
+
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
+        super().__init__(jobs, order, machine)
+        self._placed: dict[int, HoldingJob] = {}
+        self._arrived: list[int] = []
+        self._stale = False
+
+    def arrive(self, job: int, now: float) -> None:
+        """Queue ``job``; it has no place yet."""
+        super().arrive(job, now)
+        self._arrived.append(job)
+
+    def complete(self, job: int, now: float) -> None:
+        """Free the resources of ``job``; an end before its time leaves a hole that others may move into."""
+        self._stale = self._stale or self._running[job].end > now
+        super().complete(job, now)
+
+    def schedule(self, now: float) -> list[int]:
+        """Bring the placements up to date and start those whose time has come."""
+        arrived, self._arrived = self._arrived, []
+        if self._stale and self._waiting:
+            self._placed = self._place_all(now)
+        elif arrived:
+            self._insert(arrived, now)
+        self._stale = False
+        return self._start(self._placed, now)
+
+    def _insert(self, arrived: Sequence[int], now: float) -> None:
+        """Place the jobs that have arrived, and again those behind the first of them."""
+        first = min(self._ranks[job] for job in arrived)
+        kept = {job: held for job, held in self._placed.items() if self._ranks[job] < first}
+        behind = tuple(waiting for job, waiting in self._waiting.items() if job not in kept)
+        self._placed = kept | self._place(now, (*self._running.values(), *kept.values()), behind)
+
+
+class Compressed(FullPasses):
+    """Conservative backfilling with compression: after an early end jobs move forward from their places, none back."""
+
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
+        super().__init__(jobs, order, machine)
+        self._memory = Memory(lambda: 0.0, compression=True)
+
+
+def _with_order(order: str, rank: Sequence[Rank]) -> Mapping[str, Order]:
+    """Return the planner's own orders and, when it is none of these, ``order`` as a plug-in."""
+    if order in ORDERS:
+        return ORDERS
+    return {**ORDERS, order: lambda candidate: rank[candidate.job.id]}
+
+
+def _request(number: int, job: TraceJob, machine: Machine) -> WaitingJob:
+    if machine.cores_per_node > 1:
+        level = Level(NETWORK_ADDRESS, machine.nodes_for(job.procs))
+    else:
+        level = Level(RESOURCE_ID, job.procs)
+    way = Alternative((Group((level,)),), job.estimate)
+    return WaitingJob(
+        number,
+        job.user or _USER,
+        queue=_QUEUE,
+        project=job.project or _PROJECT,
+        submitted=job.submit,
+        alternatives=(way,),
+    )

@@ -1,0 +1,3 @@
+"""``oarpy plan``: scenario files read strictly, planned, and written as JSON."""
+
+from __future__ import annotations

@@ -1,0 +1,246 @@
+"""What a scenario file may hold: a struct for each of its objects. A key with a default may be left out.
+
+Times are seconds, and resources are told by their ids. What kinds cannot say is checked by
+:mod:`oarpy.simulation.scenarios.reader`. Structs that become values of the scheduler have their fields and defaults.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from oarpy.model.setting_values import PolicyName
+from oarpy.scheduler.snapshot import Power
+
+LARGEST: Final = 2**53
+"""Largest number accepted, in either direction: whole numbers stay exact up to here."""
+
+Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
+Number = Whole | Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Word = Annotated[str, Meta(min_length=1)]
+
+
+class ResourceEntry(Struct):
+    """A resource; its other keys are properties."""
+
+    id: Whole
+    type: str = "default"
+    state: Literal["Alive", "Absent", "Suspected", "Dead"] = "Alive"
+
+
+class QueueEntry(Struct, forbid_unknown_fields=True, rename={"order": "policy"}):
+    """A queue; its ``order`` is called ``policy`` in files."""
+
+    name: str
+    priority: Number
+    order: str = "fifo"
+    active: bool = True
+
+
+class QuotaEntry(Struct, forbid_unknown_fields=True):
+    """A quota rule: patterns, and limits of which -1 is none. An end of None in ``valid`` is none."""
+
+    queue: str = "*"
+    project: str = "*"
+    type: str = "*"
+    user: str = "*"
+    resources: Number = -1
+    jobs: Number = -1
+    resource_hours: Number = -1
+    valid: tuple[tuple[Number, Number | None], ...] | UnsetType = UNSET
+    period: str = ""
+
+
+class ConsumableEntry(Struct, forbid_unknown_fields=True):
+    """A consumable; ``capacity`` maps the blocks of ``level`` to amounts."""
+
+    name: str
+    capacity: dict[str, Any]
+    level: str = "network_address"
+
+
+class RunningEntry(Struct, forbid_unknown_fields=True):
+    """A job that holds resources; ``consumes`` maps consumables to amounts, ``given_back`` is what it does not hold."""
+
+    id: Whole
+    user: str
+    start: Number
+    walltime: Number
+    resources: tuple[int, ...]
+    project: str = "default"
+    queue: str = "default"
+    name: str = ""
+    types: tuple[Word, ...] = ()
+    consumes: dict[str, Any] = {}
+    given_back: tuple[int, ...] = ()
+    resuming: bool = False
+    checkpoint: Number = 0
+
+
+class RequestEntry(Struct, forbid_unknown_fields=True):
+    """An alternative of a waiting job: a request as after ``-l``, without the walltime."""
+
+    resources: str
+    walltime: Number
+
+
+class DatesEntry(Struct, forbid_unknown_fields=True):
+    """Bounds on when a job runs."""
+
+    not_before: Number = -inf
+    start_by: Number = inf
+    end_by: Number = inf
+
+
+class JobEntry(Struct, forbid_unknown_fields=True):
+    """A waiting job."""
+
+    id: Whole
+    user: str
+    requests: Annotated[tuple[RequestEntry, ...], Meta(min_length=1)]
+    project: str = "default"
+    queue: str = "default"
+    name: str = ""
+    types: tuple[Word, ...] = ()
+    submitted: Number = 0
+    properties: str = ""
+    depends_on: tuple[int | str, ...] = ()
+    reservation: Number | None = None
+    held: bool = False
+    stopped: bool = False
+    dates: DatesEntry | UnsetType = UNSET
+    fault: str = ""
+
+
+class ReservationEntry(Struct, forbid_unknown_fields=True):
+    """An accepted reservation; ``job`` is what was asked for, with the accepted alternative alone."""
+
+    job: JobEntry
+    start: Number
+    walltime: Number
+    resources: tuple[int, ...]
+    alternative: Whole = 0
+
+
+class WalltimeRequestEntry(Struct, forbid_unknown_fields=True):
+    """What is asked for a running job."""
+
+    job: Whole
+    seconds: Whole
+    queue: str = "default"
+    walltime: Number | None = None
+    end: Number | None = None
+    granted: Number = 0
+    forced: bool = False
+    whole: bool = False
+    delay_next_jobs: bool = False
+    give_up_at: Number | None = None
+    running: bool = True
+    over: bool = False
+
+
+class PowerRulesEntry(Struct, forbid_unknown_fields=True):
+    """How nodes sleep and wake; ``keep`` has conditions, each with a number of nodes."""
+
+    wakeup_time: Number
+    sleep_time: Number
+    keep: tuple[tuple[str, Whole], ...] = ()
+
+
+class RulesEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the site; without ``power`` no node sleeps."""
+
+    besteffort_kill_before_reservation: Number = 0
+    reservation_wait: Number = 300
+    walltime_apply_time: tuple[Word, ...] = ()
+    walltime_increment: tuple[Word, ...] = ()
+    power: PowerRulesEntry | UnsetType = UNSET
+
+
+class RationEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Most jobs that a pass looks at."""
+
+    jobs: Whole = 0
+    jobs_per_user: Whole = 0
+
+
+class UsageEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Resource-seconds of the last while, by name."""
+
+    used_by_user: dict[str, Number] = {}
+    asked_by_user: dict[str, Number] = {}
+    used_by_project: dict[str, Number] = {}
+
+
+class KarmaEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Coefficients and targets of the karma."""
+
+    project: Number = 0
+    user: Number = 2
+    asked: Number = 1
+    user_targets: dict[str, Number] = {}
+    other_users: Number = 0
+    project_targets: dict[str, Number] = {}
+    other_projects: Number = 0
+
+
+class FactorsEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Weights of the factors of ``multifactor``."""
+
+    age: Number = 1
+    queue: Number = 0
+    work: Number = 0
+    size: Number = 0
+    karma: Number = 1
+    qos: Number = 0
+    nice: Number = 0
+    full_age: Number = 604_800
+    queues: dict[str, Number] = {}
+    large_work: bool = False
+    large_size: bool = False
+
+
+class PrioritiesEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """What fair share and several factors look at besides the job."""
+
+    usage: UsageEntry = UsageEntry()
+    karma: KarmaEntry = KarmaEntry()
+    factors: FactorsEntry = FactorsEntry()
+    resources: Whole = 0
+
+
+class ScenarioFile(Struct, forbid_unknown_fields=True):
+    """The whole file.
+
+    Keys of ``outcomes`` and ``spans`` are ids of jobs, those of ``filters`` conditions, those of ``power`` nodes.
+    """
+
+    resources: list[dict[str, Any]]
+    jobs: list[JobEntry]
+    now: Number = 0
+    security_time: Number = 0
+    policy: PolicyName = "conservative"
+    hierarchy: tuple[Word, ...] | UnsetType = UNSET
+    queues: tuple[QueueEntry, ...] | UnsetType = UNSET
+    quotas: tuple[QuotaEntry, ...] = ()
+    consumables: tuple[ConsumableEntry, ...] = ()
+    running: tuple[RunningEntry, ...] = ()
+    reservations: tuple[ReservationEntry, ...] = ()
+    walltime_requests: tuple[WalltimeRequestEntry, ...] = ()
+    recorded: bool = False
+    filters: dict[str, tuple[int, ...]] | UnsetType = UNSET
+    filter_errors: dict[str, str] = {}
+    quota_horizon: Number | None = None
+    outcomes: dict[str, Literal["ok", "notok"]] = {}
+    spans: dict[str, tuple[Number, Number]] = {}
+    closing: tuple[tuple[Number, tuple[int, ...]], ...] = ()
+    priorities: PrioritiesEntry = PrioritiesEntry()
+    besteffort_minimum_life: Number = 0
+    ration: RationEntry = RationEntry()
+    rules: RulesEntry = RulesEntry()
+    asleep: tuple[int, ...] = ()
+    power: dict[str, Power] = {}
+    rested: tuple[Word, ...] = ()
+    local_dates: bool = False

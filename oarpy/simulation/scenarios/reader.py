@@ -1,0 +1,442 @@
+"""A scenario file (JSON) becomes the snapshot of a scheduling pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import inf
+from typing import Any, TypeVar, cast
+
+from msgspec import UNSET, Struct
+
+from oarpy.admission.filters.filters import Filter, compile_filter
+from oarpy.model import typed_values
+from oarpy.model.amounts import parse_amount
+from oarpy.model.dependency import Dependency, Outcome, parse_dependency
+from oarpy.model.errors import UsageError
+from oarpy.model.job_dates import NO_DATES, JobDates
+from oarpy.model.request import Consumption, parse_request
+from oarpy.model.typed_values import Misfit, shown
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
+from oarpy.scheduler.resources.bit_sets import bits_at
+from oarpy.scheduler.resources.consumables import Consumable
+from oarpy.scheduler.resources.platform import RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.rules.reservations import promised
+from oarpy.scheduler.snapshot import (
+    DEFAULT_QUEUES,
+    Alternative,
+    HoldingJob,
+    PowerRules,
+    Queue,
+    QuotaRule,
+    Ration,
+    Reservation,
+    Rules,
+    Snapshot,
+    WaitingJob,
+    WalltimeRequest,
+    conditions,
+    local_instant,
+    plain_instant,
+)
+from oarpy.simulation.scenarios.fields import (
+    LARGEST,
+    ConsumableEntry,
+    JobEntry,
+    PrioritiesEntry,
+    QueueEntry,
+    QuotaEntry,
+    RequestEntry,
+    ReservationEntry,
+    ResourceEntry,
+    RulesEntry,
+    RunningEntry,
+    ScenarioFile,
+)
+
+_OWNERS = {
+    "resources": "resource",
+    "queues": "queue",
+    "quotas": "quota",
+    "consumables": "consumable",
+    "running": "running job",
+    "jobs": "job",
+    "reservations": "reservation",
+    "walltime_requests": "walltime request",
+}
+"""How errors call the entries of the lists of a scenario; the last two have the id of their job."""
+
+Value = TypeVar("Value")
+
+_parsed = lru_cache(maxsize=10_000)(parse_request)
+
+
+def read_scenario(text: str, orders: Mapping[str, Order] = ORDERS) -> Snapshot:
+    """Read the text of a scenario. Raises :class:`UsageError` naming the key and the job that are wrong.
+
+    ``orders`` are those that queues may name.
+    """
+    try:
+        file = typed_values.from_json(text, ScenarioFile)
+    except Misfit as error:
+        raise _named(error) from None
+    if file.security_time < 0:
+        raise _wrong("scenario", "security_time", "it is below 0")
+    now, platform = _exact(file.now), _platform(file)
+    consumables = tuple(_consumable(entry, rank) for rank, entry in enumerate(file.consumables))
+    names = frozenset(one.name for one in consumables)
+    holding = tuple(_running(entry, platform, names) for entry in file.running)
+    waiting = tuple(_job(entry, names) for entry in file.jobs)
+    reservations = tuple(_reservation(entry, platform, names) for entry in file.reservations)
+    asked = (*waiting, *(one.job for one in reservations))
+    _refuse_repeated("job", "id", (*(job.id for job in holding), *(job.id for job in asked)))
+    filters, errors = _filters(file, platform, asked)
+    promises = (promised(one, now) for one in reservations)
+    snapshot = Snapshot(
+        now=now,
+        platform=platform,
+        queues=DEFAULT_QUEUES if file.queues is UNSET else _queues(file.queues, None if file.recorded else orders),
+        quotas=_quotas(file.quotas),
+        holding=(*holding, *(job for job in promises if job is not None)),
+        waiting=waiting,
+        security_time=_exact(file.security_time),
+        policy=file.policy,
+        filters=filters,
+        filter_errors=errors,
+        consumables=consumables,
+        reservations=reservations,
+    )
+    return _with_site(snapshot, file)
+
+
+def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
+    """Return ``snapshot`` with what ``file`` tells of the past, of settings and of nodes that sleep."""
+    platform, spans = snapshot.platform, _by_job("spans", file.spans)
+    return replace(
+        snapshot,
+        quota_horizon=inf if file.quota_horizon is None else _exact(file.quota_horizon),
+        outcomes=_by_job("outcomes", file.outcomes),
+        spans={job: (_exact(start), _exact(end)) for job, (start, end) in spans.items()},
+        closing=tuple((_exact(instant), _bits("scenario", "closing", ids, platform)) for instant, ids in file.closing),
+        priorities=_priorities(file.priorities),
+        besteffort_minimum_life=_exact(file.besteffort_minimum_life),
+        ration=_built(Ration, file.ration),
+        rules=_rules(file.rules),
+        walltime_requests=tuple(_built(WalltimeRequest, entry) for entry in file.walltime_requests),
+        asleep=_bits("scenario", "asleep", file.asleep, platform),
+        power=file.power,
+        rested=frozenset(file.rested),
+        show_instant=local_instant if file.local_dates else plain_instant,
+    )
+
+
+def read_quotas(text: str) -> tuple[QuotaRule, ...]:
+    """Read a JSON list of quota rules, as under the key ``quotas`` of a scenario. Raises :class:`UsageError`."""
+    try:
+        return _quotas(typed_values.from_json(text, list[QuotaEntry]))
+    except Misfit as error:
+        if not error.path:
+            hint = 'for example [{"user": "/", "resources": 64}]'
+            raise UsageError("quotas are a list of rules", hint=hint) from None
+        raise _named(Misfit({"quotas": error.document}, ("quotas", *error.path), error.problem, error.hint)) from None
+
+
+def _named(error: Misfit) -> UsageError:
+    """Return the error under the name of the entry that it is about: ``job 7: request 1: key 'walltime': missing``."""
+    match error.path:
+        case ("reservations", int(place), "job", key, *rest):
+            owner, entry, rest = "job of reservation", error.document["reservations"][place]["job"], [key, *rest]
+        case (str(key), int(place), *rest) if key in _OWNERS:
+            owner, entry = _OWNERS[key], error.document[key][place]
+        case _:
+            return error.error("scenario")
+    number = _id(entry)
+    owner = f"{owner} {number}" if isinstance(number, int) else _at_place(owner, place)
+    match rest:
+        case ["requests", int(request), *rest]:
+            owner = _request(owner, request)
+    return Misfit(entry, tuple(rest), error.problem, error.hint).error(owner)
+
+
+def _id(entry: object) -> object:
+    """Return the id of an entry, which some have in the job that they are about."""
+    if not isinstance(entry, dict):
+        return None
+    job = entry.get("job")
+    return entry.get("id", job.get("id") if isinstance(job, dict) else job)
+
+
+def _at_place(what: str, place: int) -> str:
+    return f"{what} at place {place + 1}"
+
+
+def _request(job: str, place: int) -> str:
+    return f"{job}: request {place + 1}"
+
+
+def _wrong(owner: str, key: str, problem: str, hint: str = "") -> UsageError:
+    return UsageError(f"{owner}: key '{key}': {problem}", hint=hint)
+
+
+def _refuse_repeated(what: str, key: str, names: Iterable[object]) -> None:
+    seen: set[object] = set()
+    for name in names:
+        if name in seen:
+            raise _wrong(f"{what} {name if isinstance(name, int) else shown(name)}", key, "given twice")
+        seen.add(name)
+
+
+def _exact(number: float) -> float:
+    """Return a whole number as an integer."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _built(kind: type[Value], entry: Struct, **read: object) -> Value:
+    """Return a value that has the fields of ``entry``, but for those that were ``read`` from it."""
+    plain: dict[str, Any] = {name: _exact(getattr(entry, name)) for name in entry.__struct_fields__ if name not in read}
+    return kind(**plain, **read)
+
+
+def _platform(file: ScenarioFile) -> Platform:
+    rows = [_resource(row, rank) for rank, row in enumerate(file.resources)]
+    _refuse_repeated("resource", "id", (row.id for row in rows))
+    platform = Platform.build(rows, None if file.hierarchy is UNSET else file.hierarchy)
+    return Platform(rows, platform.levels, platform.aliases) if file.recorded else platform
+
+
+def _bits(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> int:
+    """Return the ids under ``key`` as a set of resources."""
+    return platform.bits_of(_known(owner, key, ids, platform))
+
+
+def _known(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> tuple[int, ...]:
+    """Return ``ids``, all of resources that there are."""
+    for number in ids:
+        if number not in platform.position:
+            raise _wrong(owner, key, f"there is no resource {number}")
+    return ids
+
+
+def _resource(row: dict[str, object], place: int) -> Resource:
+    try:
+        entry = typed_values.from_values(row, ResourceEntry)
+    except Misfit as error:
+        number = row.get("id")
+        known = isinstance(number, int)
+        raise error.error(f"resource {number}" if known else _at_place("resource", place)) from None
+    properties = {key: value for key, value in row.items() if key not in entry.__struct_fields__}
+    for key, value in properties.items():
+        if isinstance(value, dict | list):
+            raise _wrong(f"resource {entry.id}", key, "a property is a string, a number, true, false or null")
+    if RESOURCE_ID in properties:
+        raise _wrong(f"resource {entry.id}", RESOURCE_ID, "it is the resource's id", hint="leave it out")
+    return Resource(entry.id, entry.type, entry.state, properties)
+
+
+def _queues(entries: Sequence[QueueEntry], orders: Mapping[str, Order] | None) -> tuple[Queue, ...]:
+    for place, entry in enumerate(entries):
+        if orders is not None and entry.order not in orders:
+            problem = f"{shown(entry.order)} is not a policy"
+            raise _wrong(_at_place("queue", place), "policy", problem, hint=f"one of {', '.join(orders)}")
+    _refuse_repeated("queue", "name", (entry.name for entry in entries))
+    return tuple(_built(Queue, entry) for entry in entries)
+
+
+def _quotas(entries: Sequence[QuotaEntry]) -> tuple[QuotaRule, ...]:
+    return tuple(_quota(entry, place) for place, entry in enumerate(entries))
+
+
+def _quota(entry: QuotaEntry, place: int) -> QuotaRule:
+    for key in ("resources", "jobs", "resource_hours"):
+        limit = getattr(entry, key)
+        if limit < 0 and limit != -1:
+            problem = f"{limit} is not a limit"
+            raise _wrong(_at_place("quota", place), key, problem, hint="0 or more, -1 for no limit")
+    return _built(QuotaRule, entry, valid=None if entry.valid is UNSET else tuple(map(_span, entry.valid)))
+
+
+def _span(ends: tuple[float, float | None]) -> tuple[float, float]:
+    """Return when a rule is valid, for ever where there is no end."""
+    begin, end = ends
+    return _exact(begin), inf if end is None else _exact(end)
+
+
+def _consumable(entry: ConsumableEntry, place: int) -> Consumable:
+    owner = _at_place("consumable", place)
+    capacities = {block: _amount(owner, "capacity", amount) for block, amount in entry.capacity.items()}
+    return Consumable(entry.name, entry.level, capacities)
+
+
+def _amount(owner: str, key: str, value: object) -> int:
+    """Read an amount: a whole number, or a text with a unit."""
+    if isinstance(value, str):
+        try:
+            return parse_amount(value)
+        except UsageError as error:
+            raise _wrong(owner, key, error.message, error.hint) from None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+        raise _wrong(owner, key, f"{shown(value)} is not an amount", hint='a whole number or "16G"')
+    return value
+
+
+def _running(entry: RunningEntry, platform: Platform, consumables: frozenset[str]) -> HoldingJob:
+    owner = f"running job {entry.id}"
+    if entry.walltime < 0:
+        raise _wrong(owner, "walltime", "it is below 0")
+    for name in entry.consumes:
+        if name not in consumables:
+            raise _wrong(owner, "consumes", f"'{name[:40]}' is not a consumable")
+    return _built(
+        HoldingJob,
+        entry,
+        resources=_known(owner, "resources", entry.resources, platform),
+        consumes=_consumptions(owner, entry.consumes),
+        given_back=_bits(owner, "given_back", entry.given_back, platform),
+    )
+
+
+def _consumptions(owner: str, amounts: Mapping[str, object]) -> tuple[Consumption, ...]:
+    return tuple(Consumption(name, _amount(owner, "consumes", amount)) for name, amount in amounts.items())
+
+
+def _job(entry: JobEntry, consumables: frozenset[str]) -> WaitingJob:
+    owner = f"job {entry.id}"
+    return WaitingJob(
+        id=entry.id,
+        user=entry.user,
+        project=entry.project,
+        queue=entry.queue,
+        name=entry.name,
+        types=entry.types,
+        submitted=_exact(entry.submitted),
+        alternatives=tuple(
+            [_alternative(request, _request(owner, rank), consumables) for rank, request in enumerate(entry.requests)]
+        ),
+        filter=entry.properties.strip(),
+        depends_on=tuple([_dependency(owner, item) for item in entry.depends_on]),
+        reservation=None if entry.reservation is None else _exact(entry.reservation),
+        held=entry.held,
+        dates=NO_DATES if entry.dates is UNSET else _built(JobDates, entry.dates),
+        fault=entry.fault,
+        stopped=entry.stopped,
+    )
+
+
+def _reservation(entry: ReservationEntry, platform: Platform, consumables: frozenset[str]) -> Reservation:
+    job = _job(entry.job, consumables)
+    kept = _known(f"reservation {job.id}", "resources", entry.resources, platform)
+    return _built(Reservation, entry, job=job, resources=kept)
+
+
+def _alternative(entry: RequestEntry, owner: str, consumables: frozenset[str]) -> Alternative:
+    try:
+        request = _parsed(entry.resources)
+    except UsageError as error:
+        raise _wrong(owner, "resources", error.message, error.hint) from None
+    if request.walltime is not None or not request.groups:
+        raise _wrong(owner, "resources", "it has a walltime", hint="the key 'walltime' holds it, in seconds")
+    if unknown := [one for one in request.consumes if one.name not in consumables]:
+        raise _wrong(owner, "resources", f"unexpected ',{unknown[0]}': it is not a consumable")
+    if entry.walltime <= 0:
+        raise _wrong(owner, "walltime", f"{entry.walltime} is not above 0")
+    return Alternative(request.groups, _exact(entry.walltime), request.consumes)
+
+
+def _dependency(owner: str, item: int | str) -> Dependency:
+    if isinstance(item, int):
+        return Dependency(item)
+    outcome, colon, number = item.partition(":")
+    if colon and outcome in ("ok", "notok") and _is_id(number):
+        return Dependency(int(number), cast("Outcome", outcome))
+    if "," not in item:
+        raise _wrong(owner, "depends_on", f"{shown(item)} is not a job", hint='an id, "ok:ID" or "notok:ID"')
+    try:
+        return parse_dependency(item)
+    except UsageError as error:
+        raise _wrong(owner, "depends_on", error.message, error.hint) from None
+
+
+def _is_id(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 17
+
+
+def _filters(
+    file: ScenarioFile, platform: Platform, asked: Sequence[WaitingJob]
+) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """Return what conditions admit, and what is wrong with some: as the file says, or else evaluated."""
+    if file.filters is UNSET:
+        filters, errors = admitted(platform, asked)
+        return filters, {**errors, **file.filter_errors}
+    return {text: _bits("scenario", "filters", ids, platform) for text, ids in file.filters.items()}, file.filter_errors
+
+
+def _by_job(key: str, values: Mapping[str, Value]) -> dict[int, Value]:
+    """Return ``values`` by the ids of jobs that their keys write."""
+    for job in values:
+        if not _is_id(job):
+            raise _wrong("scenario", key, f"{shown(job)} is not a job")
+    return {int(job): value for job, value in values.items()}
+
+
+def _priorities(entry: PrioritiesEntry) -> Priorities:
+    usage, karma = _built(Usage, entry.usage), _built(KarmaRules, entry.karma)
+    return _built(Priorities, entry, usage=usage, karma=karma, factors=_built(FactorRules, entry.factors))
+
+
+def _rules(entry: RulesEntry) -> Rules:
+    return _built(Rules, entry, power=None if entry.power is UNSET else _built(PowerRules, entry.power))
+
+
+def check_filters(jobs: Iterable[WaitingJob]) -> None:
+    """Raise :class:`UsageError` for a filter that is not one, whatever properties there are.
+
+    Each text is read alone, so that none can change the meaning of the one it is joined with.
+    """
+    checked: set[str] = {""}
+    for job in jobs:
+        for key, text in _texts(job):
+            if text not in checked:
+                try:
+                    compile_filter(text)
+                except UsageError as error:
+                    raise UsageError(f"job {job.id}: {key}: {error.message}", hint=error.hint) from None
+                checked.add(text)
+
+
+def admitted(platform: Platform, jobs: Sequence[WaitingJob]) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the resources that each condition of ``jobs`` admits, and what is wrong with those that none can meet.
+
+    Resources of another type than ``default`` are admitted by conditions that name ``type``.
+    """
+    check_filters(jobs)
+    rows = _rows(platform)
+    columns = {RESOURCE_ID, "type", "state", *(name for row in rows for name in row)}
+    filters: dict[str, int] = {}
+    errors: dict[str, str] = {}
+    for text in conditions(jobs):
+        try:
+            wanted = compile_filter(text, columns)
+            filters[text] = _matching(wanted, rows) & (
+                platform.everything if "type" in wanted.columns else platform.default_type
+            )
+        except UsageError as error:
+            errors[text] = str(error)
+    return filters, errors
+
+
+def _matching(wanted: Filter, rows: Sequence[Mapping[str, object]]) -> int:
+    return bits_at([place for place, row in enumerate(rows) if wanted.matches(row)])
+
+
+def _rows(platform: Platform) -> list[dict[str, object]]:
+    return [{**row.properties, RESOURCE_ID: row.id, "type": row.type, "state": row.state} for row in platform.resources]
+
+
+def _texts(job: WaitingJob) -> list[tuple[str, str]]:
+    texts = [("key 'properties'", job.filter)]
+    for rank, alternative in enumerate(job.alternatives):
+        texts += [(f"request {rank + 1}: key 'resources'", group.filter) for group in alternative.groups]
+    return texts

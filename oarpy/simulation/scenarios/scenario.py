@@ -1,0 +1,83 @@
+"""``oarpy plan``: the scheduler on scenario files, without a database."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TextIO
+
+from oarpy.model.errors import UsageError
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.simulation.scenario_writer import decisions_json, placement_json
+from oarpy.simulation.scenarios.reader import read_scenario
+
+_NOT_A_SCENARIO = 2
+
+
+def run_plan(
+    paths: Sequence[str],
+    timing: bool,
+    out: TextIO,
+    err: TextIO,
+    *,
+    orders: Mapping[str, Order] = ORDERS,
+    decisions: bool = False,
+) -> int:
+    """Plan each file and write one JSON object per line to ``out``; return the exit status.
+
+    A file that is not a scenario gets one line on ``err`` and the status 2; the others are still planned. With
+    ``timing`` each object tells the seconds of reading, planning and writing, with ``decisions`` all that was decided.
+    ``orders`` are those that queues may name.
+    """
+    status = 0
+    for path in paths:
+        started = perf_counter()
+        try:
+            snapshot = read_scenario(_read(path), orders)
+        except UsageError as error:
+            err.write(f"{path}: {error}\n")
+            status = _NOT_A_SCENARIO
+            continue
+        read = perf_counter() - started
+        out.write(_planned(snapshot, orders, read if timing else None, decisions) + "\n")
+        out.flush()
+    return status
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError("not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"cannot be read: {reason}") from None
+
+
+def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None, decisions: bool) -> str:
+    gc.freeze()  # what was read stays until the end: the collector need not walk through it again and again
+    try:
+        started = perf_counter()
+        decided = decide(snapshot, None, orders)
+        seconds = perf_counter() - started
+    finally:
+        gc.unfreeze()
+    started = perf_counter()
+    text = json.dumps(
+        {
+            "seconds": seconds,
+            "slots": decided.plan.slots,
+            "kill": list(decided.victims),
+            "jobs": [placement_json(placement) for placement in decided.plan.placements],
+            **({"decisions": decisions_json(decided)} if decisions else {}),
+        }
+    )
+    if read is None:
+        return text
+    times = {"read": read, "plan": seconds, "write": perf_counter() - started}
+    return f'{text[:-1]}, "timing": {json.dumps(times)}}}'

@@ -1,0 +1,117 @@
+"""What users ask to be done with jobs: kill them, signal them, hold them, release them. Set-wise, each row locked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg.sql import SQL
+
+from oarpy.model.job_types import NOOP
+from oarpy.store.database import Connection
+from oarpy.store.jobs.scope import JobScope
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A job on its way; ``predicted`` is its start (epoch seconds) as the last scheduling pass saw it."""
+
+    state: str
+    message: str
+    predicted: float | None
+
+
+_PROGRESS = """
+    SELECT j.state, j.message, extract(epoch FROM g.start_time)::float8
+    FROM jobs j LEFT JOIN gantt_predictions g USING (job_id)
+    WHERE j.job_id = %s
+"""
+
+_RUNNING = """
+    SELECT job_id FROM jobs
+    WHERE state = 'Running' AND user_name = %s AND NOT types && %s::text[]
+    ORDER BY job_id
+"""
+
+
+def progress(connection: Connection, job_id: int) -> Progress | None:
+    """Return how far a job is, None when it is not there (any more)."""
+    row = connection.execute(_PROGRESS, [job_id]).fetchone()
+    return None if row is None else Progress(*row)
+
+
+def running_jobs(connection: Connection, user: str) -> list[int]:
+    """Return the running jobs of a user that have processes on nodes."""
+    return [job for (job,) in connection.execute(_RUNNING, [user, list(NOOP)])]
+
+
+@dataclass(frozen=True, slots=True)
+class JobHandle:
+    """What must be known of a job to decide whether somebody may act on it. ``checkpoint_signal`` is a number."""
+
+    job_id: int
+    array_id: int
+    user: str
+    state: str
+    kind: str
+    checkpoint_signal: int
+    types: tuple[str, ...] = ()
+
+
+# In order of id, as every other writer locks them, so that two requests never wait for each other.
+_HANDLES = """
+    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal, j.types
+    FROM jobs j WHERE {where} ORDER BY j.job_id FOR NO KEY UPDATE
+"""
+
+_FOUND = """
+    SELECT j.job_id, j.array_id, j.user_name, j.state, j.kind, j.checkpoint_signal, j.types
+    FROM jobs j WHERE {where} ORDER BY j.job_id
+"""
+
+# Waiting to Hold, Suspended to Resuming, or back; what has moved on meanwhile stays.
+_MOVE = "UPDATE jobs SET state = %s WHERE job_id = ANY(%s) AND state = %s"
+
+# The type and the queue go together. Running jobs are no news to the scheduler unless it is told.
+_TOGGLE_BESTEFFORT = """
+    UPDATE jobs
+    SET types = CASE WHEN types @> '{besteffort}' THEN array_remove(types, 'besteffort')
+                     ELSE types || '{besteffort}' END,
+        queue_name = CASE WHEN types @> '{besteffort}' THEN %s ELSE 'besteffort' END
+    WHERE job_id = ANY(%s) AND state = 'Running'
+    RETURNING job_id, types @> '{besteffort}'
+"""
+_ANNOUNCE_CHANGE = "SELECT announce(ARRAY['job changed'])"
+
+
+def lock(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
+    """Return the jobs of ``scope`` in order of id, locked until the end of the transaction."""
+    where, values = scope.where()
+    rows = connection.execute(SQL(_HANDLES).format(where=where), values).fetchall()
+    return tuple(
+        JobHandle(job, array, user, state, kind, checkpoint, tuple(types))
+        for job, array, user, state, kind, checkpoint, types in rows
+    )
+
+
+def find(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
+    """Return the jobs of ``scope`` in order of id."""
+    where, values = scope.where()
+    rows = connection.execute(SQL(_FOUND).format(where=where), values)
+    return tuple(
+        JobHandle(job, array, user, state, kind, checkpoint, tuple(types))
+        for job, array, user, state, kind, checkpoint, types in rows
+    )
+
+
+def toggle_besteffort(connection: Connection, job_ids: Sequence[int], usual_queue: str) -> dict[int, bool]:
+    """Make running best-effort jobs ordinary ones, in ``usual_queue``, and others best-effort; return what they are."""
+    rows = connection.execute(_TOGGLE_BESTEFFORT, (usual_queue, list(job_ids))).fetchall()
+    connection.execute(_ANNOUNCE_CHANGE)
+    return dict(rows)
+
+
+def move(connection: Connection, job_ids: Sequence[int], source: str, target: str) -> None:
+    """Move the jobs that are in state ``source`` to ``target``."""
+    if job_ids:
+        connection.execute(_MOVE, (target, list(job_ids), source))

@@ -1,0 +1,103 @@
+"""Which jobs a query is about, as the WHERE clause shared by listings, details and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from psycopg.sql import SQL, Composable
+
+from oarpy.store.database import Connection
+
+Condition: TypeAlias = tuple[str, tuple[object, ...]]
+"""SQL text of a checked filter and the values of its ``%s`` (``oarpy.admission.filters.filters.Filter.sql``)."""
+
+FILTER_COLUMNS = {
+    "job_id": "bigint",
+    "array_id": "bigint",
+    "array_index": "integer",
+    "job_name": "text",
+    "job_user": "text",
+    "project": "text",
+    "queue_name": "text",
+    "job_type": "text",
+    "types": "text",
+    "state": "text",
+    "reservation": "text",
+    "message": "text",
+    "command": "text",
+    "properties": "text",
+    "launching_directory": "text",
+    "stdout_file": "text",
+    "stderr_file": "text",
+    "walltime": "interval",
+    "submission_time": "timestamptz",
+    "start_time": "timestamptz",
+    "stop_time": "timestamptz",
+    "exit_code": "integer",
+    "resubmit_job_id": "bigint",
+}
+"""Columns a user's condition on jobs may name (OAR's names) and their types; ``types`` is a blank-separated text."""
+
+_FILTERED = """
+    j.job_id IN (
+        SELECT job_id FROM (
+            SELECT job_id, array_id, array_index, job_name, user_name AS job_user, project, queue_name,
+                   kind AS job_type, array_to_string(types, ' ') AS types, state,
+                   coalesce(reservation_state, 'None') AS reservation, message, command, properties,
+                   launching_directory, stdout_path AS stdout_file, stderr_path AS stderr_file, walltime,
+                   submitted_at AS submission_time, started_at AS start_time, ended_at AS stop_time,
+                   exit_status AS exit_code, resubmit_of AS resubmit_job_id
+            FROM jobs) AS jobs
+        WHERE {condition})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobScope:
+    """Jobs that meet everything given; ``job_ids`` and ``array_ids`` add up, ``live`` leaves finished jobs out."""
+
+    job_ids: tuple[int, ...] = ()
+    array_ids: tuple[int, ...] = ()
+    user: str | None = None
+    queue: str | None = None
+    condition: Condition | None = None
+    live: bool = True
+
+    def where(self) -> tuple[Composable, list[object]]:
+        """Return the condition on ``jobs`` named ``j``, and the values of its ``%s``."""
+        parts: list[Composable] = []
+        values: list[object] = []
+        if self.live:
+            parts.append(SQL("is_live(j.state)"))
+        if self.job_ids and self.array_ids:
+            parts.append(SQL("(j.job_id = ANY(%s) OR j.array_id = ANY(%s))"))
+            values += [list(self.job_ids), list(self.array_ids)]
+        elif self.job_ids or self.array_ids:
+            parts.append(SQL("j.job_id = ANY(%s)") if self.job_ids else SQL("j.array_id = ANY(%s)"))
+            values.append(list(self.job_ids or self.array_ids))
+        for value, part in ((self.user, "j.user_name = %s"), (self.queue, "j.queue_name = %s")):
+            if value is not None:
+                parts.append(SQL(part))
+                values.append(value)
+        if self.condition is not None:
+            text, parameters = self.condition
+            # checked and rebuilt by oarpy.admission.filters.filters: quoted names of FILTER_COLUMNS and placeholders
+            parts.append(SQL(_FILTERED).format(condition=SQL(text)))
+            values += parameters
+        return SQL(" AND ").join(parts) if parts else SQL("true"), values
+
+
+# Which of these ids are those of jobs, and of arrays.
+_KNOWN = """
+    SELECT ARRAY(SELECT job_id FROM jobs WHERE job_id = ANY(%s)),
+           ARRAY(SELECT DISTINCT array_id FROM jobs WHERE array_id = ANY(%s))
+"""
+
+
+def known(connection: Connection, job_ids: Sequence[int], array_ids: Sequence[int]) -> tuple[set[int], set[int]]:
+    """Return those of ``job_ids`` that are jobs and those of ``array_ids`` that are arrays, ended or not."""
+    row = connection.execute(_KNOWN, (list(job_ids), list(array_ids))).fetchone()
+    assert row is not None
+    return set(row[0]), set(row[1])

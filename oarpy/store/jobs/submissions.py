@@ -1,0 +1,359 @@
+"""What a submission reads and writes: queues, live jobs, blocks of resources; one transaction stores all its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from oarpy.model.dependency import Dependency
+from oarpy.model.request import ResourceRequest
+from oarpy.model.submission import COLUMNS, COPIED_COLUMNS, FIELDS, Submission
+from oarpy.store.database import Connection
+
+_QUEUES = "SELECT queue_name, priority, active FROM queues"
+
+_PROPERTIES = "SELECT name, kind FROM resource_properties"
+
+_JOB_COLUMNS = "job_id, user_name, queue_name, project, job_name, state, types, reservation_start IS NOT NULL"
+
+_LIVE_JOB = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE job_id = %s AND is_live(state)"  # noqa: S608
+
+_LIVE_JOBS_OF_TYPE = f"""
+    SELECT {_JOB_COLUMNS} FROM jobs WHERE is_live(state) AND types @> ARRAY[%s]::text[]
+"""  # noqa: S608
+
+# Every condition is optional: NULL stands for "any".
+_COUNT_LIVE = """
+    SELECT count(*) FROM jobs
+    WHERE is_live(state)
+      AND (%(user)s::text IS NULL OR user_name = %(user)s)
+      AND (%(queue)s::text IS NULL OR queue_name = %(queue)s)
+      AND (%(project)s::text IS NULL OR project = %(project)s)
+      AND (%(job_type)s::text IS NULL OR %(job_type)s = ANY(types))
+      AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))
+      AND (%(reservation)s::boolean IS NULL OR (reservation_start IS NOT NULL) = %(reservation)s)
+"""
+
+_EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
+
+_INSERT_SUBMISSION = """
+    INSERT INTO submissions (initial_request, environment, request, submitted_from)
+    VALUES (%s, %s, %s, %s) RETURNING submission_id
+"""
+
+# All alternatives, groups and levels of a submission in one statement, keyed by their positions. The snapshot of the
+# statement does not see its own rows, so the ids travel through RETURNING.
+_INSERT_REQUEST = """
+    WITH m AS (
+        INSERT INTO moldable_descriptions (submission_id, position, walltime)
+        SELECT %(submission)s, w.position - 1, w.walltime
+        FROM unnest(%(walltimes)s::interval[]) WITH ORDINALITY AS w (walltime, position)
+        RETURNING moldable_id, position
+    ), g AS (
+        INSERT INTO resource_groups (moldable_id, position, filter)
+        SELECT m.moldable_id, w.group_position, w.filter
+        FROM unnest(%(group_moldables)s::int[], %(group_positions)s::int[], %(filters)s::text[])
+                AS w (moldable_position, group_position, filter)
+            JOIN m ON m.position = w.moldable_position
+        RETURNING group_id, moldable_id, position
+    )
+    INSERT INTO resource_descriptions (group_id, position, level, count)
+    SELECT g.group_id, w.position, w.level, w.count
+    FROM unnest(%(level_moldables)s::int[], %(level_groups)s::int[], %(level_positions)s::int[], %(levels)s::text[],
+                %(counts)s::int[]) AS w (moldable_position, group_position, position, level, count)
+        JOIN m ON m.position = w.moldable_position
+        JOIN g ON g.moldable_id = m.moldable_id AND g.position = w.group_position
+"""
+
+_INSERT_AMOUNTS = """
+    INSERT INTO consumption_descriptions (moldable_id, consumable, position, amount)
+    SELECT m.moldable_id, w.consumable, w.position, w.amount
+    FROM unnest(%(moldables)s::int[], %(names)s::text[], %(positions)s::int[], %(amounts)s::bigint[])
+            AS w (moldable_position, consumable, position, amount)
+        JOIN moldable_descriptions m ON m.submission_id = %(submission)s AND m.position = w.moldable_position
+"""
+
+# One row a member: ids are drawn first, because the array is named after the lowest of them.
+_INSERT_JOBS = f"""
+    WITH drawn AS MATERIALIZED (
+        SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id FROM generate_series(1, %(size)s)
+    ), members AS (
+        SELECT job_id, row_number() OVER (ORDER BY job_id) AS array_index, min(job_id) OVER () AS array_id FROM drawn
+    )
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, command, reservation_state, state, message,
+        {", ".join(COLUMNS)})
+    SELECT job_id, %(submission)s, array_id, array_index,
+        CASE WHEN coalesce(p.arguments, '') = '' THEN %(command)s ELSE %(command)s || ' ' || p.arguments END,
+        CASE WHEN %(reservation_start)s::timestamptz IS NOT NULL THEN 'toSchedule' END,
+        CASE WHEN %(hold)s THEN 'Hold' ELSE 'Waiting' END, %(message)s,
+        {", ".join(f"%({column})s" for column in COLUMNS)}
+    FROM members
+        LEFT JOIN unnest(%(parameters)s::text[]) WITH ORDINALITY AS p (arguments, member) ON p.member = array_index
+    ORDER BY job_id
+    RETURNING job_id
+"""  # noqa: S608
+
+_INSERT_DEPENDENCIES = """
+    INSERT INTO job_dependencies (job_id, required_job_id, outcome, earliest_edge, earliest_shift, latest_edge,
+        latest_shift)
+    SELECT member, d.required, d.outcome, d.earliest_edge, d.earliest_shift * interval '1 second', d.latest_edge,
+        d.latest_shift * interval '1 second'
+    FROM unnest(%(jobs)s::bigint[]) AS member,
+         unnest(%(required)s::bigint[], %(outcomes)s::text[], %(earliest_edges)s::text[], %(earliest_shifts)s::bigint[],
+                %(latest_edges)s::text[], %(latest_shifts)s::bigint[])
+             AS d (required, outcome, earliest_edge, earliest_shift, latest_edge, latest_shift)
+"""
+
+_FINISHED_JOB = """
+    SELECT user_name, queue_name, kind, state FROM jobs WHERE job_id = %s
+"""
+
+# The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
+# Of the old job's message only what was asked for is taken over, if that still stands there: not how that one ended.
+_COPIED = ", ".join(COPIED_COLUMNS)
+_COPY_JOB = f"""
+    WITH drawn AS MATERIALIZED (SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id)
+    INSERT INTO jobs (job_id, submission_id, array_id, array_index, resubmit_of, {_COPIED}, message)
+    SELECT drawn.job_id, submission_id,
+        CASE WHEN EXISTS (SELECT FROM jobs o WHERE o.array_id = jobs.array_id AND o.job_id <> jobs.job_id)
+             THEN jobs.array_id ELSE drawn.job_id END,
+        array_index, jobs.job_id, {_COPIED},
+        CASE WHEN message ~ '^R=[0-9]+,W=' THEN split_part(message, '; ', 1)
+             ELSE 'resubmission of ' || jobs.job_id END
+    FROM jobs, drawn WHERE jobs.job_id = %s
+    RETURNING job_id
+"""  # noqa: S608
+
+# Whoever still waits for the old job waits for its copy from now on.
+_REPOINT_DEPENDANTS = """
+    UPDATE job_dependencies d SET required_job_id = %(new)s
+    FROM jobs j
+    WHERE d.required_job_id = %(old)s AND j.job_id = d.job_id
+      AND j.state IN ('Hold', 'Waiting')
+"""
+
+# A reservation is answered in its own row; when it is refused the message says why.
+_RESERVATION_ANSWERS = """
+    SELECT job_id, state, reservation_state, message, extract(epoch FROM reservation_offer)::float8
+    FROM jobs WHERE job_id = ANY(%s) ORDER BY job_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionQueue:
+    """A queue; higher ``priority`` is served first."""
+
+    name: str
+    priority: int
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJobRow:
+    """A job that is not over; ``reservation`` tells an advance reservation."""
+
+    id: int
+    user: str
+    queue: str
+    project: str
+    name: str
+    state: str
+    types: tuple[str, ...]
+    reservation: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJobRow:
+    """What decides whether a job may be submitted again."""
+
+    user: str
+    queue: str
+    kind: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRow:
+    """How far an advance reservation is answered; ``offer`` is when a refused one could be had (epoch seconds)."""
+
+    id: int
+    state: str
+    reservation_state: str | None
+    message: str
+    offer: float | None
+
+
+def queues(connection: Connection) -> dict[str, SubmissionQueue]:
+    """Return every queue by its name."""
+    return {name: SubmissionQueue(name, priority, active) for name, priority, active in connection.execute(_QUEUES)}
+
+
+def properties(connection: Connection) -> dict[str, str]:
+    """Return the SQL type of every resource property by its name."""
+    return dict(connection.execute(_PROPERTIES).fetchall())
+
+
+def live_job(connection: Connection, job_id: int) -> LiveJobRow | None:
+    """Return a job that is not over, None when there is none of that id."""
+    row = connection.execute(_LIVE_JOB, [job_id]).fetchone()
+    return None if row is None else _live_job(row)
+
+
+def live_jobs_of_type(connection: Connection, job_type: str) -> list[LiveJobRow]:
+    """Return the jobs that are not over and have exactly this type."""
+    return [_live_job(row) for row in connection.execute(_LIVE_JOBS_OF_TYPE, [job_type])]
+
+
+def _live_job(row: tuple[Any, ...]) -> LiveJobRow:
+    job, user, queue, project, name, state, types, reservation = row
+    return LiveJobRow(job, user, queue, project, name, state, tuple(types), reservation)
+
+
+def count_live(
+    connection: Connection,
+    *,
+    user: str | None,
+    queue: str | None,
+    project: str | None,
+    job_type: str | None,
+    states: Sequence[str] | None,
+    reservation: bool | None,
+) -> int:
+    """Count the jobs that are not over and meet every condition that is not None."""
+    row = connection.execute(
+        _COUNT_LIVE,
+        {
+            "user": user,
+            "queue": queue,
+            "project": project,
+            "job_type": job_type,
+            "states": states if states is None else list(states),
+            "reservation": reservation,
+        },
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
+    """Return those of these ids that are jobs, live or over."""
+    return {row[0] for row in connection.execute(_EXISTING, [list(job_ids)])}
+
+
+def insert(
+    connection: Connection, submission: Submission, *, message: str = "", asked: Submission | None = None
+) -> list[int]:
+    """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id.
+
+    Each alternative says its walltime. ``asked`` is what it was before the rules, for the record; None leaves none.
+    """
+    record = {} if asked is None else asked.to_record()
+    row = connection.execute(
+        _INSERT_SUBMISSION,
+        [
+            submission.initial_request,
+            Jsonb(dict(submission.environment)),
+            Jsonb({name: value for name, value in record.items() if FIELDS[name].recorded}),
+            submission.submitted_from,
+        ],
+    ).fetchone()
+    assert row is not None
+    number = row[0]
+    connection.execute(_INSERT_REQUEST, _request_parameters(number, submission.alternatives))
+    if any(request.consumes for request in submission.alternatives):
+        connection.execute(_INSERT_AMOUNTS, _amount_parameters(number, submission.alternatives))
+    inserted = connection.execute(_INSERT_JOBS, _job_parameters(number, submission, message)).fetchall()
+    jobs = sorted(job_id for (job_id,) in inserted)
+    if submission.dependencies:
+        dependencies = tuple(submission.required.values())
+        connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(dependencies)})
+    return jobs
+
+
+def _dependency_parameters(dependencies: Sequence[Dependency]) -> dict[str, object]:
+    earliest = [one.earliest for one in dependencies]
+    latest = [one.latest for one in dependencies]
+    return {
+        "required": [one.job for one in dependencies],
+        "outcomes": [one.outcome for one in dependencies],
+        "earliest_edges": [shift and shift.edge for shift in earliest],
+        "earliest_shifts": [shift and shift.seconds for shift in earliest],
+        "latest_edges": [shift and shift.edge for shift in latest],
+        "latest_shifts": [shift and shift.seconds for shift in latest],
+    }
+
+
+def _request_parameters(submission: int, alternatives: Sequence[ResourceRequest]) -> dict[str, object]:
+    groups = [
+        (place, position, group)
+        for place, request in enumerate(alternatives)
+        for position, group in enumerate(request.groups)
+    ]
+    levels = [
+        (place, position, depth, level.name, level.count)
+        for place, position, group in groups
+        for depth, level in enumerate(group.levels)
+    ]
+    return {
+        "submission": submission,
+        "walltimes": [timedelta(seconds=request.walltime or 0) for request in alternatives],
+        "group_moldables": [place for place, _, _ in groups],
+        "group_positions": [position for _, position, _ in groups],
+        "filters": [group.filter for _, _, group in groups],
+        "level_moldables": [level[0] for level in levels],
+        "level_groups": [level[1] for level in levels],
+        "level_positions": [level[2] for level in levels],
+        "levels": [level[3] for level in levels],
+        "counts": [level[4] for level in levels],
+    }
+
+
+def _amount_parameters(submission: int, alternatives: Sequence[ResourceRequest]) -> dict[str, object]:
+    amounts = [
+        (place, position, one)
+        for place, request in enumerate(alternatives)
+        for position, one in enumerate(request.consumes)
+    ]
+    return {
+        "submission": submission,
+        "moldables": [place for place, _, _ in amounts],
+        "positions": [position for _, position, _ in amounts],
+        "names": [one.name for _, _, one in amounts],
+        "amounts": [one.amount for _, _, one in amounts],
+    }
+
+
+def _job_parameters(number: int, submission: Submission, message: str) -> dict[str, object]:
+    return {
+        "submission": number,
+        "size": submission.array_size,
+        "parameters": list(submission.array_parameters),
+        "command": submission.command,
+        "hold": submission.hold,
+        "message": message,
+        **submission.columns(),
+    }
+
+
+def ended_job(connection: Connection, job_id: int) -> EndedJobRow | None:
+    """Return whose job it is and how far it is, None when there is none of that id."""
+    row = connection.execute(_FINISHED_JOB, [job_id]).fetchone()
+    return None if row is None else EndedJobRow(*row)
+
+
+def copy_job(connection: Connection, job_id: int) -> int:
+    """Submit a job again: a new Waiting job with the same request; who waits for the old one now waits for it."""
+    row = connection.execute(_COPY_JOB, [job_id]).fetchone()
+    assert row is not None
+    new: int = row[0]
+    connection.execute(_REPOINT_DEPENDANTS, {"new": new, "old": job_id})
+    return new
+
+
+def reservation_answers(connection: Connection, job_ids: Sequence[int]) -> list[ReservationRow]:
+    """Return how far these reservations are answered."""
+    return [ReservationRow(*row) for row in connection.execute(_RESERVATION_ANSWERS, [list(job_ids)])]

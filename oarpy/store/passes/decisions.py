@@ -1,0 +1,291 @@
+"""What a scheduling pass writes: starts, reservations, victims, predictions. Set-wise, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent
+from oarpy.store.events import log as log_events
+from oarpy.store.jobs.kill_requests import ask_once
+
+
+@dataclass(frozen=True, slots=True)
+class StartRow:
+    """A job to launch on ``resources`` (ids) for ``walltime`` seconds.
+
+    ``summary`` takes the place of ``R=...,W=...`` in its message, unless it is empty.
+    """
+
+    job: int
+    moldable: int
+    walltime: float
+    resources: Sequence[int]
+    exclusive: bool = True
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedRow:
+    """A reservation that is accepted: from ``start`` (epoch seconds), for ``walltime`` seconds."""
+
+    job: int
+    moldable: int
+    start: float
+    walltime: float
+    resources: Sequence[int]
+    exclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An accepted reservation that goes to other resources; ``start`` (epoch seconds) and ``walltime`` stay."""
+
+    job: int
+    start: float
+    walltime: float
+    resources: Sequence[int]
+    exclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The verdict on a waiting job and, unless ``start`` is None, when and where it will run (epoch seconds)."""
+
+    job: int
+    verdict: str
+    reason: str
+    moldable: int | None
+    start: float | None
+    end: float | None
+    resources: str
+    """An ``int4multirange`` as text, ``{[1,4],[7,7]}``."""
+
+
+# A job that was deleted or held since the pass read it does not move, so it gets no resources. Those of the others are
+# held from the statement's own time on: what was released while the pass began was held until after its now().
+_START = """
+    WITH started AS (
+        UPDATE jobs j
+        SET state = 'toLaunch', moldable_id = s.moldable_id, walltime = s.walltime * interval '1 second',
+            reservation_state = CASE WHEN j.reservation_start IS NOT NULL THEN 'Scheduled' END,
+            message = CASE WHEN s.summary = '' THEN j.message
+                           ELSE regexp_replace(j.message, '^R=[0-9]+,W=[0-9:]+', s.summary) END
+        FROM unnest(%(jobs)s::bigint[], %(moldables)s::bigint[], %(walltimes)s::float8[], %(summaries)s::text[])
+            AS s(job_id, moldable_id, walltime, summary)
+        WHERE j.job_id = s.job_id AND j.state = 'Waiting'
+          AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
+        RETURNING j.job_id
+    ), given AS (
+        INSERT INTO assigned_resources (job_id, resource_id, during, exclusive)
+        SELECT a.job_id, a.resource_id, tstzrange(statement_timestamp(), NULL), a.exclusive
+        FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+            AS a(job_id, resource_id, exclusive)
+        WHERE a.job_id IN (SELECT job_id FROM started)
+    )
+    SELECT job_id FROM started
+"""
+
+_RESERVE_MOVE = """
+    UPDATE jobs j SET state = 'toAckReservation'
+    WHERE j.job_id = ANY(%s) AND j.state = 'Waiting' AND j.reservation_state = 'toSchedule'
+    RETURNING j.job_id
+"""
+_RESERVE_ACCEPT = """
+    WITH accepted AS (
+        UPDATE jobs j
+        SET state = 'Waiting', reservation_state = 'Scheduled', moldable_id = s.moldable_id,
+            reservation_start = to_timestamp(s.start_time), walltime = s.walltime * interval '1 second'
+        FROM unnest(%(jobs)s::bigint[], %(moldables)s::bigint[], %(starts)s::float8[], %(walltimes)s::float8[])
+            AS s(job_id, moldable_id, start_time, walltime)
+        WHERE j.job_id = s.job_id AND j.state = 'toAckReservation'
+        RETURNING j.job_id, j.reservation_start AS begins, j.reservation_start + j.walltime AS ends
+    )
+    INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+    SELECT a.job_id, a.resource_id, tstzrange(begins, ends + %(security)s * interval '1 second'), a.exclusive
+    FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+        AS a(job_id, resource_id, exclusive) JOIN accepted USING (job_id)
+"""
+
+_RESERVE_CLEAR = "DELETE FROM reserved_resources WHERE job_id = ANY(%s)"
+_RESERVE_AGAIN = """
+    INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+    SELECT a.job_id, a.resource_id,
+           tstzrange(to_timestamp(s.start_time),
+                     to_timestamp(s.start_time + s.walltime + %(security)s::float8)), a.exclusive
+    FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
+            AS a(job_id, resource_id, exclusive)
+        JOIN unnest(%(jobs)s::bigint[], %(starts)s::float8[], %(walltimes)s::float8[])
+            AS s(job_id, start_time, walltime) USING (job_id)
+"""
+
+# A job that can never run, or a reservation that is refused: the reason is its message.
+_REFUSE = """
+    WITH refused AS (
+        UPDATE jobs j SET state = 'toError', message = r.reason, reservation_offer = to_timestamp(r.offer)
+        FROM unnest(%(jobs)s::bigint[], %(reasons)s::text[], %(offers)s::float8[]) AS r(job_id, reason, offer)
+        WHERE j.job_id = r.job_id AND j.state IN ('Waiting', 'toAckReservation')
+        RETURNING j.job_id, r.reason
+    )
+    INSERT INTO event_logs (type, job_id, description) SELECT %(event)s, job_id, reason FROM refused
+"""
+
+_PREDICT = """
+    INSERT INTO gantt_predictions (job_id, verdict, reason, moldable_id, start_time, end_time, resources)
+    SELECT p.job_id, p.verdict, p.reason, p.moldable_id, to_timestamp(p.start_time), to_timestamp(p.end_time),
+           p.resources::int4multirange
+    FROM unnest(%(jobs)s::bigint[], %(verdicts)s::text[], %(reasons)s::text[], %(moldables)s::bigint[],
+                %(starts)s::float8[], %(ends)s::float8[], %(resources)s::text[])
+        AS p(job_id, verdict, reason, moldable_id, start_time, end_time, resources)
+    JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
+    ON CONFLICT (job_id) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
+        moldable_id = excluded.moldable_id, start_time = excluded.start_time, end_time = excluded.end_time,
+        resources = excluded.resources
+"""
+
+# Once for each time that a job gets this verdict, however often its reason is put differently meanwhile.
+_SET_ASIDE = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'SCHEDULER_SET_ASIDE', p.job_id, p.reason
+    FROM unnest(%s::bigint[], %s::text[]) AS p(job_id, reason)
+    JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
+    LEFT JOIN gantt_predictions g ON g.job_id = p.job_id
+    WHERE g.verdict IS DISTINCT FROM 'never'
+"""
+
+_PASS = "UPDATE scheduling_passes SET pass = pass + 1, at = now(), seconds = %s, waiting = %s"
+
+
+def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
+    """Move jobs to toLaunch with their resources; return the ids of those that really moved.
+
+    Raises ``psycopg.errors.ExclusionViolation`` when an exclusive resource is still held.
+    """
+    if not starts:
+        return []
+    rows = connection.execute(
+        _START,
+        {
+            "jobs": [one.job for one in starts],
+            "moldables": [one.moldable for one in starts],
+            "walltimes": [float(one.walltime) for one in starts],
+            "summaries": [one.summary for one in starts],
+            **_assignments(starts),
+        },
+    )
+    return [row[0] for row in rows]
+
+
+def accept(connection: Connection, reservations: Sequence[AcceptedRow], security_time: float) -> None:
+    """Accept reservations: each goes to toAckReservation and back to Waiting, Scheduled, with what it will hold."""
+    if not reservations:
+        return
+    connection.execute(_RESERVE_MOVE, [[one.job for one in reservations]])
+    connection.execute(
+        _RESERVE_ACCEPT,
+        {
+            "jobs": [one.job for one in reservations],
+            "moldables": [one.moldable for one in reservations],
+            "starts": [float(one.start) for one in reservations],
+            "walltimes": [float(one.walltime) for one in reservations],
+            "security": security_time,
+            **_assignments(reservations),
+        },
+    )
+
+
+def move(connection: Connection, moves: Sequence[Move], security_time: float) -> None:
+    """Give accepted reservations other resources.
+
+    Raises ``psycopg.errors.ExclusionViolation`` when another reservation has one of them at that time.
+    """
+    if not moves:
+        return
+    connection.execute(_RESERVE_CLEAR, [[one.job for one in moves]])
+    connection.execute(
+        _RESERVE_AGAIN,
+        {
+            "jobs": [one.job for one in moves],
+            "starts": [float(one.start) for one in moves],
+            "walltimes": [float(one.walltime) for one in moves],
+            "security": security_time,
+            **_assignments(moves),
+        },
+    )
+    text = "some of its resources are not available, it got others: "
+    log(
+        connection,
+        [
+            (one.job, "GET_RESOURCES_BACK_FOR_RESERVATION", text + ", ".join(map(str, one.resources[:50])))
+            for one in moves
+        ],
+    )
+
+
+def log(connection: Connection, events: Sequence[tuple[int, str, str]]) -> None:
+    """Note (job, type, description) in the events of jobs."""
+    log_events(connection, (NewEvent(kind, text, job) for job, kind, text in events))
+
+
+def refuse(
+    connection: Connection,
+    reasons: Sequence[tuple[int, str]],
+    event: str,
+    offers: Mapping[int, float] = MappingProxyType({}),
+) -> None:
+    """Move jobs to toError with a reason each, logged as ``event``.
+
+    ``offers`` are the dates (epoch seconds) at which refused reservations could be had, by job.
+    """
+    if reasons:
+        jobs, texts = [job for job, _ in reasons], [text for _, text in reasons]
+        dates = [_float(offers.get(job)) for job in jobs]
+        connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
+
+
+def kill(connection: Connection, jobs: Sequence[int]) -> None:
+    """Flag best-effort jobs to be cancelled; the canceller does it."""
+    asked = ask_once(connection, [(job, "BESTEFFORT_KILL") for job in jobs], "metascheduler")
+    text = "its resources are needed by a job that is not best-effort"
+    log(connection, [(job, "BESTEFFORT_KILL", text) for job in asked])
+
+
+def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
+    """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
+    if aside := [one for one in predictions if one.verdict == "never"]:
+        connection.execute(_SET_ASIDE, [[one.job for one in aside], [one.reason for one in aside]])
+    if predictions:
+        connection.execute(
+            _PREDICT,
+            {
+                "jobs": [one.job for one in predictions],
+                "verdicts": [one.verdict for one in predictions],
+                "reasons": [one.reason for one in predictions],
+                "moldables": [one.moldable for one in predictions],
+                "starts": [_float(one.start) for one in predictions],
+                "ends": [_float(one.end) for one in predictions],
+                "resources": [one.resources for one in predictions],
+            },
+        )
+
+
+def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
+    """Note that a pass took ``seconds`` and looked at ``waiting`` jobs."""
+    connection.execute(_PASS, [seconds, waiting])
+
+
+def _float(instant: float | None) -> float | None:
+    """A list of whole numbers and others is no array to the driver."""
+    return None if instant is None else float(instant)
+
+
+def _assignments(
+    given: Sequence[StartRow] | Sequence[AcceptedRow] | Sequence[Move],
+) -> dict[str, list[int] | list[bool]]:
+    return {
+        "owners": [one.job for one in given for _ in one.resources],
+        "resources": [resource for one in given for resource in one.resources],
+        "exclusive": [one.exclusive for one in given for _ in one.resources],
+    }

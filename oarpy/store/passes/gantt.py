@@ -1,0 +1,57 @@
+"""Who held, holds and will hold which resources in a period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class GanttBar:
+    """A job on resources from ``begin`` to ``end`` (epoch seconds); ``end`` is expected unless the job is over."""
+
+    job_id: int
+    user: str
+    queue: str
+    state: str
+    begin: float
+    end: float
+    resource_ids: tuple[int, ...]
+
+
+# Jobs that ended in the period (from the index on the end), jobs that run, accepted reservations, predictions.
+_BARS = """
+    WITH bars AS (
+        SELECT job_id, started_at AS begin, ended_at AS finish FROM jobs
+        WHERE ended_at > %(begin)s AND started_at < %(end)s
+        UNION ALL
+        SELECT job_id, started_at, greatest(expected_end(jobs), now()) FROM jobs
+        WHERE is_live(state) AND started_at < %(end)s
+    ), placed AS (
+        SELECT b.job_id, b.begin, b.finish, array_agg(a.resource_id ORDER BY a.resource_id) AS resources
+        FROM bars b JOIN assigned_resources a ON a.job_id = b.job_id
+        WHERE b.finish > %(begin)s
+        GROUP BY b.job_id, b.begin, b.finish
+        UNION ALL
+        SELECT g.job_id, g.start_time, g.end_time, ARRAY(
+            SELECT number FROM unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS number)
+        FROM gantt_predictions g
+        WHERE g.start_time < %(end)s AND g.end_time > %(begin)s
+    )
+    SELECT p.job_id, j.user_name, j.queue_name, j.state, extract(epoch FROM p.begin)::float8,
+           extract(epoch FROM p.finish)::float8, p.resources
+    FROM placed p JOIN jobs j ON j.job_id = p.job_id
+    WHERE (%(user)s::text IS NULL OR j.user_name = %(user)s)
+    ORDER BY p.begin, p.job_id
+"""
+
+
+def bars(connection: Connection, begin: datetime, end: datetime, user: str | None = None) -> tuple[GanttBar, ...]:
+    """Return what meets the period, of one user or of all, by start and job."""
+    rows = connection.execute(_BARS, {"begin": begin, "end": end, "user": user}).fetchall()
+    return tuple(
+        GanttBar(job, owner, queue, state, start, finish, tuple(resources))
+        for job, owner, queue, state, start, finish, resources in rows
+    )

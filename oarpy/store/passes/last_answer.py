@@ -1,0 +1,71 @@
+"""One job as the question "why does it wait" sees it: its state and the answer of the last scheduling pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from oarpy.store.database import Connection
+
+# The ranges as text: thousands of jobs with many ranges each are read faster all at once than as range objects.
+_PLACES = """
+    SELECT job_id, extract(epoch FROM start_time)::float8, extract(epoch FROM end_time)::float8, resources::text
+    FROM gantt_predictions WHERE start_time IS NOT NULL
+"""
+
+
+class PlaceRow(NamedTuple):
+    """A predicted start and end (epoch seconds); ``ranges`` of resource ids in canonical form, ``{[1,5),[7,8)}``."""
+
+    job: int
+    start: float
+    end: float
+    ranges: str
+
+
+def places(connection: Connection) -> list[PlaceRow]:
+    """Return every job with a prediction."""
+    return [PlaceRow(*row) for row in connection.execute(_PLACES)]
+
+
+_STANDING = """
+    SELECT j.job_id, j.state, j.user_name, j.queue_name, j.message,
+           extract(epoch FROM j.started_at)::float8, extract(epoch FROM j.ended_at)::float8,
+           extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
+           CASE WHEN j.reservation_state = 'Scheduled' THEN extract(epoch FROM j.reservation_start)::float8 END,
+           EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done'),
+           coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8,
+           extract(epoch FROM p.at)::float8
+    FROM scheduling_passes p, jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+    WHERE j.job_id = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """Instants are epoch seconds, ``walltime`` seconds, longer by the time for which the job was suspended.
+
+    ``reserved`` is the date of an accepted reservation. ``verdict``, ``reason`` and ``predicted`` are what the last
+    pass, at ``passed``, stored (empty when it did not).
+    """
+
+    job: int
+    state: str
+    user: str
+    queue: str
+    message: str
+    started: float | None
+    ended: float | None
+    walltime: float | None
+    reserved: float | None
+    dying: bool
+    verdict: str
+    reason: str
+    predicted: float | None
+    passed: float
+
+
+def standing(connection: Connection, job_id: int) -> LastAnswer | None:
+    """Return how job ``job_id`` stands, None when there is none."""
+    row = connection.execute(_STANDING, [job_id]).fetchone()
+    return None if row is None else LastAnswer(*row)

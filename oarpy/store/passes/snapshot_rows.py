@@ -1,0 +1,343 @@
+"""What a scheduling pass reads: live jobs, who holds what, requests, dependencies, queues, resources."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from psycopg import sql
+
+from oarpy.model.dependency import Dependency, Edge, Outcome, Shift
+from oarpy.store.database import Connection
+
+# The same reading of an end as in the dependencies of a scheduling pass.
+_OUTCOMES = """
+    SELECT job_id, CASE WHEN state = 'Terminated' AND coalesce(exit_status, 0) = 0 THEN 'ok' ELSE 'notok' END,
+           extract(epoch FROM coalesce(started_at, ended_at, now()))::bigint,
+           extract(epoch FROM coalesce(ended_at, now()))::bigint
+    FROM jobs
+    WHERE job_id = ANY(%s)
+      AND (state IN ('Terminated', 'Error', 'toError')
+           OR state IN ('Waiting', 'Hold')
+              AND EXISTS (SELECT FROM kill_requests k WHERE k.job_id = jobs.job_id AND k.state <> 'done'))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AnteriorRow:
+    """How a job ended (``ok`` or ``notok``), and its start and end in epoch seconds."""
+
+    outcome: Literal["ok", "notok"]
+    span: tuple[int, int]
+
+
+def outcomes(connection: Connection, job_ids: Iterable[int]) -> dict[int, AnteriorRow]:
+    """Tell how each of these jobs ended that is over, or about to be without having run."""
+    wanted = list(job_ids)
+    rows = connection.execute(_OUTCOMES, [wanted]) if wanted else ()
+    return {job: AnteriorRow(outcome, (began, over)) for job, outcome, began, over in rows}
+
+
+PlatformRow = tuple[int, str, str, dict[str, object]]
+
+# The counter moves with every change of resources or properties, so a cached platform is known to be current.
+_PLATFORM_VERSION = "SELECT platform_version FROM site"
+
+_COLUMNS = "SELECT * FROM resources LIMIT 0"
+_FINGERPRINT = """
+    SELECT count(*), coalesce(sum(hash_record_extended(ROW(state = 'Dead', {}), 0)), 0) FROM resources
+"""
+
+# By name: of queues of equal priority the first one's policy orders the jobs of all.
+_QUEUES = "SELECT queue_name, priority, policy, active FROM queues ORDER BY priority DESC, queue_name"
+
+
+# Jobs that wait, in order of submission; the partial index holds live jobs alone. Every UPDATE changes a row's xmin.
+_WAITING_VERSIONS = """
+    SELECT job_id, xmin FROM jobs
+    WHERE state IN ('Waiting', 'Hold')
+    ORDER BY job_id
+"""
+_WAITING = """
+    SELECT job_id, xmin, submission_id, user_name, project, queue_name, job_name, types, properties,
+           extract(epoch FROM submitted_at)::float8, state = 'Hold',
+           extract(epoch FROM reservation_start)::float8, reservation_state
+    FROM jobs
+    WHERE job_id = ANY(%s) AND state IN ('Waiting', 'Hold')
+"""
+_DYING = "SELECT job_id FROM kill_requests WHERE state <> 'done'"
+
+# Jobs that hold resources; one that is not started yet holds from now on. Those that wait, of which there may be many,
+# hold none.
+_HOLDING = """
+    SELECT j.job_id, j.user_name, j.project, j.queue_name, j.job_name, j.types,
+           extract(epoch FROM coalesce(j.started_at, now()))::float8,
+           extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}'),
+           extract(epoch FROM j.checkpoint)::float8,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming'
+    FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+    WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
+                      'toError')
+    GROUP BY j.job_id
+    ORDER BY j.job_id
+"""
+
+_RESERVED = """
+    SELECT r.job_id, extract(epoch FROM j.reservation_start)::float8, extract(epoch FROM j.walltime)::float8,
+           j.moldable_id, array_agg(r.resource_id)
+    FROM reserved_resources r JOIN jobs j ON j.job_id = r.job_id
+    GROUP BY r.job_id, j.job_id
+"""
+
+# One row a group, its levels as two arrays, outermost first.
+_REQUESTS = """
+    SELECT m.submission_id, m.moldable_id, extract(epoch FROM m.walltime)::float8, g.filter,
+           array_agg(d.level ORDER BY d.position), array_agg(d.count ORDER BY d.position),
+           (SELECT array_agg(c.consumable ORDER BY c.position) FROM consumption_descriptions c
+            WHERE c.moldable_id = m.moldable_id),
+           (SELECT array_agg(c.amount ORDER BY c.position) FROM consumption_descriptions c
+            WHERE c.moldable_id = m.moldable_id)
+    FROM moldable_descriptions m
+        JOIN resource_groups g USING (moldable_id)
+        JOIN resource_descriptions d USING (group_id)
+    WHERE m.submission_id = ANY(%s)
+    GROUP BY m.moldable_id, g.group_id
+    ORDER BY m.submission_id, m.position, g.position
+"""
+
+# What is about to end in error without having run counts as ended: the pass does not see it any more.
+_DEPENDENCIES = """
+    SELECT d.job_id, d.required_job_id, d.outcome,
+           CASE WHEN r.state = 'Terminated' AND coalesce(r.exit_status, 0) = 0 THEN 'ok'
+                WHEN r.state IN ('Terminated', 'Error', 'toError') THEN 'notok'
+                WHEN r.state IN ('Waiting', 'Hold')
+                    AND EXISTS (SELECT FROM kill_requests k WHERE k.job_id = r.job_id AND k.state <> 'done')
+                    THEN 'notok' END,
+           d.earliest_edge, extract(epoch FROM d.earliest_shift)::bigint,
+           d.latest_edge, extract(epoch FROM d.latest_shift)::bigint,
+           extract(epoch FROM coalesce(r.started_at, r.ended_at, now()))::bigint,
+           extract(epoch FROM coalesce(r.ended_at, now()))::bigint
+    FROM job_dependencies d JOIN jobs r ON r.job_id = d.required_job_id
+    WHERE d.job_id = ANY(%s)
+    ORDER BY d.job_id, d.required_job_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A job in Waiting or Hold, as its row stood at ``version``. Instants are epoch seconds."""
+
+    id: int
+    version: int
+    submission: int
+    user: str
+    project: str
+    queue: str
+    name: str
+    types: tuple[str, ...]
+    properties: str
+    submitted: float
+    held: bool
+    reservation: float | None
+    reservation_state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingRow:
+    """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds.
+
+    ``checkpoint`` is how many seconds before its end it is to be signalled, 0 when it is not. ``suspended`` are the
+    resources that it has given back while it is suspended, which counts for its walltime; ``resuming``: it wants them.
+    """
+
+    id: int
+    user: str
+    project: str
+    queue: str
+    name: str
+    types: tuple[str, ...]
+    start: float
+    walltime: float
+    resources: tuple[int, ...]
+    checkpoint: float
+    suspended: tuple[int, ...] = ()
+    resuming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedRow:
+    """What an accepted reservation will hold."""
+
+    id: int
+    start: float
+    walltime: float
+    moldable: int
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One resource group of one alternative of a submission; walltime in seconds.
+
+    ``amounts`` are those of the whole alternative, by consumable.
+    """
+
+    submission: int
+    moldable: int
+    walltime: float
+    filter: str
+    levels: tuple[tuple[str, int], ...]
+    amounts: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue: higher ``priority`` first; nothing starts from one that is not ``active``."""
+
+    name: str
+    priority: int
+    policy: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyRow:
+    """``job`` waits for ``dependency``; ``ended`` is how that one ended (``ok``, ``notok``), None while it is live.
+
+    Once it has ended, ``span`` is its start and end in epoch seconds.
+    """
+
+    job: int
+    dependency: Dependency
+    ended: str | None
+    span: tuple[int, int]
+
+
+def platform_version(connection: Connection) -> int:
+    """Return the counter that changes with the platform."""
+    row = connection.execute(_PLATFORM_VERSION).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def platform(connection: Connection) -> list[PlatformRow]:
+    """Return (id, type, state, properties) of every resource; properties without a value are None."""
+    # never prepared: a property that is added or deleted changes the columns, which a prepared statement does not bear
+    cursor = connection.execute("SELECT * FROM resources ORDER BY resource_id", prepare=False)
+    names = [column.name for column in cursor.description or ()]
+    rows = []
+    for values in cursor:
+        properties = dict(zip(names, values, strict=True))
+        rows.append((properties["resource_id"], properties["type"], properties["state"], properties))
+    return rows
+
+
+def property_kinds(connection: Connection) -> dict[str, str]:
+    """Return the kind of every resource property by its name."""
+    return dict(connection.execute("SELECT name, kind FROM resource_properties").fetchall())
+
+
+def fingerprint(connection: Connection, without: Collection[str]) -> tuple[int, int]:
+    """Return a value that differs when resources came, went, died or differ in a column that is not in ``without``."""
+    names = [column.name for column in connection.execute(_COLUMNS, prepare=False).description or ()]
+    columns = sql.SQL(", ").join(sql.Identifier(name) for name in names if name not in without)
+    row = connection.execute(sql.SQL(_FINGERPRINT).format(columns), prepare=False).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def matching(connection: Connection, condition: str, values: Sequence[object]) -> list[int]:
+    """Return the ids of the resources which meet a checked condition (see ``oarpy.admission.filters.filters``).
+
+    ``condition`` was written by the filter compiler from a parsed tree: columns quoted, values as ``%s``.
+    """
+    query = sql.SQL("SELECT resource_id FROM resources WHERE {}").format(sql.SQL(condition))
+    return [row[0] for row in connection.execute(query, list(values)).fetchall()]
+
+
+def queues(connection: Connection) -> list[QueueRow]:
+    """Return every queue, highest priority first, those of equal priority by name."""
+    return [QueueRow(*row) for row in connection.execute(_QUEUES).fetchall()]
+
+
+def waiting_versions(connection: Connection) -> list[tuple[int, int]]:
+    """Return the jobs that wait or are held, ascending, with what changes whenever their row does."""
+    return [(job, version) for job, version in connection.execute(_WAITING_VERSIONS, binary=True).fetchall()]
+
+
+def waiting(connection: Connection, jobs: Sequence[int]) -> list[WaitingRow]:
+    """Return those of these jobs that wait or are held."""
+    return [
+        WaitingRow(job, version, submission, user, project, queue, name, tuple(types), *rest)
+        for job, version, submission, user, project, queue, name, types, *rest in connection.execute(
+            _WAITING, [list(jobs)], binary=True
+        ).fetchall()
+    ]
+
+
+def dying(connection: Connection) -> set[int]:
+    """Return the jobs with a kill request that is not done."""
+    return {job for (job,) in connection.execute(_DYING, binary=True).fetchall()}
+
+
+def holding(connection: Connection) -> list[HoldingRow]:
+    """Return the jobs that hold resources."""
+    return [
+        HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), row[11])  # type: ignore[call-arg]
+        for row in connection.execute(_HOLDING, binary=True).fetchall()
+    ]
+
+
+def reserved(connection: Connection) -> list[ReservedRow]:
+    """Return what the accepted reservations will hold."""
+    return [
+        ReservedRow(job, start, walltime, moldable, tuple(resources))
+        for job, start, walltime, moldable, resources in connection.execute(_RESERVED, binary=True).fetchall()
+    ]
+
+
+def requests(connection: Connection, submissions: Iterable[int]) -> list[GroupRow]:
+    """Return the groups of the alternatives of these submissions, in order."""
+    return [
+        GroupRow(
+            submission,
+            moldable,
+            walltime,
+            condition,
+            tuple(zip(levels, counts, strict=True)),
+            tuple(zip(names or (), amounts or (), strict=True)),
+        )
+        for submission, moldable, walltime, condition, levels, counts, names, amounts in connection.execute(
+            _REQUESTS, [list(submissions)], binary=True
+        ).fetchall()
+    ]
+
+
+def dependencies(connection: Connection, jobs: Iterable[int]) -> list[DependencyRow]:
+    """Return what these jobs wait for."""
+    return [
+        DependencyRow(job, stored_dependency(required, outcome, *shifts), ended, (began, over))
+        for job, required, outcome, ended, *shifts, began, over in connection.execute(
+            _DEPENDENCIES, [list(jobs)]
+        ).fetchall()
+    ]
+
+
+def stored_dependency(
+    required: int,
+    outcome: str,
+    earliest_edge: str | None,
+    earliest_shift: int | None,
+    latest_edge: str | None,
+    latest_shift: int | None,
+) -> Dependency:
+    """Return a dependency as its row tells it; shifts in seconds."""
+    return Dependency(
+        required, cast(Outcome, outcome), _shift(earliest_edge, earliest_shift), _shift(latest_edge, latest_shift)
+    )
+
+
+def _shift(edge: str | None, seconds: int | None) -> Shift | None:
+    return None if edge is None or seconds is None else Shift(cast(Edge, edge), seconds)

@@ -1,0 +1,180 @@
+"""What is divided among jobs: consumables, how much of them each block has, who holds and who asks for them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from psycopg.sql import SQL, Identifier
+
+from oarpy.model.request import Consumption
+from oarpy.store.database import Connection
+
+UNITS = ("bytes", "count")
+ENOUGH_LEFT = "enough_left"
+"""The constraint that is violated when jobs would hold more than there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumableRow:
+    """A consumable: blocks are the values of property ``level``; ``unit`` is one of :data:`UNITS`."""
+
+    name: str
+    level: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much of a consumable a block has, and how much of that jobs hold."""
+
+    consumable: str
+    block: str
+    capacity: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumableHolding:
+    """What a job holds, or held, of one block."""
+
+    consumable: str
+    block: str
+    amount: int
+
+
+_CONSUMABLES = "SELECT name, level, unit FROM consumables ORDER BY name"
+
+_CAPACITIES = "SELECT consumable, block, capacity, held FROM consumable_capacities ORDER BY consumable, block"
+
+_LOCKED = """
+    SELECT consumable, block, capacity, held FROM consumable_capacities
+    WHERE consumable = %s AND block = ANY(%s) ORDER BY block FOR NO KEY UPDATE
+"""
+
+# What a job holds of one consumable is the same on each block: its request names one amount.
+_HELD = """
+    SELECT DISTINCT job_id, consumable, amount FROM assigned_amounts WHERE upper_inf(during) ORDER BY job_id, consumable
+"""
+
+_OF_JOBS = """
+    SELECT job_id, consumable, block, amount FROM assigned_amounts WHERE job_id = ANY(%s)
+    ORDER BY job_id, consumable, block
+"""
+
+_HOLDERS = """
+    SELECT job_id FROM assigned_amounts
+    WHERE upper_inf(during) AND consumable = %s AND block = ANY(%s) ORDER BY job_id
+"""
+
+_LIVE_USER = """
+    SELECT min(j.job_id) FROM jobs j
+        JOIN moldable_descriptions m USING (submission_id)
+        JOIN consumption_descriptions d ON d.moldable_id = m.moldable_id
+    WHERE is_live(j.state) AND d.consumable = %s
+"""
+
+_OF_LEVEL = "SELECT name FROM consumables WHERE level = %s ORDER BY name"
+
+_ADD = "INSERT INTO consumables (name, level, unit) VALUES (%s, %s, %s)"
+_DELETE = "DELETE FROM consumables WHERE name = %s"
+
+_SET = """
+    INSERT INTO consumable_capacities (consumable, block, capacity)
+    SELECT %s, block, %s FROM unnest(%s::text[]) AS block ORDER BY block
+    ON CONFLICT (consumable, block) DO UPDATE SET capacity = excluded.capacity
+"""
+_UNSET = "DELETE FROM consumable_capacities WHERE consumable = %s AND block = ANY(%s)"
+
+_BLOCKS_OF = """
+    SELECT DISTINCT {level}::text FROM resources WHERE resource_id = ANY(%s) AND {level} IS NOT NULL ORDER BY 1
+"""
+
+
+def consumables(connection: Connection) -> tuple[ConsumableRow, ...]:
+    """Return every consumable by name."""
+    return tuple(ConsumableRow(*row) for row in connection.execute(_CONSUMABLES))
+
+
+def capacities(connection: Connection) -> tuple[Capacity, ...]:
+    """Return what every block has, by consumable and block."""
+    return tuple(Capacity(*row) for row in connection.execute(_CAPACITIES))
+
+
+def locked(connection: Connection, name: str, blocks: Sequence[str]) -> tuple[Capacity, ...]:
+    """Return what these blocks have of a consumable; nobody takes or gives back before the end of the transaction."""
+    return tuple(Capacity(*row) for row in connection.execute(_LOCKED, [name, list(blocks)]))
+
+
+def held(connection: Connection) -> dict[int, tuple[Consumption, ...]]:
+    """Return what live jobs hold on each of their blocks, by job; jobs that hold nothing are left out."""
+    found: dict[int, tuple[Consumption, ...]] = {}
+    for job, name, amount in connection.execute(_HELD):
+        found[job] = (*found.get(job, ()), Consumption(name, amount))
+    return found
+
+
+def of_jobs(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[ConsumableHolding, ...]]:
+    """Return what these jobs hold, or held until they ended."""
+    found: dict[int, list[ConsumableHolding]] = defaultdict(list)
+    for job, name, block, amount in connection.execute(_OF_JOBS, [list(jobs)]):
+        found[job].append(ConsumableHolding(name, block, amount))
+    return {job: tuple(holdings) for job, holdings in found.items()}
+
+
+def held_by(connection: Connection, jobs: Iterable[int]) -> dict[int, tuple[Consumption, ...]]:
+    """Return what these jobs hold, or held, on each of their blocks; jobs that hold nothing are left out."""
+    return {
+        job: tuple(Consumption(name, amount) for name, amount in {one.consumable: one.amount for one in found}.items())
+        for job, found in of_jobs(connection, jobs).items()
+    }
+
+
+def holders(connection: Connection, name: str, blocks: Sequence[str]) -> tuple[int, ...]:
+    """Return the jobs that hold some of a consumable on any of these blocks."""
+    return tuple(dict.fromkeys(job for (job,) in connection.execute(_HOLDERS, [name, list(blocks)])))
+
+
+def live_user(connection: Connection, name: str) -> int | None:
+    """Return a live job that asks for the consumable, None if no job does."""
+    row = connection.execute(_LIVE_USER, [name]).fetchone()
+    return None if row is None else row[0]
+
+
+def of_level(connection: Connection, level: str) -> str | None:
+    """Return a consumable that lies in the blocks of this property, None if there is none."""
+    row = connection.execute(_OF_LEVEL, [level]).fetchone()
+    return None if row is None else str(row[0])
+
+
+def add(connection: Connection, new: ConsumableRow) -> None:
+    """Declare a consumable, of which no block has anything yet."""
+    connection.execute(_ADD, [new.name, new.level, new.unit])
+
+
+def delete(connection: Connection, name: str) -> None:
+    """Remove a consumable of which nothing is held, with its capacities."""
+    connection.execute(_DELETE, [name])
+
+
+def set_capacities(connection: Connection, name: str, blocks: Sequence[str], amount: int | None) -> None:
+    """Say how much of a consumable each of these blocks has; None for nothing."""
+    if amount is None:
+        connection.execute(_UNSET, [name, list(blocks)])
+    else:
+        connection.execute(_SET, [name, amount, list(blocks)])
+
+
+def blocks_of(connection: Connection, level: str, resources: Sequence[int]) -> tuple[str, ...]:
+    """Return the values that these resources have of property ``level``, which exists."""
+    query = SQL(_BLOCKS_OF).format(level=Identifier(level))
+    return tuple(block for (block,) in connection.execute(query, [list(resources)]))
+
+
+def by_block(found: Iterable[Capacity]) -> dict[str, Mapping[str, int]]:
+    """Return capacities by consumable and block."""
+    grouped: dict[str, dict[str, int]] = defaultdict(dict)
+    for one in found:
+        grouped[one.consumable][one.block] = one.capacity
+    return dict(grouped)

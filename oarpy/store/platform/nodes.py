@@ -1,0 +1,373 @@
+"""Nodes: how they are reached, what is known of their channels, and what that means for their resources and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.store import events
+from oarpy.store.database import Connection
+from oarpy.store.jobs import kill_requests
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDescription:
+    """A node: how it is reached and the state of its channel (``unknown``, ``connected`` or ``lost``)."""
+
+    name: str
+    transport: str
+    host: str | None
+    port: int | None
+    channel: str
+    message: str
+
+
+_LISTED_NODES = """
+    SELECT network_address, transport, host, port, channel, channel_message
+    FROM nodes WHERE network_address = ANY(%s) ORDER BY network_address
+"""
+
+
+def describe(connection: Connection, names: Sequence[str]) -> tuple[NodeDescription, ...]:
+    """Return the nodes of these names."""
+    return tuple(NodeDescription(*row) for row in connection.execute(_LISTED_NODES, (list(names),)).fetchall())
+
+
+# By the index of each resource's holders.
+_THERE = """
+    SELECT DISTINCT j.types
+    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+        JOIN jobs j ON j.job_id = a.job_id
+    WHERE r.network_address = %s AND j.user_name = %s
+      AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
+"""
+
+_ANYWHERE = """
+    SELECT DISTINCT types FROM jobs
+    WHERE user_name = %s AND state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
+"""
+
+
+def types_there(connection: Connection, node: str, user: str) -> list[tuple[str, ...]]:
+    """Return the different lists of types of the jobs that a user has now on resources of ``node``."""
+    return [tuple(types) for (types,) in connection.execute(_THERE, (node, user))]
+
+
+def types_anywhere(connection: Connection, user: str) -> list[tuple[str, ...]]:
+    """Return the different lists of types of the jobs that a user has now."""
+    return [tuple(types) for (types,) in connection.execute(_ANYWHERE, (user,))]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a node did wrong: the type of event that tells of it, the job it was noticed with, and a text.
+
+    One that ``heals`` is over when the node says that it can do again what it could not.
+    """
+
+    node: str
+    event: str
+    job: int
+    text: str
+    heals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node: its name, ``local`` or ``ssh``, the host (None: its name) and port (None: as configured).
+
+    ``unfit``: it has a fault that it can tell the end of.
+    """
+
+    name: str
+    transport: str
+    host: str | None
+    port: int | None
+    channel: str
+    unfit: bool = False
+
+
+# Only nodes that have resources which are not Dead, or jobs all the same, are worth a channel; those that were sent to
+# sleep have none.
+_NODES = """
+    SELECT network_address, transport, host, port, channel,
+           EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
+                   AND r.state = 'Suspected' AND r.state_by = 'node')
+    FROM nodes n
+    WHERE network_address = ANY(%s)
+      OR EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
+        OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id AND upper_inf(a.during))))
+      AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address AND p.asked = 'sleep')
+        AND NOT EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
+            AND (r.state IN ('Alive', 'Suspected') OR (r.state = 'Absent' AND r.available_upto IS NULL))))
+    ORDER BY network_address
+"""
+
+_NAMED = """
+    SELECT network_address, transport, host, port, channel FROM nodes WHERE network_address = ANY(%s)
+    ORDER BY network_address
+"""
+
+_ADD_HOSTS = """
+    INSERT INTO nodes (network_address, transport)
+    SELECT host, CASE WHEN host IN ('localhost', '127.0.0.1', '::1') THEN 'local' ELSE 'ssh' END
+    FROM unnest(%s::text[]) AS host
+    ON CONFLICT DO NOTHING
+"""
+
+_CHANNELS = """
+    UPDATE nodes n
+    SET channel = c.channel, channel_message = c.message,
+        channel_since = CASE WHEN n.channel = c.channel THEN n.channel_since ELSE now() END,
+        boot_id = CASE WHEN c.boot_id = '' THEN n.boot_id ELSE c.boot_id END
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS c(node, channel, message, boot_id)
+    WHERE n.network_address = c.node
+      AND ((n.channel, n.channel_message) <> (c.channel, c.message) OR c.boot_id NOT IN ('', n.boot_id))
+"""
+
+# Jobs that ended while a node could not be reached may have left processes there. By the index of each resource's
+# holders, however many there were before.
+_LEFT_BEHIND = """
+    SELECT DISTINCT a.job_id, j.attempt
+    FROM nodes n
+        JOIN resources r USING (network_address)
+        JOIN LATERAL (
+            SELECT job_id, during FROM assigned_resources x
+            WHERE x.exclusive AND NOT x.suspended AND x.resource_id = r.resource_id
+              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
+            UNION ALL
+            SELECT job_id, during FROM assigned_resources x
+            WHERE x.suspended AND x.resource_id = r.resource_id
+              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
+            UNION ALL
+            SELECT job_id, during FROM assigned_resources x
+            WHERE NOT x.exclusive AND x.resource_id = r.resource_id
+              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)) a ON true
+        JOIN jobs j ON j.job_id = a.job_id
+    WHERE n.network_address = %s AND n.channel <> 'connected' AND NOT upper_inf(a.during) AND j.attempt > 0
+"""
+
+# The launcher runs if its lock is held: only then does a lost channel say something of the node.
+_SUSPECT = """
+    WITH silent AS (
+        SELECT n.network_address, n.channel_message FROM nodes n
+        WHERE n.channel = 'lost' AND n.channel_since < now() - %(timeout)s * interval '1 second'
+    ), suspected AS (
+        UPDATE resources r SET state = 'Suspected', state_by = 'monitor' FROM silent s
+        WHERE r.network_address = s.network_address AND r.state = 'Alive'
+        RETURNING r.network_address, s.channel_message
+    ), logged AS (
+        INSERT INTO event_logs (type, hosts, description)
+        SELECT 'PING_CHECKER_NODE_SUSPECTED', ARRAY[network_address], 'no answer: ' || min(channel_message)
+        FROM suspected GROUP BY network_address
+    )
+    SELECT DISTINCT network_address FROM suspected
+"""
+# A node with a fault answers, so that the monitor must not take it back. One event for each time it becomes so.
+_BLAME = """
+    WITH faults AS (
+        SELECT DISTINCT ON (node) node, event, job_id, text, bool_and(heals) OVER (PARTITION BY node) AS heals
+        FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::boolean[])
+            AS f(node, event, job_id, text, heals)
+        ORDER BY node, heals, job_id
+    ), suspected AS (
+        UPDATE resources r SET state = 'Suspected', state_by = CASE WHEN f.heals THEN 'node' ELSE 'launcher' END
+        FROM faults f
+        WHERE r.network_address = f.node
+          AND (r.state = 'Alive' OR (r.state = 'Suspected' AND r.state_by IN ('monitor', 'node')
+               AND NOT (f.heals AND r.state_by = 'node')))
+        RETURNING r.network_address
+    ), logged AS (
+        INSERT INTO event_logs (type, job_id, hosts, description)
+        SELECT event, (SELECT j.job_id FROM jobs j WHERE j.job_id = f.job_id), ARRAY[node], text
+        FROM faults f WHERE node IN (SELECT network_address FROM suspected)
+    )
+    SELECT DISTINCT network_address FROM suspected
+"""
+_HEALED = """
+    WITH back AS (
+        UPDATE resources r SET state = 'Alive', state_by = 'node'
+        WHERE r.network_address = ANY(%s) AND r.state = 'Suspected' AND r.state_by = 'node'
+        RETURNING r.network_address
+    ), logged AS (
+        INSERT INTO event_logs (type, hosts, description)
+        SELECT DISTINCT 'FINAUD_RECOVER', ARRAY[network_address], 'the node says that its fault is over' FROM back
+    )
+    SELECT DISTINCT network_address FROM back
+"""
+_RECOVER = """
+    WITH back AS (
+        UPDATE resources r SET state = 'Alive', state_by = 'monitor' FROM nodes n
+        WHERE n.network_address = r.network_address AND n.channel = 'connected'
+          AND r.state = 'Suspected' AND r.state_by = 'monitor'
+        RETURNING r.network_address
+    ), logged AS (
+        INSERT INTO event_logs (type, hosts, description)
+        SELECT DISTINCT 'FINAUD_RECOVER', ARRAY[network_address], 'the node answers again' FROM back
+    )
+    SELECT DISTINCT network_address FROM back
+"""
+
+# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job). Those that run on a
+# host of the site leave their nodes alone, which may well restart meanwhile.
+_STRANDED = """
+    SELECT j.job_id, s.network_address, s.network_address = h.head
+    FROM jobs j
+        JOIN LATERAL (
+            SELECT min(r.network_address) AS head
+            FROM assigned_resources a JOIN resources r USING (resource_id)
+            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND r.type = 'default') h ON true
+        JOIN LATERAL (
+            SELECT DISTINCT n.network_address
+            FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
+            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
+              AND n.channel_since < now() - %(timeout)s * interval '1 second') s ON true
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
+      AND NOT j.types && %(types)s::text[]
+    UNION ALL
+    SELECT j.job_id, n.network_address, true
+    FROM unnest(%(types)s::text[], %(hosts)s::text[]) AS e(type, host)
+        JOIN nodes n ON n.network_address = e.host AND n.channel = 'lost'
+            AND n.channel_since < now() - %(timeout)s * interval '1 second'
+        JOIN jobs j ON e.type = ANY(j.types)
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
+"""
+
+# What was to be launched on such a node, or on what is Absent, Dead or at fault by now, waits again: nothing was sent
+# there yet.
+# A reservation keeps its resources: it goes on without the lost ones, or when they are back.
+_UNPLACE = """
+    WITH unplaced AS (
+        UPDATE jobs j SET state = 'Waiting',
+            moldable_id = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE j.moldable_id END,
+            -- a late start had shortened that of a reservation
+            walltime = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE
+                (SELECT m.walltime FROM moldable_descriptions m WHERE m.moldable_id = j.moldable_id) END
+        WHERE j.state = 'toLaunch'
+          AND EXISTS (
+            SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+                LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
+                    AND n.channel_since < now() - %(timeout)s * interval '1 second'
+            WHERE a.job_id = j.job_id AND upper_inf(a.during)
+              AND (r.state IN ('Absent', 'Dead') OR (r.state = 'Suspected' AND r.state_by IN ('launcher', 'node'))
+                   OR (%(led)s AND n.network_address IS NOT NULL)))
+        RETURNING j.job_id, j.reservation_start, j.walltime
+    ), reserved AS (
+        INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+        SELECT a.job_id, a.resource_id, tstzrange(reservation_start, reservation_start + u.walltime), a.exclusive
+        FROM unplaced u JOIN assigned_resources a USING (job_id)
+        WHERE u.reservation_start IS NOT NULL AND upper_inf(a.during)
+    )
+    SELECT job_id FROM unplaced
+"""
+
+_FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
+
+# Jobs on resources that somebody took away (Absent, Dead): as oarnodesetting does, also when it was done by hand, and
+# whenever: no job is given such a resource, unless it was taken away while the job was being placed.
+_WITHDRAWN = """
+    SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state)
+    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+    WHERE r.state IN ('Absent', 'Dead')
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
+    GROUP BY a.job_id
+"""
+
+_LAUNCHER_LEADS = """
+    SELECT EXISTS (SELECT FROM pg_locks
+                   WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s
+                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+"""
+
+
+def nodes(connection: Connection, hosts: Sequence[str] = ()) -> list[NodeRow]:
+    """Return every node that should have a channel; ``hosts`` should, with or without resources."""
+    return [NodeRow(*row) for row in connection.execute(_NODES, [list(hosts)])]
+
+
+def add_hosts(connection: Connection, hosts: Sequence[str]) -> None:
+    """Make nodes of hosts that are none: reached by their name over SSH, or this machine."""
+    if hosts:
+        connection.execute(_ADD_HOSTS, [list(hosts)])
+
+
+def named(connection: Connection, names: Sequence[str]) -> list[NodeRow]:
+    """Return the nodes of these names."""
+    return [NodeRow(*row) for row in connection.execute(_NAMED, [list(names)])]
+
+
+def record_channels(connection: Connection, channels: Sequence[tuple[str, str, str, str]]) -> None:
+    """Note (node, ``connected``, ``lost`` or ``unknown``, message, boot id) where it changed."""
+    if channels:
+        columns = [list(column) for column in zip(*channels, strict=True)]
+        connection.execute(_CHANNELS, columns)
+
+
+def left_behind(connection: Connection, node: str) -> list[tuple[int, int]]:
+    """Return (job, attempt) of jobs that ended while ``node``, now answering again, was out of reach."""
+    return [(job, attempt) for job, attempt in connection.execute(_LEFT_BEHIND, [node])]
+
+
+def suspect(connection: Connection, timeout: float) -> list[str]:
+    """Suspect the resources of nodes that have been silent for ``timeout`` seconds; return the nodes."""
+    return [row[0] for row in connection.execute(_SUSPECT, {"timeout": timeout})]
+
+
+def blame(connection: Connection, faults: Sequence[Fault]) -> list[str]:
+    """Suspect the nodes that did something wrong, until it is over or an admin takes them back; return those."""
+    if not faults:
+        return []
+    columns = [[getattr(fault, name) for fault in faults] for name in ("node", "event", "job", "text", "heals")]
+    return [row[0] for row in connection.execute(_BLAME, columns)]
+
+
+def healed(connection: Connection, names: Sequence[str]) -> list[str]:
+    """Take back nodes that say they are well, if nothing but what they can judge was against them; return them."""
+    return [row[0] for row in connection.execute(_HEALED, [list(names)])] if names else []
+
+
+def recover(connection: Connection) -> list[str]:
+    """Take back the monitor's own suspicion of nodes that answer; return the nodes."""
+    return [row[0] for row in connection.execute(_RECOVER)]
+
+
+def stranded(connection: Connection, timeout: float, elsewhere: Mapping[str, str]) -> list[tuple[int, str, bool]]:
+    """Return (job, node, whether it is the job's first node) for jobs on nodes silent for ``timeout`` seconds.
+
+    Jobs of some types are on a host instead of their nodes (``elsewhere``: host by type).
+    """
+    values = {"timeout": timeout, "types": list(elsewhere), "hosts": list(elsewhere.values())}
+    return [(job, node, head) for job, node, head in connection.execute(_STRANDED, values)]
+
+
+def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:
+    """Let jobs wait again which were about to be launched on resources that are Absent, Dead or at fault.
+
+    While a launcher listens (``led``), also on nodes silent for ``timeout`` seconds.
+    """
+    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout, "led": led})]
+
+
+def forget_lost_channels(connection: Connection) -> None:
+    """Called by a launcher that begins: what an earlier one could not reach says nothing yet."""
+    connection.execute(_FORGET_LOST)
+
+
+def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
+    """Ask the canceller to kill jobs, with a reason each."""
+    reasons = dict(reversed(kills))
+    asked = kill_requests.ask_once(connection, list(reasons.items()), "monitor")
+    events.log(connection, (events.NewEvent("NODE_LOST", reasons[job], job) for job in asked))
+
+
+def kill_on_withdrawn(connection: Connection) -> int:
+    """Ask the canceller to kill jobs whose resources became Absent or Dead; return how many were asked for anew."""
+    asked = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
+    events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
+    return len(asked)
+
+
+def is_led(connection: Connection, key: tuple[int, int]) -> bool:
+    """Tell whether somebody holds this leadership lock (see ``notifications.leadership_key``)."""
+    row = connection.execute(_LAUNCHER_LEADS, list(key)).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,82 @@
+"""Queues: their priority, policy and whether their jobs are scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDescription:
+    """A queue; the highest ``priority`` is served first, jobs of one that is not ``active`` wait."""
+
+    name: str
+    priority: int
+    policy: str
+    active: bool
+    message: str = ""
+
+
+_QUEUES = "SELECT queue_name, priority, policy, active, message FROM queues ORDER BY priority DESC, queue_name"
+_ADD = "INSERT INTO queues (queue_name, priority, policy) VALUES (%s, %s, %s)"
+_CHANGE = "UPDATE queues SET priority = %s, policy = %s WHERE queue_name = %s"
+_ACTIVATE = "UPDATE queues SET active = %s WHERE queue_name = ANY(%s)"
+_REMOVE = "DELETE FROM queues WHERE queue_name = %s"
+_USER = "SELECT job_id FROM jobs WHERE queue_name = %s LIMIT 1"
+
+
+def queues(connection: Connection) -> tuple[QueueDescription, ...]:
+    """Return every queue, highest priority first."""
+    return tuple(QueueDescription(*row) for row in connection.execute(_QUEUES).fetchall())
+
+
+_BEGINNING = "policy '"
+"""Messages that begin like this were put there by a scheduling pass."""
+
+_MESSAGES = "SELECT queue_name, message FROM queues WHERE queue_name = ANY(%s)"
+# A change of a message announces "queues changed", and so one more pass: it is written when it has to be.
+_SET_MESSAGES = """
+    UPDATE queues q SET message = m.message FROM unnest(%s::text[], %s::text[]) AS m (queue_name, message)
+    WHERE q.queue_name = m.queue_name
+"""
+
+
+def report_policies(connection: Connection, broken: Mapping[str, str], working: Collection[str]) -> dict[str, str]:
+    """Let the messages of queues say whose policy failed, and no longer so for ``working`` ones; return the changes."""
+    changes = {}
+    for name, message in connection.execute(_MESSAGES, [[*broken, *working]]):
+        if name in broken and broken[name] != message:
+            changes[name] = broken[name]
+        elif name not in broken and message.startswith(_BEGINNING):
+            changes[name] = ""
+    if changes:
+        connection.execute(_SET_MESSAGES, [list(changes), list(changes.values())])
+    return changes
+
+
+def add(connection: Connection, queue: QueueDescription) -> None:
+    """Add a queue, active."""
+    connection.execute(_ADD, (queue.name, queue.priority, queue.policy))
+
+
+def change(connection: Connection, queue: QueueDescription) -> None:
+    """Give a queue another priority and policy."""
+    connection.execute(_CHANGE, (queue.priority, queue.policy, queue.name))
+
+
+def activate(connection: Connection, names: Sequence[str], active: bool) -> None:
+    """Open or close queues."""
+    connection.execute(_ACTIVATE, (active, list(names)))
+
+
+def user(connection: Connection, name: str) -> int | None:
+    """Return a job of the queue, ended or not; None if there never was one."""
+    row = connection.execute(_USER, (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Remove a queue that no job is in."""
+    connection.execute(_REMOVE, (name,))

@@ -1,0 +1,102 @@
+"""Commands on this node that want to be connected to the server: they listen in a folder and knock at a pipe.
+
+Both are open to everybody. What is no token of a socket that is there goes no further, and what comes too fast waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+import time
+
+from oarpy.frontend.call import CALLS, KNOCKS
+from oarpy.wire.fields import is_token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import select
+
+_READ = 4096
+_MOST_BYTES = 1 << 16
+"""Bytes read between two rests: all that a pipe holds."""
+_PRICE = 512
+"""Bytes that a token which goes further counts for: it costs the server more than nonsense costs the agent."""
+_STALE = 60.0
+"""Seconds after which nobody listens under a name any more: a command that was killed left it."""
+_MOST_PRUNED = 1000
+
+
+class CallListener:
+    """The pipe and the folder, made here. ``fd`` is -1 where they cannot be: then there are no calls."""
+
+    def __init__(self, root: str, poll: select.epoll, event: int) -> None:
+        self._folder = os.path.join(root, CALLS)
+        self._poll = poll
+        self._event = event
+        self._rest = b""
+        self._left = 0
+        self._told: set[str] = set()
+        self._next_prune = 0.0
+        self.fd = -1
+        with contextlib.suppress(OSError):
+            self._open(os.path.join(root, KNOCKS))
+
+    def _open(self, path: str) -> None:
+        os.makedirs(self._folder, exist_ok=True)
+        os.chmod(self._folder, 0o1733)
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(path, 0o622)
+        # also for writing: the pipe has no end when the last command closes it
+        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.close(fd)
+            return
+        os.fchmod(fd, 0o622)
+        self.fd = fd
+
+    def listen(self) -> None:
+        """Read on after a rest, and tidy up now and then; to be called once a second."""
+        if self.fd >= 0 and self._left <= 0:
+            self._poll.register(self.fd, self._event)
+        self._left = _MOST_BYTES
+        self._told.clear()
+        if (now := time.monotonic()) >= self._next_prune:
+            self._next_prune = now + _STALE
+            self.prune()
+
+    def hear(self) -> list[str]:
+        """Read once; return the tokens under which something listens, each once between two rests."""
+        try:
+            content = os.read(self.fd, _READ)
+        except OSError:
+            return []
+        *lines, rest = (self._rest + content).split(b"\n")
+        self._rest = rest[:_READ]
+        tokens = dict.fromkeys(line.decode("ascii", "replace") for line in lines)
+        heard = [token for token in tokens if is_token(token) and token not in self._told and self._is_there(token)]
+        self._told.update(heard)
+        # a read has its price however little there is: each is a turn of the agent
+        self._left -= max(len(content), _PRICE) + _PRICE * len(heard)
+        if self._left <= 0:
+            self._poll.unregister(self.fd)
+        return heard
+
+    def _is_there(self, token: str) -> bool:
+        try:
+            return stat.S_ISSOCK(os.lstat(os.path.join(self._folder, token)).st_mode)
+        except OSError:
+            return False
+
+    def prune(self) -> None:
+        """Remove what killed commands left, and what is no socket: nothing else belongs there."""
+        with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
+            before = time.time() - _STALE
+            for entry in itertools.islice(entries, _MOST_PRUNED):
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        os.rmdir(entry.path)
+                    elif not stat.S_ISSOCK(status.st_mode) or min(status.st_mtime, status.st_ctime) < before:
+                        os.unlink(entry.path)

@@ -1,0 +1,118 @@
+"""The environment and the files that OAR gives to a job."""
+
+from __future__ import annotations
+
+import os
+
+from oarpy.transport.agent.job.processes import MARK, NODE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from oarpy.transport.agent.job.account import Account
+    from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
+
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
+_DIRECTORY_NAMES = ("OAR_WORKDIR", "OAR_O_WORKDIR", "OAR_WORKING_DIRECTORY")
+
+
+def node_file(state: StateDir, key: str) -> str:
+    """Where the node file of a job is."""
+    return f"{state.files}/{key}.nodes"
+
+
+def properties_file(state: StateDir, key: str) -> str:
+    """Where the file with the properties of a job's resources is."""
+    return f"{state.files}/{key}.properties"
+
+
+def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
+    """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing."""
+    for path, lines in ((node_file(state, key), spec.nodes), (properties_file(state, key), spec.resources)):
+        if not lines:
+            continue
+        text = "".join(f"{line}\n" for line in lines)
+        if replace:
+            _write(path, text, account)
+        elif not os.path.exists(path):
+            # Under another name first: another step must not read half of it.
+            hidden = f"{path}.{os.getpid()}"
+            _write(hidden, text, account)
+            os.rename(hidden, path)
+
+
+def _write(path: str, text: str, account: Account) -> None:
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        content = memoryview(text.encode())
+        while content:
+            content = content[os.write(fd, content) :]
+        if os.geteuid() == 0:
+            os.fchown(fd, account.uid, account.gid)
+    finally:
+        os.close(fd)
+
+
+def remove_files(state: StateDir, key: str) -> None:
+    """Remove the files of a job that is forgotten."""
+    notes = (state.step_note(key), state.session_pipe(key))
+    for path in (node_file(state, key), properties_file(state, key), *notes):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+
+
+def _with_last(path: str, directory: str) -> str:
+    """Return a search path with ``directory`` in it: what the site has installed comes before."""
+    if directory in path.split(os.pathsep):
+        return path
+    return f"{path}{os.pathsep}{directory}" if path else directory
+
+
+def job_environment(
+    state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str
+) -> dict[str, str]:
+    """A job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
+
+    ``group`` is the job's control group below the mount point, if it has one.
+    """
+    environment: dict[str, str] = {
+        "PATH": _DEFAULT_PATH,
+        "HOME": account.home,
+        "SHELL": spec.shell or account.shell,
+        **spec.environment,
+    }
+    environment.pop("SHLVL", None)
+    environment.pop("OLDPWD", None)
+    job, walltime, directory = str(spec.job), spec.walltime, spec.directory
+    environment.update(
+        USER=account.name,
+        LOGNAME=account.name,
+        PWD=directory,
+        SUDO_COMMAND="OAR",
+        OAR_JOBID=job,
+        OAR_JOB_ID=job,
+        OAR_USER=account.name,
+        OAR_JOB_WALLTIME=f"{walltime // 3600}:{walltime % 3600 // 60}:{walltime % 60}",
+        OAR_JOB_WALLTIME_SECONDS=str(walltime),
+        OAR_JOB_NAME=spec.name,
+        OAR_PROJECT_NAME=spec.project,
+        OAR_STDOUT=os.path.join(directory, spec.stdout) if spec.stdout else "",
+        OAR_STDERR=os.path.join(directory, spec.stderr) if spec.stderr else "",
+    )
+    environment.update(dict.fromkeys(_DIRECTORY_NAMES, directory))
+    environment.update(dict.fromkeys(("OAR_ARRAYID", "OAR_ARRAY_ID"), str(spec.array_id or job)))
+    environment.update(dict.fromkeys(("OAR_ARRAYINDEX", "OAR_ARRAY_INDEX"), str(spec.array_index or 1)))
+    if group:
+        environment["OAR_CPUSET"] = group
+    if spec.nodes:
+        environment.update(dict.fromkeys(_NODE_FILE_NAMES, node_file(state, key)))
+    if spec.resources:
+        environment["OAR_RESOURCE_PROPERTIES_FILE"] = properties_file(state, key)
+    environment.update(spec.variables)
+    environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
+    environment[MARK] = mark
+    environment[NODE] = state.root
+    return environment

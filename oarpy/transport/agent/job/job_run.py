@@ -1,0 +1,386 @@
+"""One job, from the mark ``started`` to the outcome on disk, inside its supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from oarpy.transport.agent.job import foreign_processes, processes, requests, suspending
+from oarpy.transport.agent.job.account import run_as
+from oarpy.transport.agent.job.environment import job_environment, write_files
+from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, spawn, umask_of
+from oarpy.transport.agent.steps import interactive_shell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from oarpy.transport.agent.job.account import Account
+    from oarpy.transport.agent.job.isolation import Isolation
+    from oarpy.transport.agent.job.record import Record
+    from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
+
+    Tell = Callable[[str, dict[str, Any]], None]
+
+WAKE = {signal.SIGCHLD, requests.LOOK}
+_SHORT = 0.1
+"""Seconds for which a job runs before that is told, and before it is put into a group that it does not need at once.
+
+The end of a shorter one tells all; and moving processes between groups costs more than starting a short job.
+"""
+_GATHERING = 0.05
+"""Seconds after which no more processes are looked for that are to be put there: a job may fork without end."""
+_RETRY_DISK = 1.0
+_LONGEST_WAIT = 1e6
+"""Seconds: the kernel does not take any number of them; a longer wait is one of several."""
+_STEP_PAUSE = 0.1
+"""Seconds between two looks whether steps have ended that were asked to: they are not below this process."""
+_NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME})
+"""Requests that, left before the command is launched, are carried out right after."""
+
+
+class JobRun:
+    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one.
+
+    Processes that live on ``patience`` seconds after they were killed are given up, and counted.
+    """
+
+    def __init__(
+        self,
+        state: StateDir,
+        isolation: Isolation,
+        record: Record,
+        spec: JobSpec,
+        account: Account,
+        mark: str,
+        tell: Tell,
+        patience: float,
+    ) -> None:
+        self._state = state
+        self._isolation = isolation
+        self._record = record
+        self._spec = spec
+        self._account = account
+        self._mark = mark
+        self._tell = tell
+        self._patience = patience
+        self._main = 0
+        self._statuses: dict[int, int] = {}
+        self._reason = "exited"
+        self._detail = ""
+        self._memory_kills = 0
+        self._grouped = False
+        self._began = time.monotonic()
+        self._start = time.time()
+        self._tell_at: float | None = None
+        self._walltime_at: float | None = None
+        self._checkpoint_at: float | None = None
+        self._kill_at: float | None = None
+        self._suspended_at: float | None = None
+        self._early: list[tuple[str, int]] = []
+
+    def run(self) -> int:
+        """Run the job to its end; return how many of its processes could not be killed."""
+        self._start = time.time()
+        self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
+        self._tell_at = time.monotonic() + (0.0 if self._spec.keep else _SHORT)
+        try:
+            self._set_deadlines()
+            self._take_requests()
+            if self._kill_at is None:
+                self._main = self._launch()
+                if self._early:
+                    self._take_requests()
+                self._wait()
+                self._wait_for_steps()
+        except LaunchFailure as failure:
+            self._reason, self._detail = failure.reason, str(failure)
+        except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
+            self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
+        left = self._end()
+        self._finish(left)
+        return left
+
+    def _end(self) -> int:
+        """End all that the job has here; return how many processes resist."""
+        try:
+            if self._spec.memory:
+                self._memory_kills = self._isolation.memory_kills(self._record.key)
+            left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
+            return max(left, self._end_group())
+        except Exception as error:  # the job did run, so an outcome must be kept
+            self._detail = self._detail or f"while it was ended: {type(error).__name__}: {error}"
+            return len(processes.descendants(os.getpid()))
+
+    def _end_group(self) -> int:
+        """End the job's group, where it has one by this process or by a step; return how many processes resist."""
+        # Most short jobs have none, and every hierarchy would have to be asked.
+        if not (self._grouped or os.path.exists(self._state.step_note(self._record.key))):
+            return 0
+        return self._isolation.end(self._record.key, self._patience)
+
+    def _end_steps(self) -> int:
+        """End the steps of the job, which are not below this process; return how many resist."""
+        if not os.path.exists(self._state.step_note(self._record.key)):
+            return 0
+        node = self._state.root
+        return processes.kill_marked([self._mark], processes.ancestors(), self._patience, node)[self._mark][1]
+
+    def _set_deadlines(self) -> None:
+        if self._spec.walltime:
+            self._walltime_at = self._began + self._spec.walltime
+            if self._spec.checkpoint:
+                self._checkpoint_at = self._walltime_at - self._spec.checkpoint
+
+    def _launch(self) -> int:
+        spec, account = self._spec, self._account
+        try:
+            write_files(self._state, self._record.key, spec, account)
+            pipe = interactive_shell.make_pipe(self._state, self._record.key, account) if spec.keep else ""
+        except OSError as error:
+            raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
+        group = self._isolation.name_of(self._record.key)
+        environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
+        shell = spec.shell or account.command_shell
+        name = os.path.basename(shell)
+        arguments = [f"-{name}" if spec.login_shell else name, "-c", spec.command]
+        if pipe:
+            shell, arguments = interactive_shell.SHELL, interactive_shell.arguments(pipe, spec.keep)
+        entered = False
+        if self._is_confined():
+            self._grouped = True
+            entered = self._isolation.enter(self._record.key, spec.processors, spec.memory)
+        try:
+            return run_as(account, lambda: self._execute(shell, arguments, environment))
+        finally:
+            if entered:
+                self._isolation.leave()
+            os.chdir("/")
+
+    def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+        """What must be done as the job's user."""
+        with umask_of(environment):
+            return self._execute_there(shell, arguments, environment)
+
+    def _execute_there(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+        enter_directory(self._spec.directory)
+        opened = self._open_outputs()
+        try:
+            actions = [
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, opened[0], 1),
+                (os.POSIX_SPAWN_DUP2, opened[1], 2),
+            ]
+            plain = None
+            if not (self._spec.login_shell or self._spec.keep):
+                plain = plain_command(self._spec.command, shell, environment)
+            if plain is not None:
+                # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
+                with contextlib.suppress(LaunchFailure):
+                    return spawn(*plain, {**environment, "_": plain[0]}, actions)
+            return spawn(shell, arguments, environment, actions)
+        finally:
+            for fd in opened:
+                os.close(fd)
+
+    def _open_outputs(self) -> list[int]:
+        opened: list[int] = []
+        wanted = ("", "") if self._spec.keep else (self._spec.stdout, self._spec.stderr)
+        for path in (wanted[0] or os.devnull, wanted[1] or os.devnull):
+            try:
+                # Non-blocking only while opening: a pipe nobody reads must not hold the supervisor for ever.
+                fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK, 0o666)
+            except (OSError, ValueError) as error:
+                for fd in opened:
+                    os.close(fd)
+                raise LaunchFailure("OUTPUT_FILES", error, path) from error
+            os.set_blocking(fd, True)
+            opened.append(fd)
+        return opened
+
+    def _wait(self) -> None:
+        """Wait for the command's end; while it is being terminated, for that of all its processes, up to the grace."""
+        while processes.reap_children(self._statuses):
+            if self._main in self._statuses and self._kill_at is None:
+                return
+            now = time.monotonic()
+            if self._tell_at is not None and now >= self._tell_at:
+                self._tell_start()
+            if self._kill_at is not None and now >= self._kill_at:
+                return
+            self._meet_deadlines(now)
+            deadline = self._next_deadline()
+            if deadline is None:
+                woken: signal.struct_siginfo | None = signal.sigwaitinfo(WAKE)
+            else:
+                woken = signal.sigtimedwait(WAKE, min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT))
+            if woken is not None and woken.si_signo == requests.LOOK:
+                self._take_requests()
+
+    def _wait_for_steps(self) -> None:
+        """When the job is being terminated its steps have the same time as its program."""
+        while self._kill_at is not None and time.monotonic() < self._kill_at and self._steps():
+            woken = signal.sigtimedwait(WAKE, _STEP_PAUSE)
+            if woken is not None and woken.si_signo == requests.LOOK:
+                self._take_requests()
+
+    def _steps(self) -> list[int]:
+        """Processes of the job on this node that are not below this one."""
+        if not os.path.exists(self._state.step_note(self._record.key)):
+            return []
+        below = set(processes.descendants(os.getpid()))
+        found = processes.marked([self._mark], below | processes.ancestors(), self._state.root)
+        return found.get(self._mark, [])
+
+    def _is_confined(self) -> bool:
+        return bool(self._spec.processors or self._spec.memory)
+
+    def _tell_start(self) -> None:
+        if self._tell_at is not None:
+            self._tell_at = None
+            self._tell("started", {"start": self._start})
+            if self._isolation.groups and not self._is_confined():
+                self._gather()
+
+    def _gather(self) -> None:
+        """Put the job's processes into its group, until a look finds no new one."""
+        self._grouped = True
+        known: set[int] = set()
+        until = time.monotonic() + _GATHERING
+        while time.monotonic() < until:
+            new = [pid for pid in processes.offspring() if pid not in known]
+            if not new:
+                return
+            for pid in new:
+                if time.monotonic() < until:
+                    self._isolation.gather(self._record.key, pid)
+            known.update(new)
+
+    def _next_deadline(self) -> float | None:
+        pending = [self._tell_at, self._kill_at]
+        if self._suspended_at is None and self._kill_at is None:
+            pending += [self._checkpoint_at, self._walltime_at]
+        return min((at for at in pending if at is not None), default=None)
+
+    def _meet_deadlines(self, now: float) -> None:
+        if self._suspended_at is not None or self._kill_at is not None:
+            return
+        if self._walltime_at is not None and now >= self._walltime_at:
+            self._terminate("walltime", self._spec.kill_grace)
+        elif self._checkpoint_at is not None and now >= self._checkpoint_at:
+            self._checkpoint_at = None
+            self._signal(self._spec.checkpoint_signal)
+            if len(set(self._spec.nodes)) > 1:
+                self._report_change("checkpoint")  # the server tells the other nodes
+
+    def _take_requests(self) -> None:
+        early, self._early = self._early, []
+        for verb, value in [*early, *requests.take_requests(self._state, self._record.key)]:
+            if not self._main and verb in _NEED_PROCESSES:
+                self._early.append((verb, value))
+            elif verb == requests.KILL:
+                self._terminate("killed", self._spec.kill_grace if value < 0 else value)
+            elif verb == requests.SIGNAL:
+                self._signal(value)
+            elif verb == requests.SUSPEND:
+                self._suspend()
+            elif verb == requests.RESUME:
+                self._resume()
+            elif verb == requests.WALLTIME:
+                self._change_walltime(value)
+
+    def _terminate(self, reason: str, grace: float) -> None:
+        kill_at = time.monotonic() + grace
+        if self._kill_at is not None:
+            self._kill_at = min(self._kill_at, kill_at)
+            return
+        self._reason, self._kill_at = reason, kill_at
+        if self._suspended_at is not None:
+            suspending.thaw(self._isolation.freezers(self._record.key))
+        tree = processes.descendants(os.getpid())
+        processes.send(tree, signal.SIGTERM)
+        processes.send(tree, signal.SIGCONT)
+        foreign_processes.terminate(self._steps())
+
+    def _signal(self, number: int) -> None:
+        """Signal the job's processes; the shell around the command only when it handles the signal or is all there is.
+
+        A shell without a handler would die, and the job with it, though the program below it wanted to act.
+        """
+        foreign_processes.send(self._steps(), number)
+        if self._spec.keep:
+            return  # what keeps an interactive job is none of its programs
+        tree = processes.descendants(os.getpid())
+        if len(tree) > 1 and not processes.catches(self._main, number):
+            tree = [pid for pid in tree if pid != self._main]
+        processes.send(tree, number)
+
+    def _suspend(self) -> None:
+        """Stop the job; one that is stopped already may have got new processes, and whoever asks wants an answer."""
+        if self._kill_at is not None:
+            return
+        if self._suspended_at is None:
+            self._suspended_at = time.monotonic()
+        suspending.stop(self._isolation.freezers(self._record.key), self._steps, os.getpid())
+        self._report_change("suspended")
+
+    def _resume(self) -> None:
+        if self._kill_at is not None:
+            return
+        if self._suspended_at is not None:
+            pause = time.monotonic() - self._suspended_at
+            self._suspended_at = None
+            if self._walltime_at is not None:
+                self._walltime_at += pause
+            if self._checkpoint_at is not None:
+                self._checkpoint_at += pause
+        suspending.go_on(self._isolation.freezers(self._record.key), self._steps, os.getpid())
+        self._report_change("resumed")
+
+    def _report_change(self, event: str) -> None:
+        self._tell_start()
+        at = self._now()
+        with contextlib.suppress(OSError):  # a full disk: the job goes on, the agent is told all the same
+            self._record.append(event, at)
+        self._tell(event, {"at": at})
+
+    def _change_walltime(self, seconds: int) -> None:
+        """Set a new walltime, counted from the start as the old one; what was suspended stays added."""
+        if self._walltime_at is not None and seconds > 0:
+            moved = seconds - self._spec.walltime
+            self._spec = self._spec.replace(walltime=seconds)
+            self._walltime_at += moved
+            at = self._walltime_at - self._spec.checkpoint
+            if self._spec.checkpoint and (self._checkpoint_at is not None or at > time.monotonic()):
+                self._checkpoint_at = at  # also once more, before the new end
+
+    def _now(self) -> float:
+        """Seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""
+        return self._start + (time.monotonic() - self._began)
+
+    def _finish(self, left: int) -> None:
+        end = self._now()
+        outcome = {
+            "start": self._start,
+            "end": end,
+            "status": self._statuses.get(self._main),
+            "reason": self._reason,
+            "detail": self._detail[:500],
+            "left": left,
+            "memory_kills": self._memory_kills,
+        }
+        while True:
+            try:
+                self._record.append("ended", end, **outcome)
+                break
+            except OSError:
+                time.sleep(
+                    _RETRY_DISK
+                )  # a full disk: the outcome must not be lost, and nobody can be told before it is kept
+        self._record.close()
+        self._state.ring()
+        self._tell("ended", outcome)

@@ -1,0 +1,254 @@
+"""The jobs of a node as one agent sees them: run by supervisors of its own, or followed in their records."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from oarpy.transport.agent.job import processes, record, suspending
+from oarpy.wire.messages import REPORTS, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from oarpy.transport.agent.job.isolation import Isolation
+    from oarpy.transport.agent.job.record import History, Record
+    from oarpy.transport.agent.job.supervisor import JobSupervisor
+    from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
+    from oarpy.transport.agent.job.tombstones import Tombstones
+    from oarpy.transport.agent.outbox import Outbox
+    from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
+
+_CLEANING_PATIENCE = 5.0
+_TRIES = 3
+
+
+class _Watched:
+    """A job whose record somebody else holds: what was last reported, and what to run if it turns out never started."""
+
+    __slots__ = ("reported", "spec", "tries")
+
+    def __init__(self, reported: str, spec: JobSpec | None, tries: int) -> None:
+        self.reported = reported
+        self.spec = spec
+        self.tries = tries
+
+
+class NodeJobs:
+    """Decides for each (job, attempt), by its record and under its lock, what is to be done with it."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        instance: str,
+        tombstones: Tombstones,
+        pool: SupervisorPool,
+        isolation: Isolation,
+        outbox: Outbox,
+    ) -> None:
+        self._isolation = isolation
+        self._state = state
+        self._instance = instance
+        self._tombstones = tombstones
+        self._pool = pool
+        self._outbox = outbox
+        self._watched: dict[str, _Watched] = {}
+        self._running: dict[str, tuple[JobSpec, int]] = {}
+
+    def mark(self, key: str) -> str:
+        """The mark that all processes of a job carry."""
+        return processes.mark_of(self._instance, *record.job_of(key))
+
+    def stop(self, key: str) -> None:
+        """Stop what runs of a job that is not led from this node."""
+        suspending.stop(self._isolation.freezers(key), lambda: self.guests(key))
+
+    def go_on(self, key: str) -> None:
+        """Let that go on."""
+        suspending.go_on(self._isolation.freezers(key), lambda: self.guests(key))
+
+    def thaw(self, key: str) -> None:
+        """Let what is to be killed run."""
+        suspending.thaw(self._isolation.freezers(key))
+
+    def memory_kills(self, key: str) -> int:
+        """How many processes of a job the kernel killed here because it was out of its memory."""
+        return self._isolation.memory_kills(key)
+
+    def end_group(self, key: str) -> int:
+        """Kill what is in the control group of a job and remove it; return how many processes resist."""
+        return self._isolation.end(key, _CLEANING_PATIENCE)
+
+    def clean(self, marks: list[str]) -> dict[str, tuple[int, int]]:
+        """Kill all processes with these marks; for each how many were killed and how many resist."""
+        return processes.kill_marked(marks, self.spared(), _CLEANING_PATIENCE, self._state.root)
+
+    def guests(self, key: str) -> list[int]:
+        """What the job has here that is not below a supervisor of this node."""
+        mark = self.mark(key)
+        return processes.marked([mark], self.spared(), self._state.root).get(mark, [])
+
+    def spared(self) -> set[int]:
+        """Processes of the agent's own, whatever marks they carry."""
+        return processes.ancestors() | self._pool.pids()
+
+    def has_record(self, key: str) -> bool:
+        """Whether the program of a job was started here, or is to be."""
+        return os.path.exists(os.path.join(self._state.jobs, key))
+
+    # Starting
+
+    def start(self, specs: list[JobSpec], durable: bool) -> None:
+        """Start those that nobody ever started, tell of the others; ``durable`` claims survive a power cut."""
+        claims: list[tuple[Record, JobSpec]] = []
+        for spec in specs:
+            claimed = self._claim(str(spec.key), spec)
+            if claimed is not None:
+                claims.append((claimed, spec))
+        if not claims:
+            return
+        try:
+            if durable:
+                self._state.sync_jobs()
+            self._tombstones.refresh()
+        except OSError as error:
+            for claimed, _spec in claims:
+                self._withdraw(claimed, "STATE_DIRECTORY", f"{self._state.root}: {error.strerror}")
+            return
+        for claimed, spec in claims:
+            self._run(claimed, spec, 1)
+
+    def _claim(self, key: str, spec: JobSpec) -> Record | None:
+        """Lock the record of a job that was never started; None (and a report) in every other case."""
+        try:
+            found, held = record.lock_record(self._state.jobs, key, create=True)
+        except OSError as error:
+            detail = f"{self._state.jobs}: {error.strerror}"
+            self._outbox.say(Refused(record.job_of(key), "STATE_DIRECTORY", detail))
+            return None
+        if found is None:
+            return None
+        if held and found.empty():
+            return found
+        history = found.history()
+        if held and history.state == record.CLAIMED:
+            return found
+        found.close()
+        self._outbox.tell(key, history)
+        if history.ended is None:
+            self.watch(key, history.stage, spec)
+        return None
+
+    def _run(self, claimed: Record, spec: JobSpec, tries: int) -> None:
+        """Hand a locked, never started job to a supervisor, unless it was forgotten meanwhile."""
+        key = claimed.key
+        self._watched.pop(key, None)
+        if key in self._tombstones:
+            self._withdraw(claimed, "FORGOTTEN", "this attempt is over")
+            return
+        self._running[key] = (spec, tries)
+        try:
+            self._pool.run(claimed, self.mark(key), spec)
+        except OSError as error:
+            del self._running[key]
+            self._withdraw(claimed, "SUPERVISOR", f"cannot start a supervisor: {error.strerror}")
+
+    def _withdraw(self, claimed: Record, reason: str, detail: str) -> None:
+        """Refuse a job whose record we hold, and leave nothing of it."""
+        os.unlink(os.path.join(self._state.jobs, claimed.key))
+        claimed.close()
+        self._outbox.say(Refused(record.job_of(claimed.key), reason, detail))
+
+    # Following
+
+    def hear(self, fd: int) -> None:
+        """A supervisor of ours reports, or is gone."""
+        supervisor = self._pool.at(fd)
+        if supervisor is None:
+            return
+        report = supervisor.receive()
+        if report is None:
+            self._lose(supervisor)
+            return
+        word, key, values = report
+        self._outbox.say(REPORTS[word](record.job_of(key), **values))
+        if word in ("ended", "refused"):
+            self._running.pop(key, None)
+            self._pool.release(supervisor)
+
+    def _lose(self, supervisor: JobSupervisor) -> None:
+        key = self._pool.bury(supervisor)
+        if key is not None:
+            spec, tries = self._running.pop(key, (None, 0))
+            self.watch(key, "", spec, tries)
+            self._look_at(key)
+
+    def watch(self, key: str, reported: str, spec: JobSpec | None = None, tries: int = 0) -> None:
+        """Follow a job, unless it is our own; ``spec`` is what to run if its holder dies before it did."""
+        if key in self._running:
+            return
+        watched = self._watched.setdefault(key, _Watched(reported, spec, tries))
+        watched.spec = spec or watched.spec
+
+    @property
+    def follows(self) -> bool:
+        """Whether there are jobs of others to be followed."""
+        return bool(self._watched)
+
+    def give_up_start(self, key: str) -> None:
+        """A job that is to be killed must not be started by us any more."""
+        if key in self._watched:
+            self._watched[key].spec = None
+
+    def look_around(self) -> None:
+        """Look at the records of all jobs we follow."""
+        for key in list(self._watched):
+            self._look_at(key)
+
+    def _look_at(self, key: str) -> None:
+        watched = self._watched[key]
+        found, held = record.lock_record(self._state.jobs, key, create=False)
+        if found is None:
+            del self._watched[key]  # forgotten through another agent, after its end was recorded
+            return
+        history = found.history()
+        if not held:
+            if history.stage != watched.reported:
+                watched.reported = history.stage
+                self._outbox.tell(key, history)
+            found.close()
+            return
+        del self._watched[key]
+        if history.state == record.CLAIMED:
+            self._look_at_claim(found, watched)
+            return
+        history = self.resolve(found, history)
+        found.close()
+        self._outbox.tell(key, history)
+
+    def _look_at_claim(self, found: Record, watched: _Watched) -> None:
+        """Claimed, but whoever claimed it died before the command was executed."""
+        if watched.spec is None:
+            found.close()
+        elif watched.tries >= _TRIES:
+            self._withdraw(found, "SUPERVISOR", "its supervisors die before they can start it")
+        else:
+            self._tombstones.refresh()
+            self._run(found, watched.spec, watched.tries + 1)
+
+    def resolve(self, found: Record, history: History) -> History:
+        """The history of a job whose record we hold; one that has no outcome is lost: kill its rest and write that."""
+        if history.ended is not None or history.started is None:
+            return history
+        mark = str(history.started.get("mark") or self.mark(found.key))
+        suspending.thaw(self._isolation.freezers(found.key))
+        left = self.clean([mark])[mark][1] + self.end_group(found.key)
+        return write_lost(found, history, left, "its supervisor was killed")
+
+
+def write_lost(found: Record, history: History, left: int, detail: str) -> History:
+    """Record that nobody knows how a job ended, ``left`` of its processes resisting; return the new history."""
+    now = time.time()
+    start = history.started["at"] if history.started else None
+    found.append("ended", now, start=start, end=now, status=None, reason="lost", detail=detail, left=left)
+    return found.history()

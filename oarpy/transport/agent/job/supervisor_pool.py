@@ -1,0 +1,119 @@
+"""The supervisors of one agent: who is idle, who died."""
+
+from __future__ import annotations
+
+import time
+
+from oarpy.transport.agent.job import processes
+from oarpy.transport.agent.job.supervisor import JobSupervisor, start_supervisor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from select import epoll
+
+    from oarpy.transport.agent.job.isolation import Isolation
+    from oarpy.transport.agent.job.record import Record
+    from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
+
+_IDLE_SECONDS = 30.0
+_ORPHAN_PATIENCE = 5.0
+
+
+class SupervisorPool:
+    """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
+
+    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, patience: float) -> None:
+        self._isolation = isolation
+        self._state = state
+        self._poll = poll
+        self._readable = readable
+        self._patience = patience
+        self._by_fd: dict[int, JobSupervisor] = {}
+        self._idle: list[JobSupervisor] = []
+        self._pids: set[int] = set()
+
+    def run(self, record: Record, mark: str, spec: JobSpec) -> None:
+        """Hand a job to a supervisor; a supervisor found dead is replaced."""
+        while True:
+            supervisor = self._idle.pop() if self._idle else self._start()
+            try:
+                supervisor.assign(record, mark, spec)
+                return
+            except (BrokenPipeError, ConnectionResetError):
+                supervisor.key = None  # its end is noticed by the poll
+
+    def problem(self) -> str:
+        """What keeps a supervisor from being started; empty when there is one."""
+        if not self._idle:
+            try:
+                self.release(self._start())
+            except OSError as error:
+                return f"cannot start a supervisor: {error.strerror}"
+        return ""
+
+    def _start(self) -> JobSupervisor:
+        supervisor = start_supervisor(self._state, self._isolation, self._patience)
+        fd = supervisor.connection.fileno()
+        self._by_fd[fd] = supervisor
+        self._pids.add(supervisor.pid)
+        self._poll.register(fd, self._readable)
+        return supervisor
+
+    def at(self, fd: int) -> JobSupervisor | None:
+        """The supervisor behind a descriptor."""
+        return self._by_fd.get(fd)
+
+    def release(self, supervisor: JobSupervisor) -> None:
+        """Its job has ended: it may take another."""
+        supervisor.key = None
+        supervisor.idle_since = time.monotonic()
+        self._idle.append(supervisor)
+
+    def bury(self, supervisor: JobSupervisor) -> str | None:
+        """A supervisor has gone: reap it, kill what it left to us; return the job it had."""
+        self._remove(supervisor)
+        self._reap()
+        return supervisor.key
+
+    def trim(self) -> None:
+        """Let supervisors go that had nothing to do for a while."""
+        oldest = time.monotonic() - _IDLE_SECONDS
+        for supervisor in [supervisor for supervisor in self._idle if supervisor.idle_since < oldest]:
+            self._remove(supervisor)
+        self._collect({})
+        # Called every second: all of /proc is looked through only when there is a child that should not be there.
+        present = processes.children()
+        if present is None or present - self._pids or self._pids - present:
+            self._reap()
+
+    def adopt(self, pid: int) -> None:
+        """Count a child of the agent that is no supervisor among those that belong there."""
+        self._pids.add(pid)
+
+    def pids(self) -> set[int]:
+        """The processes of all supervisors."""
+        return set(self._pids)
+
+    def _remove(self, supervisor: JobSupervisor) -> None:
+        fd = supervisor.connection.fileno()
+        self._poll.unregister(fd)
+        del self._by_fd[fd]
+        supervisor.connection.close()
+        if supervisor in self._idle:
+            self._idle.remove(supervisor)
+
+    def _reap(self) -> None:
+        """Reap dead children. This process is a subreaper: children that are no supervisors were left by a dead one."""
+        statuses: dict[int, int] = {}
+        children_left = self._collect(statuses)
+        if children_left and self._pids:
+            processes.kill_orphans(self._pids, _ORPHAN_PATIENCE)
+        elif children_left:
+            processes.kill_descendants(_ORPHAN_PATIENCE, statuses)
+
+    def _collect(self, statuses: dict[int, int]) -> bool:
+        """Reap children that have ended, runners of scripts too; return whether others are left."""
+        children_left = processes.reap_children(statuses)
+        self._pids.difference_update(statuses)
+        return children_left

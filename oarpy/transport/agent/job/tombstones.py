@@ -1,0 +1,95 @@
+"""Tombstones: which (job, attempt) were forgotten. One append-only file a day, shared by all agents."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from bisect import bisect_left, insort
+
+from oarpy.transport.agent.job.record import parse_key
+from oarpy.wire.jobs import MAXIMUM_ATTEMPT, MAXIMUM_JOB
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DAY = 86400
+
+
+class Tombstones:
+    """An index of the files; ``refresh`` reads what any agent added since."""
+
+    def __init__(self, directory: str, keep_days: int) -> None:
+        self._directory = directory
+        self._keep_days = keep_days
+        # Sorted numbers, 8 bytes each: keys come nearly in order, so that most are put at the end.
+        self._keys: dict[str, array[int]] = {}
+        self._read: dict[str, int] = {}
+
+    def add(self, keys: list[str]) -> None:
+        """Remember ``keys``; on disk when this returns."""
+        day = str(int(time.time()) // DAY)
+        text = "\n" + "".join(f"{key};\n" for key in keys)
+        fd = os.open(os.path.join(self._directory, day), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            written = os.write(fd, text.encode())
+            size = os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+        if written == len(text) and size == self._read.get(day, 0) + written:
+            # Nobody else wrote meanwhile: it need not be read back.
+            self._read[day] = size
+            self._note(day, map(_number, keys))
+
+    def __contains__(self, key: str) -> bool:
+        number = _number(key)
+        return number is not None and any(_has(keys, number) for keys in self._keys.values())
+
+    def prune(self) -> None:
+        """Drop the days that are older than what is kept."""
+        oldest = int(time.time()) // DAY - self._keep_days
+        for name in os.listdir(self._directory):
+            if name.isdigit() and int(name) < oldest:
+                os.unlink(os.path.join(self._directory, name))
+                self._keys.pop(name, None)
+                self._read.pop(name, None)
+
+    def refresh(self) -> None:
+        """Read what was added to the files."""
+        with os.scandir(self._directory) as entries:
+            grown = [
+                (entry.name, entry.path) for entry in entries if entry.stat().st_size != self._read.get(entry.name)
+            ]
+        for name, path in grown:
+            self._read_more(name, path)
+
+    def _read_more(self, name: str, path: str) -> None:
+        offset = self._read.get(name, 0)
+        with open(path, "rb") as file:
+            file.seek(offset)
+            text = file.read()
+        complete = text.rfind(b"\n") + 1
+        self._read[name] = offset + complete
+        lines = text[:complete].decode("ascii", "replace").split("\n")
+        # Only lines closed by ';' are whole: a torn one may look like the key of another job.
+        self._note(name, [_number(line[:-1]) for line in lines if line.endswith(";")])
+
+    def _note(self, name: str, numbers: Iterable[int | None]) -> None:
+        keys = self._keys.setdefault(name, array("Q"))
+        for number in numbers:
+            if number is not None and not _has(keys, number):
+                insort(keys, number)
+
+
+def _number(key: str) -> int | None:
+    """A key as one number of 64 bits."""
+    pair = parse_key(key)
+    if pair is None or pair[0] > MAXIMUM_JOB or pair[1] > MAXIMUM_ATTEMPT:
+        return None
+    return pair[0] << 16 | pair[1]
+
+
+def _has(keys: array[int], number: int) -> bool:
+    place = bisect_left(keys, number)
+    return place < len(keys) and keys[place] == number

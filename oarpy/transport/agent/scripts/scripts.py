@@ -1,0 +1,204 @@
+"""The site's prologue and epilogue on this node: each at most once for a (job, attempt), whoever is killed meanwhile.
+
+A script has a record of its own, as jobs have: locked while it runs, ``started`` written before it is executed and
+``ended`` before anybody is told. So a script that was cut off is known for that, and never run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from oarpy.transport.agent.job import processes, record
+from oarpy.transport.agent.job.account import AccountRefusal, Accounts
+from oarpy.transport.agent.job.environment import node_file, remove_files, write_files
+from oarpy.transport.agent.scripts.script_run import ScriptRun, start_runner
+from oarpy.wire.messages import EPILOGUE, LOST, PROLOGUE, SKIPPED, Release, RunScript, ScriptEnded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from oarpy.transport.agent.job.record import Record
+    from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
+    from oarpy.transport.agent.job.tombstones import Tombstones
+    from oarpy.transport.agent.outbox import Outbox
+    from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobSpec
+    from oarpy.wire.messages import Command
+
+_CLEANING_PATIENCE = 5.0
+_DAY = 86400.0
+
+
+class Order:
+    """A script that was asked for and has not ended yet."""
+
+    __slots__ = ("after_prologue", "kind", "program", "spec", "timeout")
+
+    def __init__(self, script: RunScript, spec: JobSpec) -> None:
+        self.kind = script.kind
+        self.program = script.program
+        self.timeout = script.timeout
+        self.after_prologue = script.after_prologue
+        self.spec = spec
+
+    @property
+    def key(self) -> str:
+        """The record's name of the job."""
+        return str(self.spec.key)
+
+    @property
+    def name(self) -> str:
+        """The name of the script's own record."""
+        return f"{self.key}.{self.kind}"
+
+
+class Scripts:
+    """Runs scripts and tells how they ended; those that another agent runs are followed in their records."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        instance: str,
+        tombstones: Tombstones,
+        pool: SupervisorPool,
+        outbox: Outbox,
+        keep_days: int,
+    ) -> None:
+        self._state = state
+        self._instance = instance
+        self._tombstones = tombstones
+        self._pool = pool
+        self._outbox = outbox
+        self._keep_days = keep_days
+        self._accounts = Accounts()
+        self._pending: dict[str, Order] = {}
+
+    def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
+        """The method for each command that is obeyed here."""
+        return {RunScript: self._on_script, Release: self._on_release}
+
+    def _on_script(self, script: RunScript) -> None:
+        """Run what was never begun, tell of what has ended, follow what runs."""
+        for spec in script.jobs:
+            order = Order(script, spec)
+            self._pending[order.name] = order
+            self._look_at(order)
+
+    @property
+    def awaits(self) -> bool:
+        """Whether there are scripts that have not ended."""
+        return bool(self._pending)
+
+    def look_around(self) -> None:
+        """Look at the records of all scripts that are awaited."""
+        for order in list(self._pending.values()):
+            self._look_at(order)
+
+    def _on_release(self, order: Release) -> None:
+        """Remove the records of jobs whose scripts are over for good."""
+        for key in order.jobs:
+            for kind in (PROLOGUE, EPILOGUE):
+                self._pending.pop(f"{key}.{kind}", None)
+                self._remove(f"{key}.{kind}")
+
+    def prune(self) -> None:
+        """Remove records that nobody ever released."""
+        oldest = time.time() - self._keep_days * _DAY
+        for name in os.listdir(self._state.scripts):
+            with contextlib.suppress(OSError):
+                if os.stat(os.path.join(self._state.scripts, name)).st_mtime < oldest:
+                    self._remove(name)
+
+    def _look_at(self, order: Order) -> None:
+        try:
+            said = self._advance(order)
+        except AccountRefusal as refusal:
+            said = refusal.reason, refusal.detail
+        except OSError as error:
+            said = "STATE_DIRECTORY", f"{self._state.root}: {error.strerror}"
+        if said is not None:
+            self._pending.pop(order.name, None)
+            self._outbox.say(ScriptEnded(order.spec.key, order.kind, *said))
+
+    def _advance(self, order: Order) -> tuple[str, str] | None:
+        """(outcome, detail) of a script that is over; None while it runs or waits, and when it was begun now."""
+        if order.kind == EPILOGUE and order.after_prologue:
+            prologue, held = record.lock_record(self._state.scripts, f"{order.key}.{PROLOGUE}", create=False)
+            if prologue is not None:
+                begun = prologue.history().started is not None
+                prologue.close()
+                if not held:
+                    return None  # it still runs: its end rings
+                if not begun:
+                    prologue = None
+            if prologue is None:
+                remove_files(self._state, order.key)
+                return SKIPPED, "no prologue was begun here"
+        found, held = record.lock_record(self._state.scripts, order.name, create=True)
+        if found is None:
+            return None
+        try:
+            history = found.history()
+            if not held:
+                return None
+            if history.ended is not None:
+                return str(history.ended.get("outcome")), str(history.ended.get("detail"))
+            if history.started is not None:
+                return self._close_lost(found, order)
+            return self._begin(found, order)
+        finally:
+            found.close()
+
+    def _begin(self, found: Record, order: Order) -> tuple[str, str] | None:
+        if order.kind == PROLOGUE:
+            self._tombstones.refresh()
+            if order.key in self._tombstones:
+                os.unlink(os.path.join(self._state.scripts, order.name))
+                return "FORGOTTEN", "this attempt is over"
+        account = self._accounts.get(order.spec.user)
+        write_files(self._state, order.key, order.spec, account, replace=False)
+        run = ScriptRun(order.kind, order.program, order.timeout, self._arguments(order), self._environment(order))
+        found.append("started", time.time())
+        try:
+            self._pool.adopt(start_runner(self._state, found, run))
+        except OSError as error:
+            return self._end(found, "SUPERVISOR", f"cannot start a process: {error.strerror}")
+        return None
+
+    def _close_lost(self, found: Record, order: Order) -> tuple[str, str]:
+        """Whoever ran it is gone: what is left of it must go too, and nobody knows what it did."""
+        processes.kill_marked([self._mark(order)], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
+        return self._end(found, LOST, f"nobody saw the {order.kind} end: the process that ran it was killed")
+
+    def _end(self, found: Record, outcome: str, detail: str) -> tuple[str, str]:
+        found.append("ended", time.time(), outcome=outcome, detail=detail)
+        return outcome, detail
+
+    def _mark(self, order: Order) -> str:
+        return f"{processes.mark_of(self._instance, *order.spec.key)}/{order.kind}"
+
+    def _arguments(self, order: Order) -> list[str]:
+        arguments = [str(order.spec.job), order.spec.user, node_file(self._state, order.key)]
+        return [*arguments, str(order.spec.walltime)] if order.kind == PROLOGUE else arguments
+
+    def _environment(self, order: Order) -> dict[str, str]:
+        """Nothing that the user has chosen: this runs with the agent's rights."""
+        return {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": "/",
+            "OAR_JOB_ID": str(order.spec.job),
+            "OAR_USER": order.spec.user,
+            "OAR_NODEFILE": node_file(self._state, order.key),
+            processes.MARK: self._mark(order),
+        }
+
+    def _remove(self, name: str) -> None:
+        found, held = record.lock_record(self._state.scripts, name, create=False)
+        if found is not None:
+            if held:
+                os.unlink(os.path.join(self._state.scripts, name))
+            found.close()
