@@ -23,7 +23,7 @@ from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dates import next_lapse, next_start_asked
 from oarpy.scheduler.rules.energy import PowerOrders, once_awake, power_for
-from oarpy.scheduler.rules.reservations import Due, ReservationStart, due_reservations, whole_again
+from oarpy.scheduler.rules.reservations import Due, JobStart, due_reservations, whole_again
 from oarpy.scheduler.rules.suspended_jobs import Resumption, resumed
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers, answered
 from oarpy.scheduler.snapshot import Reservation, Snapshot
@@ -67,7 +67,7 @@ class Decisions:
 
     kept: Kept
     plan: Plan
-    starts: tuple[ReservationStart, ...]
+    starts: tuple[JobStart, ...]
     accepted: tuple[Placement, ...]
     refused: tuple[Refusal, ...]
     victims: tuple[int, ...]
@@ -135,7 +135,7 @@ def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple
 class _SortedOut:
     """Placements by what follows from them."""
 
-    starts: list[ReservationStart] = field(default_factory=list)
+    starts: list[JobStart] = field(default_factory=list)
     accepted: list[Placement] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     lapsed: list[Refusal] = field(default_factory=list)
@@ -165,10 +165,10 @@ class _SortedOut:
         return found
 
 
-def _start(placement: Placement, now: float) -> ReservationStart:
+def _start(placement: Placement, now: float) -> JobStart:
     assert placement.alternative is not None
     assert placement.end is not None
-    return ReservationStart(placement.job, placement.alternative, placement.end - now, placement.bits)
+    return JobStart(placement.job, placement.alternative, placement.end - now, placement.bits)
 
 
 def _wake_at(snapshot: Snapshot, made: Plan, memory: Memory | None, dates: tuple[float | None, ...]) -> float | None:

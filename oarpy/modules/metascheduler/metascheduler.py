@@ -25,7 +25,7 @@ from oarpy.scheduler.decide import Decisions, Refusal, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.rules.energy import PowerOrders
-from oarpy.scheduler.rules.reservations import ReservationStart
+from oarpy.scheduler.rules.reservations import JobStart
 from oarpy.scheduler.rules.walltime_changes import WalltimeAnswers
 from oarpy.scheduler.snapshot import Reservation, Snapshot
 from oarpy.scheduler.verdicts import Verdict
@@ -159,7 +159,7 @@ class _Rows:
         """Return the id of an alternative, which is given by its place."""
         return self._requests[job].moldables[alternative]
 
-    def start(self, one: ReservationStart) -> decisions.StartRow:
+    def start(self, one: JobStart) -> decisions.StartRow:
         """Return a start."""
         # The message of a moldable job was written before anybody knew which alternative it would be.
         moldable = len(self._requests[one.job].moldables) > 1 and one.job not in self.reserved
@@ -173,7 +173,7 @@ class _Rows:
             f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
         )
 
-    def consumes(self, one: ReservationStart) -> bool:
+    def consumes(self, one: JobStart) -> bool:
         """Tell whether a job that starts takes amounts."""
         return bool(self._requests[one.job].alternatives[one.alternative].consumes)
 

@@ -22,7 +22,7 @@ _PUNCTUAL = 2
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationStart:
+class JobStart:
     """A job that begins now on the resources ``bits``, by its alternative at that place, for ``walltime`` seconds."""
 
     job: int
@@ -38,7 +38,7 @@ class Due:
     ``waiting`` tells why one does not start; ``events`` are (job, type, description) of what becomes true when it does.
     """
 
-    starts: list[ReservationStart] = field(default_factory=list)
+    starts: list[JobStart] = field(default_factory=list)
     expired: list[tuple[int, str]] = field(default_factory=list)
     kill: list[int] = field(default_factory=list)
     waiting: list[tuple[int, str]] = field(default_factory=list)
@@ -175,7 +175,7 @@ class _Dates:
         if usable < wanted:
             text = f"started on {usable} of its {wanted} resources"
             due.events.append((number, "SCHEDULER_REDUCE_NB_NODES_FOR_RESERVATION", text))
-        due.starts.append(ReservationStart(number, one.alternative, self._rest(one), bits))
+        due.starts.append(JobStart(number, one.alternative, self._rest(one), bits))
 
     def _rest(self, one: Reservation) -> float:
         """Return for how long it runs: a late start shortens the walltime, the end date is kept."""

@@ -19,7 +19,7 @@ from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dependencies import Span
-from oarpy.scheduler.rules.reservations import ReservationStart, promised
+from oarpy.scheduler.rules.reservations import JobStart, promised
 from oarpy.scheduler.snapshot import HoldingJob, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.simulation.engines.engine import Watcher, ignore_progress
@@ -195,7 +195,7 @@ class HistoryReplay:
             placement.alternative,
         )
 
-    def _start(self, start: ReservationStart, now: float) -> None:
+    def _start(self, start: JobStart, now: float) -> None:
         reserved = self._reserved.pop(start.job, None)
         past, resources = self._past[start.job], tuple(self._base.platform.ids_of(start.bits))
         job = self._waiting.pop(start.job) if reserved is None else past.job
