@@ -29,7 +29,7 @@ pytestmark = pytest.mark.db
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become other users")
 
 QUICK = {"fsync": "off", "shared_buffers": "16MB"}
-START = "import sys; from oarpy.store import embedded; print(embedded.start(sys.argv[1], version=sys.argv[2]))"
+START = "import sys; from oarpy.postgres.embedded_server import start; print(start(sys.argv[1], version=sys.argv[2]))"
 
 
 @pytest.fixture
