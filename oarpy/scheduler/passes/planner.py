@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from oarpy.scheduler.explain.reasons import Explainer
 from oarpy.scheduler.gantt.demands import CompiledRequests, Demand
@@ -47,7 +46,8 @@ class Decision:
     victims: tuple[int, ...] = ()
 
 
-class Inquiry(NamedTuple):
+@dataclass(slots=True)
+class Inquiry:
     """What was asked for a job, from when on, and what was found; one is made for every job in every pass."""
 
     demand: Demand
