@@ -325,7 +325,7 @@ def test_a_claim_that_is_killed_is_not_started(bench: Bench) -> None:
 DIE = """
 import os, sys
 def die(frame, event, argument):
-    if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith("agent.supervisor"):
+    if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith("job.supervisor"):
         os.kill(os.getpid(), 9)
 sys.setprofile(die)
 """

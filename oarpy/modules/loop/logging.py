@@ -19,7 +19,7 @@ class _Log(structlog.WriteLogger):
 
     def msg(self, message: str) -> None:
         """Write one line."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # a ValueError: the stream was closed
             super().msg(message)
 
     log = debug = info = warning = error = critical = exception = msg
