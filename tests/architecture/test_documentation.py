@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+FOLDERS = ("admission_rules", "benchmarks", "commands", "docs", "migrations", "oarpy", "packaging", "tests")
+NAMED_FILE = re.compile(rf"(?<![\w/.~$*-])(?:{'|'.join(FOLDERS)})/[\w./*-]*[\w/*]|`[a-z_]+\.py`")
+NAMED_MODULE = re.compile(r"`oarpy((?:\.\w+)+)`")
+NOT_MODULES = {".conf": "of PostgreSQL", ".target": "of systemd"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -42,6 +46,16 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             dead.append(link)
     assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_named_files_exist(page: Path) -> None:
+    """Files and folders are named by their way from the root, modules as they are imported; capitals stand for any."""
+    text = page.read_text(encoding="utf-8")
+    files = {re.sub(r"[A-Z]{2}\w*", "*", name.strip("`")) for name in NAMED_FILE.findall(text)}
+    assert sorted(name for name in files if not any(ROOT.glob(name))) == []
+    modules = {name.replace(".", "/") for name in {*NAMED_MODULE.findall(text)} - {*NOT_MODULES}}
+    assert sorted(name for name in modules if not [*ROOT.glob(f"oarpy{name}*"), *ROOT.glob(f"{name[1:]}*")]) == []
 
 
 def test_every_page_is_reachable_from_the_index() -> None:
