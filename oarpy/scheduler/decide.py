@@ -1,6 +1,6 @@
 """``decide(snapshot, memory) -> Decisions``: everything that a pass decides, as a pure function.
 
-In this order, each step seeing what the ones before decided:
+It takes these steps, and each sees what the ones before have decided:
 
 1. suspended jobs that are to go on get their resources back (:mod:`~oarpy.scheduler.rules.suspended_jobs`);
 2. accepted reservations that lost resources get others (:mod:`~oarpy.scheduler.rules.reservations`);
@@ -9,7 +9,7 @@ In this order, each step seeing what the ones before decided:
 5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
 6. nodes are woken or sent to sleep (:mod:`~oarpy.scheduler.rules.energy`).
 
-Best-effort jobs go for 1, 3 and 4 by one rule (:mod:`~oarpy.scheduler.rules.giving_way`).
+Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.scheduler.rules.giving_way`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def decide(
     orders: Mapping[str, Order] = ORDERS,
     matchers: Matchers | None = None,
 ) -> Decisions:
-    """Decide about everything in ``snapshot``: without ``memory`` a function of the snapshot alone.
+    """Decide about everything in ``snapshot``. Without ``memory`` the answer depends on the snapshot alone.
 
     ``orders`` are what queues may name. ``matchers`` are compiled requests of the platform, kept by who decides often.
     """
@@ -128,12 +128,13 @@ def keep_promises(snapshot: Snapshot) -> Kept:
 
 
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
+    """Return the best-effort jobs that any of the steps cancels, ascending."""
     return tuple(sorted({*made.kill, *due.kill, *(victim for one in resumptions for victim in one.kill)}))
 
 
 @dataclass(slots=True)
 class _SortedOut:
-    """Placements by what follows from them."""
+    """Placements, sorted by what the pass has to do about them."""
 
     starts: list[JobStart] = field(default_factory=list)
     accepted: list[Placement] = field(default_factory=list)
@@ -166,6 +167,7 @@ class _SortedOut:
 
 
 def _start(placement: Placement, now: float) -> JobStart:
+    """Return what starts, with the walltime that the placement has left."""
     assert placement.alternative is not None
     assert placement.end is not None
     return JobStart(placement.job, placement.alternative, placement.end - now, placement.bits)

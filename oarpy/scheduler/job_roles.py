@@ -67,12 +67,14 @@ def _common(words: tuple[str, ...]) -> Roles | None:
 
 @lru_cache(maxsize=4096)
 def _own(words: tuple[str, ...], job: int, user: str, name: str) -> Roles:
+    """Return the roles of a job whose types name its own id, user or name."""
     types = read_types(words)
     containers = tuple(named or str(job) for named in types.containers)
     return _roles(types, containers, types.timesharing and _agreed(types.timesharing, user, name))
 
 
 def _roles(types: JobTypes, containers: tuple[str, ...], timesharing: tuple[str, str] | None) -> Roles:
+    """Return the roles for types whose containers and timesharing are spelled out already."""
     profile = Profile(timesharing, frozenset(types.placeholders), frozenset(types.allowed))
     return Roles(
         EXCLUSIVE if profile == EXCLUSIVE else profile,

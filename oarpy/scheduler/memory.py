@@ -1,8 +1,8 @@
 """What is kept from pass to pass, as a cache, and how much of the queue a pass plans.
 
-All of it when that goes on from the last pass, when the queue is short, and otherwise at most once in a while. In
-between, when one early end follows the other, what can start now is decided at once, and predictions wait. So do those
-of many jobs that come together while there is room for some of them.
+A pass plans the whole queue when it can go on from the last pass, or when the queue is short. Otherwise it does so at
+most once in a while. In between, one early end follows the other: then a pass decides what can start now, and
+predictions wait. Predictions also wait when many jobs come together and there is room for some of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHARE = 4
 
 
 class Memory:
-    """Plans pass after pass. ``clock`` counts seconds and never goes back.
+    """Plans pass after pass. ``clock`` returns seconds and never goes back.
 
     With ``compression`` every pass plans the whole queue: what starts depends on the predictions made before.
     """
@@ -64,6 +64,7 @@ class Memory:
         return made
 
     def _matchers_of(self, snapshot: Snapshot) -> Matchers:
+        """Return the compiled requests of the snapshot's platform, made anew only when that is another one."""
         if self._matchers is None or self._matchers.platform is not snapshot.platform:
             self._matchers = Matchers(snapshot.platform)
         return self._matchers
@@ -83,6 +84,7 @@ class Memory:
         return made
 
     def _made(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, *, whole: bool) -> Plan:
+        """Plan the whole queue, or only what starts now where the last whole plan was too short a time ago."""
         began = self._clock()
         made = self._planning.continued(snapshot, orders, matchers)
         if made is not None:

@@ -1,4 +1,7 @@
-"""``plan(snapshot) -> Plan``: one scheduling pass as a pure function."""
+"""``plan(snapshot) -> Plan``: one scheduling pass as a pure function.
+
+It places every waiting job. What else a pass decides is in :mod:`~oarpy.scheduler.decide`.
+"""
 
 from __future__ import annotations
 

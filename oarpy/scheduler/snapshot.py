@@ -149,7 +149,7 @@ class WalltimeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: higher ``priority`` first; ``order`` names that of its jobs (see ``orders``).
+    """A queue: higher ``priority`` first; ``order`` names one of :mod:`~oarpy.scheduler.order.queue_orders`.
 
     The jobs of one that is not ``active`` are held.
     """
@@ -175,8 +175,8 @@ DEFAULT_QUEUES = (Queue("default", 3), Queue(BESTEFFORT, 0))
 class QuotaRule:
     """Limits for the jobs that the key matches; each pattern is a name, ``*`` (all together) or ``/`` (each one).
 
-    ``resources`` and ``jobs`` are what may be held at one instant, ``resource_hours`` the sum of resources x walltime
-    (in hours) of the jobs that hold then. -1 means no limit.
+    ``resources`` and ``jobs`` limit what is held at one instant. ``resource_hours`` limits the sum of resources x
+    walltime (in hours) over the jobs that hold then. -1 means no limit.
 
     ``valid`` are the spans [begin, end) during which the rule applies, ascending and apart; None is always. ``period``
     names the set of rules that is valid then.
@@ -239,16 +239,16 @@ def local_instant(instant: float) -> str:
 class Snapshot:
     """Everything one pass looks at.
 
-    ``filters`` maps the text of a condition, as :func:`condition` writes it, to the set of resources that it admits:
-    whoever feeds the snapshot evaluates SQL, the core never sees it. Resources of another type than ``default`` belong
-    in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``,
-    with the text of ``filter_errors`` when there is one.
+    ``filters`` maps the text of a condition, as :func:`condition` writes it, to the set of resources that it admits.
+    Whoever feeds the snapshot evaluates SQL, the core never sees it. Resources of another type than ``default`` belong
+    in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``, with
+    the text of ``filter_errors`` when there is one.
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
-    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past.
-    From each instant of ``closing`` on, a set of resources is not there any more. ``show_instant`` writes instants in
-    reasons. It is known until ``quota_horizon`` which quotas are valid: what one
-    with spans may limit is not placed beyond that.
+    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. From each
+    instant of ``closing`` on, a set of resources is not there any more. ``show_instant`` writes instants in reasons.
+    Until ``quota_horizon`` it is known which quotas are valid: a job that a quota with spans may limit is not placed
+    beyond it.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
 

@@ -1,7 +1,10 @@
 """Why a job does not start: reasons of verdicts, the jobs in its way, and what would let it start.
 
-A *counterfactual* is a change of the request that was tried where the job stands. May import everything else of the
-scheduler.
+- ``reasons``: the verdict on each job of a pass, in words.
+- ``blocking_jobs``: who holds what a job waits for, or fills its quota.
+- ``counterfactuals``: a *counterfactual* is a change of the request that was tried where the job stands.
+
+May import everything else of the scheduler but ``decide``.
 """
 
 from __future__ import annotations

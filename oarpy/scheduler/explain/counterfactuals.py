@@ -2,7 +2,12 @@
 
 Each claim is a placement on the very timeline of the pass, at the job's own rank: ``plan`` would answer the same had
 the job been submitted like that. A relaxed job has one alternative: the predicted one, or the first when none is
-predicted.
+predicted. Job 3 asks for 3 cores for 4 units; with 2 cores it would start now, for 3 units earlier::
+
+    as asked                 fewer            shorter
+    1 1 . . . 2 2 3 3 3 3    1 1 . . . 2 2    1 1 3 3 3 2 2
+    . . . . . 2 2 3 3 3 3    3 3 3 3 . 2 2    . . 3 3 3 2 2
+    . . . . . 2 2 3 3 3 3    3 3 3 3 . 2 2    . . 3 3 3 2 2
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from oarpy.scheduler.verdicts import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """Place of a job, from 1, among the jobs of its queue that are not held, in the order of the queue's policy."""
+    """Place of a job, from 1, among the jobs of its queue that are not held, in the order of the queue."""
 
     place: int
     among: int
@@ -186,6 +191,7 @@ class _Trials:
 
 
 def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob) -> Counterfactuals:
+    """Add to ``answer`` what would start earlier; a job that starts now has nothing to gain."""
     if answer.start == trials.now:
         return answer
     shorter_now, shorter = _shorter(trials, job, answer.start)
@@ -203,12 +209,13 @@ def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob) -> Count
 
 
 def _rank(probe: Probe) -> Rank | None:
+    """Return the place of the probed job in its own queue, None for a reservation."""
     rivals = [job.id for job in probe.lined_up if job.queue == probe.job.queue and not job.held]
     return Rank(rivals.index(probe.job.id) + 1, len(rivals)) if probe.job.id in rivals else None
 
 
 def _fewer(trials: _Trials, job: WaitingJob) -> Fewer | None:
-    """Reduce the outermost count that can be reduced."""
+    """Search for the largest count of the outermost level that can be reduced with which the job starts now."""
     for depth, level in enumerate(job.alternatives[0].groups[0].levels):
         if level.count > 1:
 
@@ -303,6 +310,7 @@ def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict) -> Iterator[Shor
 
 
 def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:
+    """Return the largest count of one level, below what is asked, that an empty platform serves."""
     asked = alone.alternatives[0].groups[0].levels[depth].count
     return _largest(asked, lambda count: probe.servable(with_count(alone, 0, depth, count), alive_only=alive_only))
 
@@ -334,6 +342,7 @@ def with_count(job: WaitingJob, rank: int, depth: int, count: int) -> WaitingJob
 
 
 def _alone(job: WaitingJob, group: Group) -> WaitingJob:
+    """Return ``job`` asking for one of its groups only."""
     return replace(job, alternatives=(replace(job.alternatives[0], groups=(group,)),))
 
 
@@ -342,7 +351,7 @@ def _conditions(job: WaitingJob) -> Iterator[str]:
 
 
 def _is_of_a_type(probe: Probe, text: str) -> bool:
-    """Tell whether a filter asks for something else than default resources, licences say: cores are none."""
+    """Tell whether a filter asks for resources of another type, such as licences: without it, cores would be none."""
     bits = probe.snapshot.filters.get(text, 0)
     return bits != 0 and bits & probe.snapshot.platform.default_type == 0
 

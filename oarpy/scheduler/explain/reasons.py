@@ -98,6 +98,7 @@ class Explainer:
         return self._limit_text(answer)
 
     def _limit_text(self, answer: Answer) -> str:
+        """Name the quota that forbids what was found, or say that nobody knows the quotas of that time."""
         limit = None if answer.excess is None else answer.excess.limit
         if limit is not None:
             return limit.text(self._show)
@@ -143,6 +144,7 @@ class Explainer:
         return verdict, f"{self._latest(demand)}; the earliest it could {span}"
 
     def _latest(self, demand: Demand) -> str:
+        """Say by when the job has to start and to end."""
         bounds = [
             f"{word} {self._show(date)}"
             for word, date in (("start by", demand.start_by), ("end by", demand.end_by))
@@ -214,6 +216,7 @@ class Explainer:
         return Verdict.NEVER, _missing(job, reservable)
 
     def _holders(self, demand: Demand, answer: Answer) -> str:
+        """Name the jobs whose end, or whose minimum life, the job waits for."""
         freed = _freed(answer)
         if freed is None or answer.found is None:
             return ""
@@ -230,6 +233,7 @@ _MOST_NAMED = 5
 
 
 def _named(what: str, jobs: Sequence[int]) -> str:
+    """Write the first few job ids behind the word for them."""
     numbers = ", ".join(map(str, jobs[:_MOST_NAMED])) + (", ..." if len(jobs) > _MOST_NAMED else "")
     return f"{what}{'s' if len(jobs) > 1 else ''} {numbers}"
 

@@ -1,7 +1,14 @@
 """The Gantt of a pass: what is free when, and the earliest place for a job.
 
-A *slot* is a stretch of the *timeline* during which the same resources are free; a *claim* is a place taken. May import
-``oarpy.model``, ``resources``, the snapshot, ``job_roles`` and the quotas of ``order``.
+- ``timeline``, ``sparse_timeline``, ``amount_timeline``: resources, and amounts of consumables, over time.
+- ``sharing``, ``gantt``: who sees which of these, and who holds what.
+- ``search``, ``shared_search``: the earliest place. ``slot_windows``, ``free_counts``, ``known_lower_bounds`` make it
+  fast. ``demands``: jobs made ready for it.
+
+Words: a *slot* is a stretch of the *timeline* during which the same resources are free; a *window* is consecutive slots
+long enough for a job; a *claim* is a place taken; a *view* is what one job sees as free.
+
+May import ``oarpy.model``, ``resources``, the snapshot, ``job_roles`` and the quotas of ``order``.
 """
 
 from __future__ import annotations

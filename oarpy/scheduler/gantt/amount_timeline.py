@@ -1,7 +1,7 @@
 """What is taken of consumables over time: one row per period, one column per block.
 
-All amounts that jobs may ask for are answered by the same table, so that it costs the same whether all ask for the same
-or each for another amount. One job takes 4 of node 1 during [0, 25), another 2 of both nodes from 10 on::
+One table answers for every amount that jobs may ask for. So it costs the same whether all ask for the same amount or
+each for another. One job takes 4 of node 1 during [0, 25), another 2 of both nodes from 10 on::
 
     begins     0    10   25
     node 1     4    6    2
@@ -30,9 +30,9 @@ _MOST_NAMED = 3
 
 
 class Stocks:
-    """All consumables of a platform, from one instant on. What is not a consumable (any more) is not looked at.
+    """All consumables of a platform, from one instant on. Amounts of what is not a consumable (any more) are ignored.
 
-    Rows are kept at a place of their own for as long as the period exists; ``_rows`` are the places in order of time.
+    A row stays where it is in the table for as long as its period exists; ``_rows`` lists the rows in order of time.
     The last column is of what is in no block: nothing is ever taken there.
     """
 

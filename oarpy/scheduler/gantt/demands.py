@@ -99,13 +99,13 @@ class CompiledRequests:
         self._on_reservable: Known = {}
 
     def alive(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
-        """All alternatives, on Alive resources; a permissive job does not mind those that may be back some day."""
+        """Return all alternatives, on Alive resources. A permissive job also gets those that may be back some day."""
         if job.types and read_types(job.types).permissive:
             return self.reservable(job)
         return self._options(job, self._platform.alive, self._on_alive)
 
     def reservable(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
-        """All alternatives, on resources that may be back by then: Alive, Absent or Suspected."""
+        """Return all alternatives, on resources that may be back by then: Alive, Absent or Suspected."""
         return self._options(job, self._platform.reservable, self._on_reservable)
 
     def size(self, job: WaitingJob) -> int:
@@ -116,6 +116,7 @@ class CompiledRequests:
         return 0
 
     def _options(self, job: WaitingJob, usable: int, known: Known) -> tuple[CompiledAlternative, ...]:
+        """Compile each alternative among the ``usable`` resources, or take it from the ``known`` ones."""
         options = []
         for rank, way in enumerate(job.alternatives):
             key = job.filter, way.groups, way.consumes
@@ -128,6 +129,7 @@ class CompiledRequests:
         return tuple(options)
 
     def _matcher(self, job: WaitingJob, way: Alternative, usable: int) -> RequestMatcher:
+        """Return how to match one alternative; one that cannot be served gets a matcher with the reason."""
         try:
             masks = [mask & usable for mask in self._masks.of(job, way)]
             if way.consumes:

@@ -1,7 +1,12 @@
 """How many resources of each block are free in each slot of a timeline: a quick screen for hierarchical requests.
 
 A block that has enough free resources throughout a window has enough in each of its slots. A window that fails by this
-need not be looked at resource by resource.
+need not be looked at resource by resource. A job wants two cores of one node for three slots::
+
+    slot             0       1       2
+    free on node 1   4       1       4
+    free on node 2   2       2       0
+    nodes with two   {1 2}   {2}     {1}      none is in all three: the window fails
 """
 
 from __future__ import annotations
@@ -45,6 +50,7 @@ class BlockTable:
         self._numbers[row] = self._numbers[other]
 
     def _reach(self, row: int) -> None:
+        """Make room for a row."""
         if row >= len(self._numbers):
             more: Numbers = np.zeros_like(self._numbers)
             self._numbers = np.concatenate((self._numbers, more))

@@ -1,4 +1,14 @@
-"""The Gantt that a pass fills: the space of the platform, the spaces inside containers, and the quota sums."""
+"""The Gantt that a pass fills: who holds what, and when.
+
+::
+
+    Gantt -- whole     the platform: a Space, with its timeline and what partners hold
+          -- inside    a Space for each container name, open where a container holds resources
+          -- stocks    what is taken of consumables
+          -- ledger    the sums that quotas limit
+
+A job is looked for in one Space and entered in all of these (:meth:`Gantt.enter`).
+"""
 
 from __future__ import annotations
 
@@ -88,7 +98,7 @@ class Gantt:
         return twin
 
     def _twin(self) -> Gantt:
-        """Return a Gantt with the same spaces, sums and stocks, in which nothing was learnt yet."""
+        """Return a Gantt that shares spaces, sums and stocks with this one, in which nothing was learnt yet."""
         twin = copy(self)
         twin.bounds, twin._shared_bounds = Bounds(), {}
         twin.barred = {}
@@ -230,12 +240,14 @@ class Gantt:
         return self.ledger.limits(job) if roles.counted else None
 
     def _space(self, name: str) -> Space:
+        """Return the space inside containers of one name, made when the first job mentions it."""
         if name not in self.inside:
             self.inside[name] = Space(self.now, self._platform.everything, self._profiles, closed=True)
             self._close(self.inside[name])
         return self.inside[name]
 
     def _close(self, space: Space) -> None:
+        """Take away from ``space`` what is not there any more from some instant on."""
         for instant, bits in self._closing:
             space.close(instant, bits)
 

@@ -1,7 +1,7 @@
 """Dates before which a request cannot be served, learnt from smaller requests placed earlier in the same pass.
 
-While a pass only takes resources away, a request that asks for at least as much, for at least as long, as one that was
-found not to fit before some date does not fit before that date either::
+A pass only takes resources away. Suppose that a request was found not to fit before some date. Then one that asks for
+at least as much, for at least as long, does not fit before that date either::
 
     seconds
       |          B         A was not served before date 40: nor is B, which asks for more of both.
@@ -70,7 +70,7 @@ _ROOM = 128
 
 
 class Bounds:
-    """What is known about one timeline. It must be forgotten as soon as anything is given back there."""
+    """What is known about one timeline. Who gives anything back there has to drop it."""
 
     __slots__ = ("_fronts", "_pairs")
 

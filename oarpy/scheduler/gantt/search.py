@@ -24,11 +24,17 @@ from oarpy.scheduler.order.quotas import Amount, Excess, Limits
 
 
 class Leaps:
-    """One search for the place of ``option``, which holds its resources for ``hold`` seconds.
+    """One search for the place of ``option``, which holds its resources for ``hold`` seconds, past quotas that it
+    breaks.
 
-    What is free throughout a longer time is free in every window inside it. So what a request takes of that, where more
-    is never served with less, it takes in each of those windows at least: as long as this much breaks a quota, none of
-    them need be looked at. The longer time doubles until that breaks none, and is halved then.
+    What is free throughout a longer time is free in every window inside it. Where more is never served with less, what
+    the request takes of that, it takes at least in each of these windows. As long as this much breaks a quota, none of
+    them need be looked at. The longer time doubles until that breaks none, and is halved then::
+
+        start              until         until + hold
+          |--- first window ---|              |
+          |             |---- last window ----|
+          |=== free throughout this time =====|        breaks the quota: go on at until
     """
 
     def __init__(
@@ -144,7 +150,7 @@ class Search:
         return Answer(best, fitted, None if best else forbidding)
 
     def hold(self, option: CompiledAlternative) -> float:
-        """Return for how long an alternative holds its resources, security time included."""
+        """Return for how many seconds an alternative holds its resources, security time included."""
         return option.walltime + self._security
 
     def fits(self, views: Views, option: CompiledAlternative, start: float) -> bool:

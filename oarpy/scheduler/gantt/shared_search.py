@@ -55,7 +55,7 @@ def first_fit(
 
 
 class _Joint:
-    """One search."""
+    """One search; :func:`first_fit` has its words."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class _Joint:
         self._gauge, self._matcher, self._within = gauge, matcher, within
 
     def first(self, instant: float, hold: float, latest: float) -> tuple[float, int] | None:
-        """Find the first place."""
+        """Try window after window; of one that fails, skip the beginnings that fail with it."""
         begins = self._alone.begins
         windows = self._windows(hold, latest)
         window = windows.first(bisect_right(begins, instant) - 1, instant)

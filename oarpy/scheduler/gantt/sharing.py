@@ -171,14 +171,15 @@ class Space:
 
 
 def _are_strangers(one: Profile, other: Profile) -> bool:
-    """Tell whether nobody shares with both of two profiles that do not share: what one sees as free, no partner of the
-    other holds.
+    """Tell whether nobody shares with both of two profiles that do not share.
+
+    Then what one of them sees as free, no partner of the other holds.
     """
     return other == EXCLUSIVE or not (one.placeholders or one.allowed or other.placeholders or other.allowed)
 
 
 def _merged(parts: Iterable[tuple[float, float, int]], bits: int) -> Iterator[tuple[float, float, int]]:
-    """Yield parts that follow each other as one where they have the same of ``bits``, which is all they are left."""
+    """Yield each part with what it has of ``bits``; parts that follow each other and have the same become one."""
     begin, end, theirs = 0.0, 0.0, -1
     for left, right, more in parts:
         if more & bits != theirs:

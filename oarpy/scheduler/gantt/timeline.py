@@ -1,8 +1,8 @@
 """A set of resources over time: what is free in each period, from one instant on and for ever.
 
-Time is cut into slots of constant content. Neighbouring slots are kept in chunks, and each chunk remembers what is free
-throughout it and what has yet to be taken from its slots: a job that covers a whole chunk costs two operations there,
-whether it is looked for or entered. Core 2 is taken during [10, 25)::
+Time is cut into slots of constant content, and neighbouring slots are kept in chunks. Each chunk remembers what is free
+throughout it and what has yet to be taken from its slots. So a job that covers a whole chunk costs two operations
+there, whether it is looked for or entered. Core 2 is taken during [10, 25)::
 
     begins of slots   0         10        20          and then   0         10      20    25
     free cores        {1 2 3}   {1 2 3}   {2 3}                  {1 2 3}   {1 3}   {3}   {2 3}
@@ -79,9 +79,9 @@ def common_of(sets: list[int]) -> int:
 class Timeline:
     """Slots of constant content. The first one begins at ``origin``; earlier times do not exist.
 
-    Every slot ends where the next begins, the last one never. Beside the sets it keeps the number of free resources of
-    each slot, and tables of the free resources of each block for the hierarchies that were searched for; ``_rows`` are
-    the places of the slots there, once there is a table.
+    Every slot ends where the next begins, the last one never. Beside the sets the timeline keeps the number of free
+    resources of each slot. For hierarchies that were searched for, it also keeps tables of what is free of each block;
+    ``_rows`` are the places of the slots there, once there is a table.
     """
 
     __slots__ = ("_chunk_begins", "_chunks", "_counts", "_rows", "_tables", "begins")
@@ -238,7 +238,7 @@ class Timeline:
     def _walk_back(self, left: int, right: int, fits: Callable[[int], bool], within: int) -> tuple[int, int]:
         """Return the first slot from which all slots up to ``right`` may serve, and what of ``within`` is free in all.
 
-        Every window that begins later in [left, right) still covers the last of these slots, so none that begins before
+        Every window that begins later in [left, right) still covers the last of these slots. So none that begins before
         the slot returned can serve.
         """
         bits = within

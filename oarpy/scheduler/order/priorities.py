@@ -90,15 +90,18 @@ def clamped(value: float) -> float:
 
 
 def _share(part: float, whole: float) -> float:
+    """Return ``part`` of ``whole`` between 0 and 1; 0 of nothing."""
     return clamped(part / whole) if whole > 0 else 0.0
 
 
 def _work(hours: float, rules: FactorRules) -> float:
+    """Return the factor of the work (resource-hours): near 1 for small jobs, unless large ones are wanted."""
     small = clamped(1 / hours) if hours > 0 else 1.0
     return 1 - small if rules.large_work else small
 
 
 def _size(size: int, known: Priorities) -> float:
+    """Return the factor of the size (resources): near 1 for small jobs, unless large ones are wanted."""
     large = _share(size, known.resources)
     return large if known.factors.large_size else 1 - large
 

@@ -29,12 +29,12 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """``policy`` is that of the first queue planned together; ``failure`` says why it gives no order.
+    """``policy`` is the order of the first queue planned together; ``failure`` says why it gives no order.
 
-    ``place`` counts from 1 among the jobs ``among`` those queues that are not held (the job itself always counts); None
-    for a reservation, which comes before them. ``value`` is the karma (least first) or the multifactor priority (most
-    first), ``nearest_value`` that of the job right before; None for other policies. ``key`` is what the policy orders
-    the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
+    ``place`` counts from 1 among the jobs ``among`` those queues that are not held (the job itself always counts). It
+    is None for a reservation, which comes before them. ``value`` is the karma (least first) or the multifactor priority
+    (most first), ``nearest_value`` that of the job right before; None for other orders. ``key`` is what the queue
+    orders the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
     """
 
     job: WaitingJob
@@ -73,6 +73,7 @@ def standing(snapshot: Snapshot, job_id: int, orders: Mapping[str, Order] = ORDE
 
 
 def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
+    """Return the queues that are planned together with that of ``job``; none when it does not exist."""
     for queues in by_priority(snapshot.queues):
         if job.queue in {queue.name for queue in queues}:
             return queues
@@ -80,6 +81,7 @@ def _planned_with(snapshot: Snapshot, job: WaitingJob) -> tuple[Queue, ...]:
 
 
 def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order], size: Size) -> QueuePosition:
+    """Add the place of the job among its rivals, and the numbers of the job right before it."""
     names = {queue.name for queue in found.queues}
     rivals = [
         other
@@ -124,6 +126,7 @@ def _numbers(key: object) -> tuple[float, ...]:
 
 
 def _value(policy: str, job: WaitingJob, size: Size, snapshot: Snapshot) -> float | None:
+    """Return the number that the order goes by, None where it is not one."""
     if policy == "fairshare":
         return karma(job, snapshot.priorities)
     if policy == "multifactor":

@@ -268,6 +268,7 @@ def _applying(rules: Sequence[QuotaRule], job: Job) -> QuotaRule | None:
 
 
 def _pattern(rule: QuotaRule) -> Key:
+    """Return the key of a rule."""
     return rule.queue, rule.project, rule.type, rule.user
 
 

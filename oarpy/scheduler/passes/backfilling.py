@@ -106,7 +106,13 @@ class Easy:
     """The first job that cannot start now, the head, is promised its earliest start; others start now or not at all.
 
     A job starts when the head can still start at its promised date. The head's resources may change for that, its date
-    does not (Lifka, The ANL/IBM SP scheduling system, 1995).
+    does not (Lifka, The ANL/IBM SP scheduling system, 1995). Job 3 wants one core for five units::
+
+        2 is promised    3 starts, 2 keeps its date
+        1 1 1 . .        1 1 1 2 2
+        1 1 1 2 2        1 1 1 2 2
+        . . . 2 2        . . . 2 2
+        . . . 2 2        3 3 3 3 3
     """
 
     def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
@@ -165,6 +171,7 @@ class Easy:
         return answer
 
     def _move_head(self, owner: Demand, without_head: Gantt, found: Found) -> None:
+        """Start from the Gantt without the head, which holds the job that starts, and give the head its new place."""
         self._head = owner, found
         self.revised[owner.job.id] = found
         self._schedule.without_head = without_head

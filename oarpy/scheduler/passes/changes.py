@@ -227,10 +227,12 @@ def _behind(last: LastPass, snapshot: Snapshot, fresh: list[WaitingJob], gone: s
 
 
 def _left(jobs: list[WaitingJob], gone: set[int]) -> list[WaitingJob]:
+    """Return the jobs that still wait."""
     return [job for job in jobs if job.id not in gone] if gone else jobs
 
 
 def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
+    """Tell whether two jobs of the queue never change places."""
     return orders.get(queue.order) in OF_THE_JOB_ALONE
 
 

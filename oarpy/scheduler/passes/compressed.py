@@ -1,10 +1,10 @@
 """Compression: after early ends, move the jobs that wait forward from their places, so that none is predicted later.
 
-To plan anew after an early end can make a prediction later: a job that moves forward may take what another one behind
-it was to have. So each job in turn, in the order of the queue, is taken out of the plan and put at the earliest place
-that all others leave; its old place is one of those. That is repeated until none moves: each then starts when another
-one ends. (A. W. Mu'alem and D. G. Feitelson, "Utilization, predictability, workloads, and user runtime estimates in
-scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.) Job 1 has ended early, 2 and 3 wait::
+To plan anew after an early end can make a prediction later: a job that moves forward may take what one behind it was to
+have. So compression takes each job in turn, in the order of the queue, out of the plan. It puts the job at the earliest
+place that all others leave; its old place is one of those. It does so again until none moves: each then starts when
+another one ends. (A. W. Mu'alem and D. G. Feitelson, IEEE TPDS 12(6), 2001: "Utilization, predictability, workloads,
+and user runtime estimates in scheduling the IBM SP2 with backfilling".) Job 1 has ended early, 2 and 3 wait::
 
     as they were      2 is taken out     and put back, then 3
     . . . 2 2 3 3     . . . . . 3 3      2 2 3 3 . . .

@@ -69,6 +69,7 @@ class ContinuedPass:
         return changed
 
     def _forget(self, jobs: Iterable[int]) -> None:
+        """Drop what was found for jobs that wait no more."""
         gone = set(jobs)
         for number in gone:
             self.planner.decisions.pop(number, None)
@@ -117,5 +118,5 @@ class ContinuedPass:
 
 
 def _moves(boundary: float | None, now: float) -> bool:
-    """Tell whether something ends, or begins, up to ``now``."""
+    """Tell whether the next change of the timeline, if there is one, has come by ``now``."""
     return boundary is not None and boundary <= now

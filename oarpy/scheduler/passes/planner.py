@@ -5,7 +5,10 @@
     for turn in planner.turns():     # whose turn it is
         planner.look_at(turn)        # settled, or parked until the job that it needs was settled
 
-The other kinds of passes are loops of their own around these two, see the modules beside this one.
+The other kinds of passes are loops of their own around these two (see :mod:`oarpy.scheduler.passes`). A job goes
+through these steps; any of the first three may settle or park it::
+
+    at_once -> readiness -> search -> decide -> enter -> settle
 """
 
 from __future__ import annotations
@@ -156,6 +159,7 @@ class Planner:
         return POLICIES[self._snapshot.policy](self._schedule, self.search, self.now)
 
     def _explaining(self, baseline: Gantt) -> Explainer:
+        """Return what explains jobs against ``baseline``: what holds already, without the jobs of this pass."""
         return Explainer(baseline, self.search, self.options, self._snapshot)
 
     def move_on(self, snapshot: Snapshot) -> None:
@@ -180,6 +184,10 @@ class Planner:
             return None
 
     def _consider(self, turn: Turn, enter: bool) -> Inquiry | None:
+        """Take a job through its turn: when it may start, where it fits, what that means, and that it holds it.
+
+        A job whose container is still to be placed is parked until then.
+        """
         job = turn.job
         readiness = self._unless_set_aside(turn)
         if readiness is None:
@@ -230,7 +238,7 @@ class Planner:
         return replace(readiness, ready=job.dates.not_before)
 
     def _inquire(self, turn: Turn, readiness: Readiness) -> Inquiry:
-        """Look for a place."""
+        """Search for the place of a job by its policy, or at its date if it is a reservation."""
         job, ready = turn.job, readiness.ready
         if job.reservation is not None:
             demand = self.reservation(job, job.reservation)
@@ -247,7 +255,9 @@ class Planner:
         return Inquiry(demand, ready, turn.policy.find(demand, ready))
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
-        """A reservation asks for its first alternative alone; in the future, resources may be back by then."""
+        """Return what a reservation asks for: its first alternative alone. In the future, resources may be back by
+        then.
+        """
         roles = roles_of(job)
         options = self.options.reservable(job) if date > self.now else self.options.alive(job)
         return Demand(job, roles, options[:1], self.gantt.limits(job, roles))
@@ -310,7 +320,7 @@ class Planner:
             self._turns.wake(name)
 
     def set_aside_the_parked(self) -> None:
-        """What is still parked waits, through others or at once, for itself."""
+        """Settle the jobs that are still parked: they wait, through others or at once, for themselves."""
         for needed, job in self._turns.parked():
             what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
             reason = f"it waits for {what}, which cannot come first: jobs wait for each other in a circle"

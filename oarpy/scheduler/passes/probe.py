@@ -1,7 +1,12 @@
 """A pass that stops at one job, so that other requests of that job can be tried where it stands.
 
-Whatever is looked at before a job decides where it goes, whatever comes after has no part in it. The timeline at that
-point is kept, and a trial on it answers what ``plan`` would, had the job asked for something else at the same rank.
+Whatever is looked at before a job decides where it goes, whatever comes after has no part in it. The probe keeps the
+timeline at that point. A trial on it answers what ``plan`` would, had the job asked for something else at the same
+rank::
+
+    turns     1   2   3   4   5   6
+              entered     |   never looked at
+                          trials: 4 with fewer cores, 4 with less time, ...
 """
 
 from __future__ import annotations
@@ -163,4 +168,5 @@ class Probe:
 
 
 def _any_consumes(snapshot: Snapshot) -> bool:
+    """Tell whether a waiting job asks for a consumable."""
     return bool(snapshot.consumables) and any(way.consumes for job in snapshot.waiting for way in job.alternatives)

@@ -9,9 +9,14 @@ are those that a full pass would find again when, since then,
 - no predicted start has gone by: a place that is the earliest from one instant on is the earliest from any later
   instant up to itself.
 
-Then only the new jobs are placed, on the timeline that was kept. As a clock that moves on touches dates, quotas,
-containers and consumables in ways of their own, it is followed only where the queue has none of these
-(:func:`~oarpy.scheduler.passes.changes.is_steady`). Everything else calls for a full pass.
+Then only the new jobs are placed, on the timeline that was kept::
+
+    last pass     1 1 2 2 2 3 3
+    this pass     1 1 2 2 2 3 3 4 4        1 has started as planned, 4 is new
+
+A clock that moves on touches dates, quotas, containers and consumables in ways of their own. So it is followed only
+where the queue has none of these (:func:`~oarpy.scheduler.passes.changes.is_steady`). Everything else calls for a full
+pass.
 """
 
 from __future__ import annotations
@@ -86,6 +91,7 @@ class Planning:
         return Plan(placements, tuple(sorted(planner.kill)), planner.slots, dict(planner.broken))
 
     def _full(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> Plan:
+        """Plan the whole queue anew; under conservative backfilling, keep the pass to go on from."""
         self.full_passes += 1
         if snapshot.policy != "conservative":
             return plan(snapshot, orders, matchers)

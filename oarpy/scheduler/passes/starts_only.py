@@ -1,9 +1,13 @@
 """A pass that ends as soon as nobody else can start: the starts of a full pass, without most of its predictions.
 
-Under conservative backfilling what is free for a job that shares with nobody only becomes less while a pass goes on. So
-a request that cannot be served from now on at one point of the pass cannot later, and once that is so for whatever the
-jobs not yet looked at ask for, none of them starts in this pass, nor is anything cancelled for one. What the jobs that
-were looked at got does not depend on those that come behind them.
+Under conservative backfilling, what is free for a job that shares with nobody only becomes less while a pass goes on.
+So a request that cannot be served now at one point of the pass cannot later. Once that is so for all that the jobs not
+yet looked at ask for, none of them starts in this pass, and nobody gives way to one. What the jobs looked at got
+does not depend on those behind them::
+
+    turns                 1         2     3     4     5
+    free from now on      {1 2 3}   {3}   {}
+                                             4 and 5 are left unseen
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ def starts_suffice(snapshot: Snapshot) -> bool:
 
 
 def _looks_at_others(job: WaitingJob) -> bool:
+    """Tell whether where a job goes depends on placements that this pass may leave out."""
     if job.reservation is not None:
         return bool(job.depends_on) or roles_of(job).inside is not None
     return any(one.earliest is not None or one.latest is not None for one in job.depends_on)
@@ -109,4 +114,5 @@ class _Hopes:
 
 
 def _kind(job: WaitingJob) -> _Kind:
+    """Return what is equal for jobs of which one can start exactly where another can."""
     return id(job.alternatives), job.filter, job.types

@@ -1,4 +1,7 @@
-"""Counting the free resources of many blocks at once."""
+"""Counting the free resources of many blocks at once, by operations on whole arrays.
+
+A search asks this for every slot of a timeline: one Python loop over the nodes of a cluster would be too slow.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ _WORDS = ((64, np.uint64), (32, np.uint32), (16, np.uint16), (8, np.uint8))
 class BlockCounter:
     """Counts, for each of some disjoint sets, how many of its members are in a given set.
 
-    When every set is a run of whole machine words, which whole nodes of 8, 16, 32 or 64 cores listed one after the
-    other are, words are counted; otherwise members.
+    Whole nodes of 8, 16, 32 or 64 cores, listed one after the other, are runs of whole machine words. When every set is
+    such a run, words are counted; otherwise members.
     """
 
     def __init__(self, sets: Sequence[int]) -> None:
@@ -34,6 +37,7 @@ class BlockCounter:
         self._choose_words(members)
 
     def _choose_words(self, members: Sequence[Sequence[int]]) -> None:
+        """Find the widest machine word that every set is a run of, if there is one, and where its words lie."""
         runs = all(places[-1] - places[0] + 1 == len(places) for places in members)
         for width, word in _WORDS:
             if runs and all(places[0] % width == 0 and len(places) % width == 0 for places in members):

@@ -1,7 +1,7 @@
 """What requests ask of whole blocks: enough free resources, and enough left of what they consume.
 
-Both are counted block by block and slot by slot (:mod:`oarpy.scheduler.gantt.shared_search`), so that most windows that
-cannot serve are passed over without a look at the resources.
+Both are counted block by block and slot by slot (:mod:`oarpy.scheduler.gantt.shared_search`). So a search passes over
+most windows that cannot serve without a look at the resources.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ class Gauges:
         return self._known[key]
 
     def _gauge(self, matcher: RequestMatcher, consumes: Sequence[Consumption]) -> Gauge | None:
+        """Count by the blocks of the outermost level, or of the first consumable; None where resources lie outside
+        them.
+        """
         name = matcher.groups[0].names[0] if matcher.screen is not None else self._capacities.levels[consumes[0].name]
         layout = self._matchers.blocks(name)
         if layout is None or matcher.usable & ~layout.counter.union:
@@ -87,6 +90,7 @@ class Gauges:
         return least
 
     def _owners(self, layout: Layout) -> NDArray[np.intp]:
+        """Return the rank of the block that each resource is in, -1 for none."""
         owners = np.full(len(self._platform.ids), -1, dtype=np.intp)
         for rank, block in enumerate(layout.blocks):
             owners[positions(block.bits)] = rank

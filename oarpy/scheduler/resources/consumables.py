@@ -1,7 +1,7 @@
 """What is divided, not counted: memory of hosts, bandwidth of switches, whatever jobs ask amounts of beside resources.
 
-A consumable lies in the blocks of one level: each block has a capacity, and a job takes its amount from every block
-that any of its resources is in, for as long as it holds them. Placing a job then is placing it among the resources
+A consumable lies in the blocks of one level, and each block has a capacity. A job takes its amount from every block
+that any of its resources is in, for as long as it holds them. To place a job is then to place it among the resources
 whose blocks have enough left (:mod:`oarpy.scheduler.gantt.amount_timeline`). Jobs that ask for nothing cost nothing.
 """
 
@@ -116,6 +116,7 @@ class Capacities:
 
     @staticmethod
     def _taken(store: Store, name: str, holders: Sequence[tuple[int, tuple[Consumption, ...]]]) -> int:
+        """Return what ``holders`` take of one store."""
         return sum(
             one.amount for bits, consumes in holders if bits & store.bits for one in consumes if one.name == name
         )

@@ -1,4 +1,11 @@
-"""Hierarchies as trees: which blocks of a level lie inside which block of the level above."""
+"""Hierarchies as trees: which blocks of a level lie inside which block of the level above.
+
+The tree of ``/switch/nodes``, on two switches with three nodes of two cores::
+
+    everything {1 2 3 4 5 6}
+      switch 1 {1 2 3 4}      node 1 {1 2}    node 2 {3 4}
+      switch 2 {5 6}          node 3 {5 6}
+"""
 
 from __future__ import annotations
 
@@ -46,12 +53,14 @@ class Forest:
         return self._restricted[key]
 
     def _tree(self, levels: tuple[str, ...]) -> Tree:
+        """Return the tree of all resources, grown once."""
         if levels not in self._whole:
             places = range(len(self._platform.ids))
             self._whole[levels] = self._grow(places, levels)
         return self._whole[levels]
 
     def _grow(self, places: Sequence[int], levels: tuple[str, ...]) -> Tree:
+        """Return the tree of some resources: one block for each value of the first level, and so on inside it."""
         bits = bits_at(places)
         if not levels:
             return Tree(bits)
@@ -67,6 +76,7 @@ class Forest:
         return Tree(bits, tuple(self._grow(block, levels[1:]) for block in members.values()))
 
     def _column(self, level: str) -> list[object]:
+        """Return the value of a property for each resource, in the platform's order."""
         if level not in self._values:
             rows = self._platform.resources
             self._values[level] = [row.id if level == RESOURCE_ID else row.properties.get(level) for row in rows]
@@ -74,4 +84,5 @@ class Forest:
 
 
 def _ordered(blocks: list[Tree]) -> tuple[Tree, ...]:
+    """Return blocks in the order of their first resource."""
     return tuple(sorted(blocks, key=lambda block: positions(block.bits & -block.bits)[0]))

@@ -1,8 +1,13 @@
 """Which resources serve a request, given the set of those that are free for the whole time.
 
 Blocks are tried in the order of their first resource. One group is a tree search in which siblings never overlap, so
-taking the first blocks that serve finds an answer whenever there is one. Groups joined by ``+`` compete: they are
-served in their order, and when that fails in the other orders and with what only one group may use given first.
+taking the first blocks that serve finds an answer whenever there is one. ``/switch=1/nodes=2``, core 2 being held::
+
+    switch 1    node 1 {1 .}   node 2 {3 4}      one whole node: does not serve
+    switch 2    node 3 {5 6}   node 4 {7 8}      two: cores 5 to 8 are taken
+
+Groups joined by ``+`` compete. They are served in their order. When that fails, the other orders are tried, and what
+only one group may use is given first.
 """
 
 from __future__ import annotations
@@ -170,6 +175,7 @@ def _enough(need: int, there: int, most: int) -> bool:
 
 
 def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
+    """Return what a tree gives for ``counts``, outermost first: the first blocks that serve; 0 for nothing."""
     if tree.singles:
         return _match_singles(tree.singles, counts[0], free)
     need, below = counts[0], counts[1:]
@@ -195,6 +201,7 @@ def _match(tree: Tree, counts: tuple[int, ...], free: int) -> int:
 
 
 def _match_singles(singles: int, need: int, free: int) -> int:
+    """Return ``need`` of the single resources that are free, the lowest ones; 0 when it does not fit."""
     free &= singles
     if need > 0:
         return lowest(free, need) if free.bit_count() >= need else 0
@@ -240,6 +247,7 @@ class RequestMatcher:
         """A condition on the blocks that any set serving the request meets, None when there is none to count."""
 
     def _screen(self) -> Screen | None:
+        """Return what a single group asks of the outermost blocks, None where these cannot be counted."""
         if len(self.groups) != 1 or self.reason or self.groups[0].layout is None:
             return None
         layout, counts = self.groups[0].layout, self.groups[0].counts
@@ -266,6 +274,7 @@ class RequestMatcher:
         return self._match_groups(free)
 
     def _match_groups(self, free: int) -> int:
+        """Serve several groups: in their order, then in other ones, all of them where the groups are few."""
         if taken := _in_order(self.groups, free):
             return taken
         if any(not group.match(free) for group in self.groups):
@@ -313,6 +322,7 @@ def _least(tree: Tree, counts: tuple[int, ...]) -> int:
 
 
 def _sizes(tree: Tree) -> list[int]:
+    """Return the number of resources of each block."""
     return [block.bits.bit_count() for block in tree.blocks]
 
 
@@ -346,12 +356,14 @@ class Matchers:
         return self._blocks[name]
 
     def _group(self, group: Group, mask: int) -> GroupMatcher:
+        """Return a compiled group; each different one is compiled once."""
         key = group, mask
         if key not in self._groups:
             self._groups[key] = self._compile(group, mask)
         return self._groups[key]
 
     def _compile(self, group: Group, mask: int) -> GroupMatcher:
+        """Make a matcher of a group; a level that the platform does not have is its reason to serve nothing."""
         resolved = [self.platform.level(level.name) for level in group.levels]
         names = tuple(level.name for level in group.levels)
         counts = tuple(int(level.count) for level in group.levels)
@@ -407,6 +419,7 @@ def shortage(matcher: RequestMatcher, conditions: Sequence[str]) -> str:
 
 
 def _missing(group: GroupMatcher) -> str:
+    """Say what one group lacks on an empty platform."""
     need, name = group.counts[0], group.names[0]
     inner = "".join(f"/{level}={_word(count)}" for level, count in zip(group.names[1:], group.counts[1:], strict=True))
     where = f" that hold {inner}" if inner else ""

@@ -102,11 +102,12 @@ class Platform:
         return sorted(self.ids[place] for place in positions(bits))
 
     def _where(self, flags: Iterable[bool]) -> int:
+        """Return the set of the resources whose flag is true."""
         return bits_at([place for place, flag in enumerate(flags) if flag])
 
 
 def _order_key(value: object) -> tuple[int, float, str]:
-    """Numbers before texts before missing values, so that mixed columns still have an order."""
+    """Return a sort key: numbers before texts before missing values, so that mixed columns still have an order."""
     if value is None:
         return 2, 0, ""
     return (0, value, "") if isinstance(value, (int, float)) else (1, 0, str(value))

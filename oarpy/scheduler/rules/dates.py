@@ -42,9 +42,9 @@ def next_lapse(snapshot: Snapshot) -> float | None:
 
 
 def next_start_asked(snapshot: Snapshot) -> float | None:
-    """Return the next instant at which a waiting job may start that EASY foresees nothing for before; None without.
+    """Return the next instant at which a waiting job may start by what it asks for, under EASY; None without.
 
-    Under the other policies such a job has a predicted start.
+    EASY has no prediction for such a job; the other policies have one.
     """
     if snapshot.policy != "easy":
         return None
@@ -54,4 +54,5 @@ def next_start_asked(snapshot: Snapshot) -> float | None:
 
 
 def _shortest(job: WaitingJob) -> float:
+    """Return the shortest walltime (seconds) of any alternative."""
     return min((way.walltime for way in job.alternatives), default=0)

@@ -1,4 +1,10 @@
-"""When a job may start at the earliest and at the latest, given the jobs it depends on."""
+"""When a job may start at the earliest and at the latest, given the jobs it depends on.
+
+Job 2 was submitted with ``-a 1,[+10,]+5``: 10 s after 1 starts or later, at most 5 s after 1 ends::
+
+    job 1     |------------------------|
+    job 2               |<-- ready      latest -->|
+"""
 
 from __future__ import annotations
 
@@ -80,6 +86,7 @@ class Dependencies:
         return Readiness(ready, waits_for=frozenset(waits_for), latest=latest)
 
     def _span(self, job: int) -> Span | None:
+        """Return when a job begins and ends, None when that is not known."""
         if job in self._holding:
             return self._holding[job].start, self._holding[job].end
         return self._placed.get(job) or self._over.get(job)
@@ -102,6 +109,7 @@ class Dependencies:
         return dependency.job not in self._waiting
 
     def _ended(self, dependency: Dependency) -> str:
+        """Say that an anterior ended otherwise than asked for; nothing when it ended as it should."""
         outcome = self._outcomes.get(dependency.job, "ok")
         if dependency.outcome in ("any", outcome):
             return ""
@@ -110,7 +118,7 @@ class Dependencies:
 
 
 def how_it_ended(outcome: Literal["ok", "notok"]) -> str:
-    """Return words for it: a job that failed may have done so by its own exit status, not by an error."""
+    """Return words for an outcome: a job that failed may have done so by its own exit status, not by an error."""
     return "with success" if outcome == "ok" else "without success"
 
 
@@ -121,6 +129,7 @@ def earliest_start(job: WaitingJob, spans: Mapping[int, Span]) -> float:
 
 
 def _instant(shift: Shift, span: Span) -> float:
+    """Return the instant that a shift names (seconds on the snapshot's axis)."""
     return span[0 if shift.edge == "start" else 1] + shift.seconds
 
 

@@ -1,6 +1,10 @@
 """What sleeping nodes change: jobs wait until theirs are awake; nodes are woken, or sent to sleep.
 
-Which ones is a pure function of what they do and what the plan has for them.
+Which ones is a pure function of what they do and what the plan has for them. Of a node, by its next use::
+
+    now              + wakeup_time              + sleep_time
+     |-- wakes if asleep --|                         |
+     |-- stays awake if up --------------------------|-- may sleep
 """
 
 from __future__ import annotations
@@ -82,6 +86,7 @@ def once_awake(made: Plan, snapshot: Snapshot) -> Plan:
 
 
 def _awaiting(placement: Placement, waking: Waking, reserved: bool) -> Placement:
+    """Return the placement put off until its nodes are awake, if it would start on sleeping ones."""
     if placement.verdict is not Verdict.STARTS or not placement.bits & waking.asleep:
         return placement
     if reserved:
@@ -117,6 +122,7 @@ def idle_nodes(snapshot: Snapshot) -> list[str]:
 
 
 def _holds(snapshot: Snapshot) -> Iterable[Use]:
+    """Return what jobs hold, or gave back and will want again."""
     return (Use(job.start, bits_held(snapshot.platform, job) | job.given_back) for job in snapshot.holding)
 
 
@@ -168,6 +174,7 @@ def power_orders(
 
 
 def _used_until(uses: Iterable[Use], instant: float) -> int:
+    """Return the resources whose use begins by ``instant``."""
     bits = 0
     for use in uses:
         if use.start <= instant:
@@ -176,10 +183,12 @@ def _used_until(uses: Iterable[Use], instant: float) -> int:
 
 
 def _count(spare: dict[str, int], rule: Keep) -> int:
+    """Count the spare nodes that serve a rule of nodes to keep awake."""
     return sum(1 for bits in spare.values() if bits & rule.bits)
 
 
 def _next_wake(nodes: Sequence[PowerNode], uses: Sequence[Use], now: float, wakeup_time: float) -> float | None:
+    """Return when the next sleeping node has to be woken, None when none is wanted."""
     asleep = 0
     for node in nodes:
         if node.power == "asleep":

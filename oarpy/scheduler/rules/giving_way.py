@@ -1,10 +1,15 @@
 """Who gives way: the best-effort jobs that are cancelled so that another job can begin.
 
-- Only to a job that is not best-effort itself.
-- Who holds a resource that the other job gets, and does not share it with that job, is in its way.
-- Of those that merely hold too much of a consumable, who goes anyway goes first, then who began last.
+- A best-effort job gives way only to a job that is not best-effort itself.
+- It is in the way when it holds a resource that the other job gets, and does not share it with that job.
+- Some merely hold too much of a consumable. Of those, who goes anyway goes first, then who began last.
 - Nobody goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
-  earlier still by the time of its checkpoint.
+  earlier still by the time of its checkpoint::
+
+    3 3 3 3 3 3 3 c c c . . 5 5 5 5        job 3, its checkpoint, then reservation 5
+                  |     |   |
+          leaves_at     |   date
+                        date - lead
 """
 
 from __future__ import annotations
@@ -27,7 +32,9 @@ def may_go(job: HoldingJob, now: float, minimum_life: float) -> bool:
 
 
 def leaves_at(job: HoldingJob, date: float, lead: float, minimum_life: float) -> float:
-    """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``."""
+    """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``; its minimum life may make it
+    later.
+    """
     return max(date - lead - job.checkpoint, job.start + minimum_life)
 
 
@@ -66,4 +73,5 @@ class Yielding:
         return chosen
 
     def _parts(self, job: HoldingJob) -> dict[Part, int]:
+        """Return what a job takes of each block of each consumable."""
         return self._capacities.parts(bits_consumed_from(self._platform, job), job.consumes)

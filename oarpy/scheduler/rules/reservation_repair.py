@@ -1,4 +1,13 @@
-"""Other resources for accepted reservations that lost some of theirs: equal ones, at the same date."""
+"""Other resources for accepted reservations that lost some of theirs: equal ones, at the same date.
+
+Job 7 was promised cores 2 and 3, and core 3 is lost::
+
+    core 4    . . . . . .        . . . 7 7 7
+    core 3    . . . 7 7 7        x x x x x x
+    core 2    1 1 . 7 7 7        1 1 . 7 7 7
+
+A reservation for which nothing is found keeps what it has, and its date decides (:mod:`~oarpy.scheduler.rules.reservations`).
+"""
 
 from __future__ import annotations
 

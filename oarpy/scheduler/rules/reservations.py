@@ -108,7 +108,15 @@ def due_reservations(snapshot: Snapshot, dying: Collection[int]) -> Due:
 
 
 class _Dates:
-    """Goes through the reservations; ``due`` is what comes of them."""
+    """Goes through the accepted reservations; ``due`` is what comes of them.
+
+    ::
+
+        held            told that it waits
+        before start    best-effort jobs leave in time, look again at the start
+        from start on   start with all resources; wait for missing ones; after the wait, start with those there are
+        from end on     given up
+    """
 
     def __init__(self, snapshot: Snapshot, dying: Collection[int]) -> None:
         self._snapshot, self._now, self._dying = snapshot, snapshot.now, set(dying)
@@ -156,6 +164,7 @@ class _Dates:
         return [job.id for job in staying if job.id in found]
 
     def _start(self, one: Reservation) -> None:
+        """Start a reservation whose date has come, let it wait for what is missing, or give it up."""
         number, now, due = one.job.id, self._now, self.due
         if one.end <= now:
             due.expired.append((number, "reservation expired and could not be started"))
@@ -178,7 +187,7 @@ class _Dates:
         due.starts.append(JobStart(number, one.alternative, self._rest(one), bits))
 
     def _rest(self, one: Reservation) -> float:
-        """Return for how long it runs: a late start shortens the walltime, the end date is kept."""
+        """Return for how many seconds it runs: a late start shortens the walltime, the end date is kept."""
         late = self._now - one.start
         if late < _PUNCTUAL:
             return one.walltime
@@ -245,4 +254,5 @@ def _containers_around(roles: Roles, running: Sequence[HoldingJob]) -> list[Hold
 
 
 def _opens(job: HoldingJob) -> tuple[str, ...]:
+    """Return the names of the containers that a job opens."""
     return roles_of(job).containers

@@ -1,7 +1,10 @@
 """Suspended jobs that are to go on: each gets its resources back as soon as nobody holds them that cannot give way.
 
-They come before everything that waits, in order of their ids: they have begun, and others were told when they would
-end. Running jobs and accepted reservations bound them, best-effort jobs do not.
+They come before everything that waits, in order of their ids. For they have begun, and others were told when they would
+end. Running jobs and accepted reservations bound them, best-effort jobs do not. Job 3 gave back both cores, 4 got one::
+
+    4 4 3 3 3        3 goes on where it was, for the rest of its walltime
+    . . 3 3 3
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ class Resumption:
 
 
 def resumed(snapshot: Snapshot, wanting: Collection[int]) -> tuple[Snapshot, tuple[Resumption, ...]]:
-    """Return the snapshot in which the suspended jobs ``wanting`` to go on hold what they gave back from some date on.
+    """Enter the suspended jobs ``wanting`` to go on from the first date at which they can have what they gave back.
 
-    One that finds no date stays as it is.
+    Return the snapshot as it is then, and these dates. One that finds no date stays as it is.
     """
     found = []
     for job in sorted((one for one in snapshot.holding if one.id in wanting and one.given_back), key=_number):

@@ -1,9 +1,12 @@
 """How much of a walltime change can be granted to a running job, seen on the Gantt of a pass.
 
-A job may run longer for as long as its resources are free after it: running jobs, accepted reservations and the places
-that the pass found for waiting jobs bound it, so nobody starts later because of it (best-effort jobs give way, as
-always). With ``delay_next_jobs`` predicted places do not count; reservations and what starts in this pass always do. A
-job may always run shorter.
+A job may run longer for as long as its resources are free after it. Running jobs, accepted reservations and the places
+of waiting jobs bound it: nobody starts later because of it (best-effort jobs give way, as always). With
+``delay_next_jobs`` predicted places do not count; reservations and what starts in this pass always do. A job may always
+run shorter. Job 1 asks for three units more, and gets two::
+
+    1 1 1 + + 2 2        2 waits, and keeps its place
+    . . . . . 2 2
 """
 
 from __future__ import annotations
@@ -121,11 +124,12 @@ def grants(snapshot: Snapshot, made: Plan, changes: Iterable[WalltimeChange], re
 
 
 def _less(snapshot: Snapshot, job: HoldingJob, change: WalltimeChange) -> int:
-    """A walltime cannot end in the past."""
+    """Return the change (seconds, 0 or below) that is possible: a walltime cannot end in the past."""
     return min(0, max(change.seconds, int(snapshot.now - job.end), 1 - int(job.walltime)))
 
 
 def _changed(snapshot: Snapshot, job: HoldingJob, seconds: float) -> Snapshot:
+    """Return the snapshot in which ``job`` runs ``seconds`` longer."""
     longer = replace(job, walltime=job.walltime + seconds)
     return replace(snapshot, holding=tuple(longer if one.id == job.id else one for one in snapshot.holding))
 
@@ -170,19 +174,22 @@ class _More:
         return gantt
 
     def _bounds(self, other: WaitingJob | HoldingJob) -> bool:
-        """Best-effort jobs give way, and what lies in a container takes nothing from it."""
+        """Tell whether ``other`` bounds the job: best-effort jobs give way, and inner jobs take nothing from their
+        container.
+        """
         if other.besteffort and not self._job.besteffort:
             return False
         return roles_of(other).inside not in self._roles.containers
 
     def _until_deadline(self) -> float:
+        """Return the seconds from the job's end to its own deadline."""
         try:
             return read_types(self._job.types).dates().end_by - self._job.end
         except OarpyError:
             return inf
 
     def _until_dependants(self) -> float:
-        """Seconds until the first job of somebody else starts that waits for the end of this one."""
+        """Return the seconds until the first job of somebody else starts that waits for the end of this one."""
         if self._change.delay_next_jobs:
             return inf
         places = {place.job: place.start for place in self._made.placements if place.start is not None}
@@ -213,6 +220,7 @@ class _More:
         return found
 
     def _fits(self, seconds: int) -> bool:
+        """Tell whether the job's resources, amounts and quotas let it run ``seconds`` longer."""
         claim = Claim(self._job.start, self._job.walltime + seconds, self._bits, self._consumes)
         gantt, now, end = self._gantt, self._snapshot.now, claim.end + self._snapshot.security_time
         views = gantt.views(self._roles, self._consumes)
