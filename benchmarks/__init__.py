@@ -1,4 +1,9 @@
-"""Measurements, each one command: ``python -m benchmarks.NAME``. They print ratios and save JSON under ``results/``."""
+"""Measurements, each one command: ``oarpy bench NAME``, or ``python -m benchmarks.NAME`` in a checkout.
+
+They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
+``processor_time``, ``server_processes``, ``history`` and ``results`` are what several of them share. May import
+everything.
+"""
 
 from __future__ import annotations
 

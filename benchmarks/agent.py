@@ -2,8 +2,8 @@
 
 Jobs run ``date`` with two output files, as many at a time as there are slots; each is forgotten after its end, as the
 launcher does. No database takes part. The machine's own limit is measured in the same run: the same commands spawned
-with the same files and nothing around them. Processor time is told apart by whose it is: the jobs' own (the shell and
-``date``), the supervisors', the agent's, the server's side of the channel.
+with the same files and nothing around them. Processor time is told apart by whose it is. It is the jobs' own (the shell
+and ``date``), the supervisors', the agent's, or that of the server's side of the channel.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ class Node:
 
 
 def processor_seconds(pid: int) -> tuple[float, float]:
-    """Processor time of a process, and of the children it has waited for."""
+    """Return the processor time (seconds) of a process, and of the children it has waited for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
     return own / _TICKS, children / _TICKS
 
 
 def supervisors_of(agent: int) -> list[int]:
-    """The children of the agent."""
+    """Return the process ids of the agent's children."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -126,7 +126,7 @@ def supervisors_of(agent: int) -> list[int]:
 
 
 def machine_limit(directory: Path, jobs: int, slots: int) -> float:
-    """Jobs a second when the same commands are spawned, ``slots`` at a time, and nothing else is done."""
+    """Return the jobs a second when the same commands are spawned, ``slots`` at a time, and nothing else is done."""
     environment = dict(os.environ)
     began = time.perf_counter()
     running = 0

@@ -1,9 +1,9 @@
 """Where the time of a burst goes: ``python -m benchmarks.burst [--jobs N] [--nodes N] [--cores N] [--request R]``.
 
-An array of ``date`` runs on a cluster of local nodes. Told are the processor time a job by whose it is, the statements
-a job, the slowest of them, and the way of a job from the end of the one before it on its core: until that end is
-recorded, until the pass gives the core away, until the launcher claims the job, until its node starts it, until it
-ends.
+An array of ``date`` runs on a cluster of local nodes. The benchmark tells the processor time a job by whose it is, the
+statements a job, and the slowest of these. It also tells the way of a job from the end of the one before it on its
+core. Its stages last until that end is recorded, the pass gives the core away, the launcher claims the job, its node
+starts it, and it ends.
 """
 
 from __future__ import annotations

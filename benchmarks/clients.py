@@ -1,7 +1,7 @@
 """What a command costs as a whole process, with and without the gateway: ``python -m benchmarks.clients``.
 
-``python -c pass`` beside it is the start of this interpreter, which no command can undercut; the part of it that is due
-to an editable installation is the difference to ``python -S -c pass``, site included.
+``python -c pass`` beside it is the start of this interpreter, which no command can undercut. An editable installation
+adds a part to that: the difference to ``python -S -c pass``, site included.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ESP2 beside the published efficiencies: ``python -m benchmarks.esp2 [--real]``.
 
-In virtual time every policy and order, with both roundings of sizes. With ``--real`` also the light mix on 34 local
-slots: all 230 jobs, ``sleep`` as the program, run times divided; the same workload in virtual time stands beside it, so
-that the difference is what the system itself costs.
+In virtual time it runs every policy and order, with both roundings of sizes. With ``--real`` it also runs the light mix
+on 34 local slots: all 230 jobs, ``sleep`` as the program, run times divided. The same workload in virtual time stands
+beside it, so that the difference is what the system itself costs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The main job, measured on a real cluster on this machine: ``python -m benchmarks.main_job``.
 
-Throughput of an array with the SQL statements and the processor time it takes, a thousand ``oarsub`` in a shell loop,
-latency of one job on an idle system, ``oarstat`` with a thousand jobs; then the same with 200,000 finished jobs in the
-tables, as a ratio.
+It measures the throughput of an array, with the SQL statements and the processor time that the array takes. Then come a
+thousand ``oarsub`` in a shell loop, the latency of one job on an idle system, and ``oarstat`` with a thousand jobs. The
+same follows with 200,000 finished jobs in the tables, as a ratio.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _settle(sandbox: Sandbox) -> None:
 
 
 def array_rate(sandbox: Sandbox, jobs: int, request: str = "/core=1,walltime=0:10:0") -> float:
-    """Jobs per second of an array of ``date``, from the start of ``oarsub`` to the last recorded end."""
+    """Return the jobs a second of an array of ``date``, from the start of ``oarsub`` to the last recorded end."""
     began = time.time()
     first = sandbox.job_ids("--array", str(jobs), "-l", request, "date")[0]
     _settle(sandbox)
@@ -65,7 +65,10 @@ def array_rate(sandbox: Sandbox, jobs: int, request: str = "/core=1,walltime=0:1
 
 
 def array_costs(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
-    """SQL statements (BEGIN and COMMIT too, not those of triggers) and processor milliseconds a job of an array."""
+    """Return what a job of an array costs: SQL statements, and processor milliseconds.
+
+    BEGIN and COMMIT count as statements, those of triggers do not.
+    """
     with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         connection.execute("SELECT pg_stat_statements_reset()")
@@ -80,7 +83,10 @@ def array_costs(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
 
 
 def shell_loop(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
-    """One ``oarsub date`` after another: submissions a second, and mean seconds from submission to recorded end."""
+    """Run one ``oarsub date`` after another.
+
+    Return the submissions a second, and the mean seconds from submission to recorded end.
+    """
     with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
         last = connection.execute("SELECT coalesce(max(job_id), 0) FROM jobs").fetchone()
         assert last is not None
@@ -108,7 +114,10 @@ def shell_loop(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
 
 
 def idle_latency(sandbox: Sandbox, times: int) -> tuple[float, float]:
-    """Median seconds of one job on an idle system: from the start of ``oarsub`` and from its commit, to the end."""
+    """Return the median seconds of one job on an idle system, until its end.
+
+    One figure counts from the start of ``oarsub``, the other from its commit.
+    """
     whole, inside = [], []
     for _ in range(times):
         _settle(sandbox)
@@ -128,7 +137,7 @@ def idle_latency(sandbox: Sandbox, times: int) -> tuple[float, float]:
 
 
 def oarstat_time(sandbox: Sandbox, times: int, jobs: int) -> float:
-    """Median seconds of ``oarstat`` with ``jobs`` waiting jobs, as a whole process."""
+    """Return the median seconds of ``oarstat`` with ``jobs`` waiting jobs, as a whole process."""
     ids = sandbox.job_ids("--array", str(jobs), "--hold", "-l", "/core=1,walltime=0:10:0", "date")
     try:
         return _median(times, lambda: sandbox.run("oarstat"))
@@ -138,7 +147,7 @@ def oarstat_time(sandbox: Sandbox, times: int, jobs: int) -> float:
 
 
 def client_start(sandbox: Sandbox, times: int) -> float:
-    """Median seconds of a command that does nothing: ``oarsub --version``."""
+    """Return the median seconds of a command that does nothing: ``oarsub --version``."""
     return _median(times, lambda: sandbox.run("oarsub", "--version"))
 
 
@@ -152,7 +161,7 @@ def _median(times: int, action: Callable[[], object]) -> float:
 
 
 def forks_per_second(jobs: int) -> float:
-    """The machine's own limit: ``sh -c date`` with its two files, nothing around it."""
+    """Return the machine's own limit, jobs a second: ``sh -c date`` with its two files, nothing around it."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         for number in range(jobs):

@@ -1,7 +1,8 @@
 """Many nodes on one machine, each with an agent of its own: ``python -m benchmarks.nodes [--nodes N]``.
 
-Measured are the memory of the agents, the time until all channels are open, the start of a job on all nodes, the same
-while one agent is stopped (SIGSTOP), and how long the health check takes with a node that does not come back.
+It measures the memory of the agents, the time until all channels are open, and the start of a job on all nodes. It
+measures the latter again while one agent is stopped (SIGSTOP). Last, it tells how long the health check takes with a
+node that does not come back.
 """
 
 from __future__ import annotations
@@ -49,19 +50,22 @@ class ManyNodes:
         self.sandbox.discard()
 
     def nodes_in(self, channel: str) -> int:
-        """How many nodes have a channel in that state."""
+        """Count the nodes that have a channel in that state."""
         found = self._value("SELECT count(*) FROM nodes WHERE channel = %s", channel)
         return found if isinstance(found, int) else 0
 
     def suspected(self) -> list[str]:
-        """The nodes that the health check has given up."""
+        """Return the nodes that the health check has given up."""
         found = self._value(
             "SELECT coalesce(array_agg(DISTINCT network_address), '{}') FROM resources WHERE state = %s", "Suspected"
         )
         return [str(name) for name in found] if isinstance(found, list) else []
 
     def start_of_job(self, nodes: int, without: str = "") -> float:
-        """Seconds from the start of ``oarsub`` until a job is Running on ``nodes`` nodes; it is ended afterwards."""
+        """Run a job on ``nodes`` nodes, and end it.
+
+        Return the seconds from the start of ``oarsub`` until it is Running.
+        """
         places = ["-p", f"network_address != '{without}'"] if without else []
         began = time.perf_counter()
         job = self.sandbox.job_ids("-l", f"/nodes={nodes},walltime=0:10:0", *places, "sleep 600")[0]
@@ -74,22 +78,22 @@ class ManyNodes:
         return seconds
 
     def processes(self) -> dict[str, list[int]]:
-        """The processes of the cluster by kind."""
+        """Return the processes of the cluster by kind."""
         server = self.sandbox.server
         return server_processes(server.pid) if server else {}
 
     def agent_of(self, node: str) -> int:
-        """The process of a node's agent."""
+        """Return the process of a node's agent."""
         return next(pid for pid in self.processes()[AGENT] if node_of(pid) == node)
 
     def pause(self, node: str) -> int:
-        """Stop the agent of a node (SIGSTOP), as a machine that hangs; return its process."""
+        """Stop the agent of a node (SIGSTOP), as a machine that hangs. Return its process."""
         agent = self.agent_of(node)
         os.kill(agent, signal.SIGSTOP)
         return agent
 
     def break_node(self, node: str) -> Path:
-        """Make that no agent can start on the node: a file is where its folder was. Returns where the folder is now."""
+        """Keep any agent from starting on the node: a file is where its folder was. Return where the folder is now."""
         folder = self.sandbox.directory / "nodes" / node
         kept = folder.with_name(f"{node}.kept")
         folder.rename(kept)

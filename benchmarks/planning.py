@@ -1,9 +1,10 @@
-"""Planning time against jobs, cores and kind of request: ``python benchmarks/planning.py [--quick]``.
+"""Planning time against jobs, cores and kind of request: ``python -m benchmarks.planning [--quick]``.
 
-Full conservative backfilling of a whole queue on an empty platform of nodes with 64 cores, on one core of this machine.
-Sizes are log-uniform, 1 to 256 cores or 1 to 16 nodes x 1 to 64 cores, walltimes log-uniform 5 minutes to 24 hours, all
-from a fixed seed. Seconds are processor time, which is wall-clock time on a quiet machine. The machine's own speed is
-measured in the same run (see ``machine_seconds``); ``x loop`` is the time of planning in that unit.
+A pass is full conservative backfilling of a whole queue on an empty platform of nodes with 64 cores, on one core of
+this machine. Sizes are log-uniform: 1 to 256 cores, or 1 to 16 nodes x 1 to 64 cores. Walltimes are log-uniform too, 5
+minutes to 24 hours. All come from a fixed seed. Seconds are processor time, which is wall-clock time on a quiet
+machine. The machine's own speed is measured in the same run (see ``machine_seconds``); ``x loop`` is the time of
+planning in that unit.
 
 Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, the others were planned,
 and a second later one more job is there.
@@ -127,7 +128,10 @@ def _greedy(job: WaitingJob) -> WaitingJob:
 
 
 def _calendar() -> tuple[QuotaRule, ...]:
-    """A user may hold less from 8 to 19 on working days (of a week that begins at 0) than at other times."""
+    """Return quotas by which a user may hold less from 8 to 19 on working days than at other times.
+
+    The week begins at instant 0.
+    """
     days = [week * WEEK + day * DAY for week in range(KNOWN_WEEKS) for day in range(5)]
     working = tuple((day + 8 * 3_600, day + 19 * 3_600) for day in days)
     edges = (0, *(edge for span in working for edge in span), KNOWN_WEEKS * WEEK)

@@ -1,7 +1,7 @@
 """Many jobs through one server: ``python -m benchmarks.soak [--jobs N]``; does it grow, does it get slower?
 
-Arrays of ``true``, one after another. At marks on the way it notes the memory, descriptors and threads of every kind of
-process, and the seconds since the last mark for each 1,000 jobs.
+It runs arrays of ``true``, one after another. At marks on the way it notes the memory, descriptors and threads of every
+kind of process. It also notes the seconds since the last mark for each 1,000 jobs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Soak:
         return time.perf_counter() - began
 
     def held(self) -> dict[str, ProcessUsage]:
-        """What every kind of process holds now."""
+        """Return what every kind of process holds now."""
         server = self.sandbox.server
         return holdings(server_processes(server.pid)) if server else {}
 

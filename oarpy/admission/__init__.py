@@ -1,9 +1,12 @@
-"""Admission: property filters, and the rules that change or refuse a submission.
+"""Admission: property filters, and the rules that change or refuse a submission before it is stored.
 
-``filters`` checks, evaluates and writes the conditions users type (``filter_tree`` and ``filter_values`` do the work).
-``submission`` is what rules see and what is stored in the end; ``site`` what they may ask; ``rule_api`` the names they
-work with; ``rules`` runs them under the limits of ``time_limit`` and traces them; ``default_rules`` reads the ones that
-come with the software; ``rule_cases`` and ``rule_comparison`` try rules without submitting anything.
+- ``filters``: conditions that users type, checked, evaluated, and written as SQL with bound values.
+- ``rules``: Python texts of the site, run one after the other over a submission, and the cases that prove them.
+
+Words: a *filter* is a condition on properties; a *rule* sees a *submission* and asks the *site*; a *note* is a line
+that it shows to the user; a *trace* tells what each rule did.
+
+Imports ``oarpy.model`` alone, so that filters and rules are tried without a database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Dependencies as ``oarsub -a`` takes them: ``7``, ``ok:7``, ``7,[+60``, ``7,]+0:10:0,]+1:0:0``."""
+"""Dependencies as ``oarsub -a`` takes them: ``7``, ``ok:7``, ``7,[+60``, ``7,]+0:10:0,]+1:0:0``.
+
+A bare id waits for the end of that job, ``ok:`` and ``notok:`` for a certain outcome. ``[`` counts from its start and
+``]`` from its end: the first such shift is the earliest start of the dependant, the second one its latest.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +72,7 @@ def parse_dependency(text: str) -> Dependency:
 
 
 def _shift(text: str | None, whole: str) -> Shift | None:
-    """Read ``[+T`` or ``]-T``; T is seconds or h:m:s."""
+    """Read ``[+T`` or ``]-T``, where T is seconds or h:m:s; None for an empty text. Raises :class:`UsageError`."""
     if text is None or not text.strip():
         return None
     found = _SHIFT.fullmatch(text.strip())

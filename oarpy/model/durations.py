@@ -26,6 +26,7 @@ def parse_duration(text: str) -> int:
 
 
 def _seconds(text: str) -> int | None:
+    """Return the seconds that a text means, 0 included; None when it is no duration."""
     if found := _COLONS.fullmatch(text):
         hours, minutes, seconds = (int(part or 0) for part in found.groups())
         return hours * 3600 + minutes * 60 + seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def file_name(pattern: str, *, job: int, name: str, array: int, index: int) -> str:
-    """Fill in the names. A job's name stays one component of a path, whatever is in it.
+    """Fill in the ids and names of a job. Its name stays one component of a path, whatever is in it.
 
     >>> file_name("%jobname%.%arrayid%.%arrayindex%.%jobid%", job=7, name="a/b", array=5, index=3)
     'a_b.5.3.7'

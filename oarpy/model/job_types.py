@@ -173,6 +173,7 @@ _SEVERAL = frozenset({"containers", "placeholders", "allowed"})
 
 @lru_cache(maxsize=4096)
 def _read(words: tuple[str, ...]) -> JobTypes:
+    """Gather the fields that the known words set; what is not set keeps its default."""
     found: dict[str, Any] = {}
     for word, kind in known_types(words).items():
         if kind.shares:
@@ -198,6 +199,7 @@ def _names(field: str) -> Effect:
 
 
 def _timesharing(argument: str | None) -> Mapping[str, Any]:
+    """Return the effect of ``timesharing=user,name``; a bare word shares with any job."""
     words = {word.strip() for word in argument.split(",")} if argument else {"*"}
     known = words <= {"*", "user", "name"}
     return {"timesharing": Sharing("user" in words, "name" in words) if known else None}
@@ -358,6 +360,7 @@ NOT_OFFERED = tuple(
 
 
 def _with_offset(word: str) -> str:
+    """Return a word with the offset of its date, or as it is when it has no date."""
     name, argument = split_word(word)
     if name not in TYPES or not TYPES[name].date:
         return word
@@ -368,6 +371,7 @@ def _with_offset(word: str) -> str:
 
 
 def _fault_of_date(name: str, word: str, argument: str) -> str:
+    """Say that a word lacks a date; nothing when it has one."""
     try:
         _instant(argument)
     except (ValueError, OverflowError, OSError):
@@ -376,4 +380,5 @@ def _fault_of_date(name: str, word: str, argument: str) -> str:
 
 
 def _instant(argument: str) -> int:
+    """Return the epoch seconds of a date. Raises ValueError, OverflowError or OSError when it is none."""
     return int(read_instant(argument).timestamp())

@@ -64,6 +64,7 @@ def parse_notice(text: str) -> Notice:
 
 
 def _tags(text: str | None) -> frozenset[Tag]:
+    """Return the tags before a notice, all of them for none. Raises :class:`UsageError` for one that is unknown."""
     words = [word for word in re.split(r"[,| ]+", text or "") if word]
     for word in words:
         if word not in Tag.__members__:

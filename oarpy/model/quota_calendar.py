@@ -1,7 +1,12 @@
 """Which set of quota rules is valid when: a week that repeats, exceptions with dates, and a set for the rest.
 
-Weekdays and times of the day are those of a time zone: a period from 08:00 to 19:00 is an hour shorter or longer on the
-night the clocks change if it spans that hour. A time that the clocks skip is taken as if they had not moved yet.
+Weekdays and times of the day are those of a time zone. A period from 08:00 to 19:00 is an hour shorter or longer on the
+night the clocks change, if it spans that hour. A time that the clocks skip is taken as if they had not moved yet. An
+exception goes before the week, and ``otherwise`` takes what is left::
+
+    week          |- night -|-------- day --------|- night -|
+    exceptions              |-- holiday --|
+    valid         |- night -|-- holiday --|- day -|- night -|
 """
 
 from __future__ import annotations
@@ -66,6 +71,7 @@ def period_texts(weekly: Sequence[WeeklyPeriod]) -> list[tuple[str, str, str]]:
 
 
 def _times(word: str, text: str) -> tuple[int, int]:
+    """Read ``08:00-19:00`` as seconds of the day. Raises :class:`UsageError`."""
     begin, end = (_time(part) for part in (*word.split("-"), "")[:2])
     if begin is None or end is None or begin == DAY or word.count("-") > 1:
         raise UsageError(f"period '{text[:60]}': '{word[:20]}' are no times", hint=_FORM)
@@ -75,6 +81,7 @@ def _times(word: str, text: str) -> tuple[int, int]:
 
 
 def _time(word: str) -> int | None:
+    """Read one time as seconds of the day, None when it is none."""
     found = _TIME.fullmatch(word)
     if found is None or int(found[2]) > 59 or int(found[3] or 0) > 59:
         return None
@@ -83,6 +90,7 @@ def _time(word: str) -> int | None:
 
 
 def _weekdays(word: str, text: str) -> list[int]:
+    """Read ``mon-fri,sun`` as numbers of days, 0 for Monday. Raises :class:`UsageError`."""
     if word == "*":
         return list(range(7))
     found: list[int] = []
@@ -97,6 +105,7 @@ def _weekdays(word: str, text: str) -> list[int]:
 
 
 def _days_text(days: Sequence[int]) -> str:
+    """Write ascending days as :func:`_weekdays` reads them, neighbours as a range."""
     if len(days) == 7:
         return "*"
     runs: list[list[int]] = []
@@ -110,6 +119,7 @@ def _days_text(days: Sequence[int]) -> str:
 
 
 def _clock(seconds: int) -> str:
+    """Write seconds of the day as a time; midnight at the end of a day is 00:00."""
     seconds %= DAY
     text = f"{seconds // 3600:02}:{seconds % 3600 // 60:02}"
     return f"{text}:{seconds % 60:02}" if seconds % 60 else text
@@ -161,7 +171,7 @@ class QuotaCalendar:
 
 
 def valid_spans(calendar: QuotaCalendar, begin: float, end: float) -> dict[str, tuple[Span, ...]]:
-    """Return when each set of rules is valid within [begin, end), ascending; spans that touch are one.
+    """Return when each set of rules is valid within [begin, end) (epoch seconds), ascending; spans that touch are one.
 
     >>> from datetime import UTC
     >>> night = QuotaCalendar((WeeklyPeriod(3, 0, 21600, "night"),), (), "day", UTC)  # 1970 began on a Thursday
@@ -229,6 +239,7 @@ def _unrolled(calendar: QuotaCalendar, begin: float, end: float) -> list[_Part]:
 
 
 def _instant(day: datetime, seconds: int, zone: tzinfo | None) -> float:
+    """Return the epoch seconds of a time of the day in a time zone."""
     return (day + timedelta(seconds=seconds)).replace(tzinfo=zone).timestamp()
 
 

@@ -118,6 +118,7 @@ def parse_request(text: str) -> ResourceRequest:
 
 
 def _consumption(text: str) -> Consumption:
+    """Read ``memory=16G``. Raises :class:`UsageError` when it is no amount of a consumable."""
     name, _, value = (part.strip() for part in text.partition("="))
     if not _NAME.fullmatch(name) or not AMOUNT.fullmatch(value):
         raise UsageError(
@@ -128,7 +129,7 @@ def _consumption(text: str) -> Consumption:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Cut ``text`` at ``separator`` outside braces and quotes."""
+    """Cut ``text`` at ``separator`` outside braces and quotes. Raises :class:`UsageError` when these do not close."""
     parts, start, inside, quote = [], 0, False, ""
     for place, letter in enumerate(text):
         if quote:
@@ -148,6 +149,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _group(text: str) -> Group:
+    """Read ``{SQL}/LEVEL=COUNT...``. Raises :class:`UsageError`."""
     condition, levels = "", text.strip()
     if levels.startswith("{"):
         end = _closing_brace(levels)
@@ -165,6 +167,7 @@ def _group(text: str) -> Group:
 
 
 def _closing_brace(text: str) -> int:
+    """Return where the filter that begins a group ends: the first brace outside quotes."""
     quote = ""
     for place, letter in enumerate(text):
         if quote:
@@ -177,6 +180,7 @@ def _closing_brace(text: str) -> int:
 
 
 def _level(text: str, group: str) -> Level:
+    """Read ``NAME=COUNT``; ``group`` is what errors quote. Raises :class:`UsageError`."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{text[:80]}' is not a level of '{group[:80]}'", hint="write /name=count")

@@ -19,9 +19,10 @@ _LIMIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9_.-]*)=)?(-1|\d{1,9}|\d?\.\d{1,9})",
 
 
 def limit_of(texts: Sequence[str], queue: str, walltime: float) -> int:
-    """Return the limit in seconds for a job of ``queue`` that was started with ``walltime`` seconds; 0 without any.
+    """Return the limit in seconds for a job of ``queue`` that was started with ``walltime`` seconds.
 
-    Raises :class:`UsageError` for what is no limit.
+    It is 0 without any limit, -1 (:data:`UNLIMITED`) where all is allowed. Raises :class:`UsageError` for what is no
+    limit.
 
     >>> limit_of(["7200", "night=0.5"], "default", 1000), limit_of(["7200", "night=0.5"], "night", 1000)
     (7200, 500)

@@ -1,8 +1,10 @@
 """The submission: what ``oarsub`` asks for, what admission rules see and may change, what is stored in the end.
 
-Each field of :class:`Submission` says in its metadata, a :class:`Field`, all that depends on it: the option of
-``oarsub`` and its help, how a text becomes its value, the form that rules and records may give it, what is refused, and
-the column of the job that holds it.
+Each field of :class:`Submission` says all that depends on it in its metadata, a :class:`Field`:
+
+- the option of ``oarsub``, its help, and how a text becomes its value;
+- the form that rules and records may give it, and what is refused;
+- the column of the job that holds it.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class Field:
 
 
 def _field(form: Callable[[object], object], default: object, option: Option | None = None, **more: Any) -> Any:
+    """Return a field of the submission: its form, default and option; ``more`` are other fields of :class:`Field`."""
     metadata = {"submission": Field(form, option, **more)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=metadata)
@@ -323,6 +326,7 @@ def plain(value: object) -> object:
 
 
 def _taken(name: str, value: object) -> Any:
+    """Return ``value`` in the form of field ``name``. Raises TypeError or ValueError that begins with the name."""
     try:
         return FIELDS[name].form(value)
     except (TypeError, ValueError) as error:

@@ -1,8 +1,9 @@
 """What single values of a submission may be: the form that rules and records give them, and what can be stored.
 
-A *form* turns what it is given into what the field keeps, and raises TypeError or ValueError that goes on after the
-field's name. A *check* raises :class:`UsageError` with one line that names the option, the value and what would be
-right.
+- A *form* turns what it is given into what the field keeps. It raises TypeError or ValueError whose text goes on after
+  the field's name.
+- A *check* raises :class:`UsageError` with one line that names the option, the value and what would be right.
+- A *reader* makes a value from what was typed after an option of ``oarsub``, and raises the same.
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ _MOST_ALTERNATIVES = 100
 _PRINTABLE = re.compile(r"[ -~]*", re.ASCII)
 _OUTPUT = re.compile(r"[a-zA-Z0-9_./\-%\ ]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
-
-# Forms ----------------------------------------------------------------------------------------------------------------
 
 
 def text(value: object) -> str:
@@ -117,6 +116,7 @@ def alternatives(value: object) -> tuple[ResourceRequest, ...]:
 
 
 def _alternative(value: object) -> ResourceRequest:
+    """Take one request in any of its forms."""
     if isinstance(value, ResourceRequest):
         return value
     try:
@@ -131,10 +131,8 @@ def _alternative(value: object) -> ResourceRequest:
 
 
 def _wrong(expected: str, value: object) -> TypeError:
+    """Return the error for a value of another kind."""
     return TypeError(f"must be {expected}, not {type(value).__name__}")
-
-
-# Checks ---------------------------------------------------------------------------------------------------------------
 
 
 def check_text(what: str, value: str, longest: int) -> None:
@@ -196,13 +194,11 @@ def check_dependencies(value: tuple[str, ...]) -> None:
 
 
 def _check_printable(option: str, value: str) -> None:
+    """Refuse what is not printable ASCII, or is too long."""
     if not _PRINTABLE.fullmatch(value):
         raise UsageError(f"{option} '{short(value)}' is not plain text", hint="use printable ASCII characters")
     if len(value) > _LONGEST_NAME:
         raise UsageError(f"{option} of {len(value)} characters", hint=f"at most {_LONGEST_NAME}")
-
-
-# What is typed --------------------------------------------------------------------------------------------------------
 
 
 def read_number(option: str, value: str, lowest: int, highest: int) -> int:
@@ -215,7 +211,7 @@ def read_number(option: str, value: str, lowest: int, highest: int) -> int:
 
 
 def number(option: str, lowest: int, highest: int) -> Callable[[str], int]:
-    """Return what reads the whole number of ``option``."""
+    """Return the reader of a whole number between two bounds, named ``option`` in errors."""
     return lambda value: read_number(option, value, lowest, highest)
 
 
@@ -244,5 +240,5 @@ def short(value: str) -> str:
 
 
 def size(value: str) -> int:
-    """Return the bytes of a text."""
+    """Return the length of a text in bytes of UTF-8."""
     return len(value.encode(errors="surrogatepass"))

@@ -1,11 +1,15 @@
 """The scheduler on files: scenarios, traces, virtual time, reports.
 
-A *trace* is a workload of jobs (``swf``, or made by ``lublin`` and ``esp2``). A *replay* (``engine``) runs it on a
-*machine* through a *scheduler*: the counting ``baselines``, or ``production``, which asks the planner of the cluster.
-``metrics`` judges the starts that come out, ``report`` and ``charts`` show them, ``run`` is the command.
+- ``traces`` and ``workloads``: what is replayed, recorded or made to order.
+- ``engines``: virtual time, the machine, and the schedulers that are driven by it.
+- ``reports`` and ``charts``: how the starts that come out are judged and shown.
+- ``scenarios`` and ``scenario_writer``: snapshots as JSON, for ``oarpy plan``. ``run`` is ``oarpy simulate``.
+
+Words: a *trace* is a workload in a file; a *replay* runs it on a *machine* through a *scheduler*; the *past* is what a
+site has run.
 
 Invariants: no clock but the virtual one; the same trace, machine, policy and order give the same starts; a scheduler
-sees estimates, never run times.
+sees estimates, never run times. May import ``admission``, ``transport`` and what is below; no database takes part.
 """
 
 from __future__ import annotations

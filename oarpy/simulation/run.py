@@ -73,6 +73,7 @@ def run_simulate(
 
 
 def _check(policies: Sequence[str], order: str | None, jobs: int | None) -> None:
+    """Raise :class:`UsageError` for arguments that cannot be meant, before any time is spent on them."""
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs is not a workload", hint="--jobs is a number above 0")
     if not policies:

@@ -1,9 +1,9 @@
 """Property filters (``oarsub -p``, ``{...}`` in a request, ``oarstat --sql``): one boolean SQL expression over columns.
 
-The text is read with PostgreSQL's own grammar, checked against a list of allowed constructs, and becomes a
-:class:`Filter` that can be evaluated on a row in Python or sent to PostgreSQL with every value bound. Allowed: AND, OR,
-NOT, comparisons, LIKE, ILIKE, IN, BETWEEN, IS [NOT] NULL, IS [NOT] TRUE/FALSE/UNKNOWN, whole-number arithmetic, column
-names, literals. Anything else (functions, subselects, casts of columns, comments, several statements) is refused.
+PostgreSQL's own grammar reads the text, and a list of allowed constructs checks it. The :class:`Filter` that comes out
+can be evaluated on a row in Python, or sent to PostgreSQL with every value bound. Allowed are AND, OR, NOT,
+comparisons, LIKE, ILIKE, IN, BETWEEN, IS [NOT] NULL, IS [NOT] TRUE/FALSE/UNKNOWN, whole-number arithmetic, column names
+and literals. Anything else (functions, subselects, casts of columns, comments, several statements) is refused.
 """
 
 from __future__ import annotations
@@ -100,10 +100,12 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _short(text: str) -> str:
+    """Return as much of a filter as an error shows."""
     return text if len(text) <= 60 else text[:60] + "..."
 
 
 def _types(columns: Columns) -> dict[str, str] | None:
+    """Return the SQL type of each column, an empty text where it is not known; None for any column."""
     if columns is None:
         return None
     if isinstance(columns, Mapping):
@@ -112,6 +114,7 @@ def _types(columns: Columns) -> dict[str, str] | None:
 
 
 def _checked_text(text: str) -> str:
+    """Return ``text``. Raises :class:`UsageError` for one that is empty, too long or no text."""
     if not text.strip():
         raise UsageError("empty filter", hint="write a condition such as cpu = 2, or leave it out")
     if len(text) > MAXIMUM_LENGTH:

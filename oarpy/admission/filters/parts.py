@@ -30,7 +30,7 @@ def conjuncts(text: str) -> tuple[str, ...]:
 
 
 def is_word_of_sql(name: str) -> bool:
-    """Say whether a filter could name a property that is called so only in double quotes.
+    """Tell whether a filter has to put a property of that name in double quotes.
 
     >>> is_word_of_sql("order"), is_word_of_sql("cluster")
     (True, False)

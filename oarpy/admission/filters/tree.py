@@ -1,4 +1,8 @@
-"""From PostgreSQL's parse tree to terms that can be evaluated in Python and written back as SQL with bound values."""
+"""From PostgreSQL's parse tree to terms that can be evaluated in Python and written back as SQL with bound values.
+
+A :class:`Compiler` has a method for each kind of node that is allowed; any other kind is refused. Truth is
+three-valued, as in SQL: None stands for unknown.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +101,7 @@ class Compiler:
             self._depth -= 1
 
     def _boolean(self, node: Any) -> Term:
+        """Make a term of AND, OR or NOT."""
         parts = [self.condition(argument) for argument in node.args]
         parameters = tuple(value for part in parts for value in part.parameters)
         tests = tuple(part.evaluate for part in parts)
@@ -106,6 +111,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, _chain(tests, stop), f"({word.join(part.sql for part in parts)})", parameters)
 
     def _column(self, node: Any) -> Term:
+        """Make a term of a column; one that is not among the allowed ones is refused."""
         fields = [getattr(part, "sval", None) for part in node.fields]
         if len(fields) != 1 or fields[0] is None:
             raise _not_allowed("'" + ".".join(part or "*" for part in fields) + "'", "name a column alone")
@@ -119,6 +125,7 @@ class Compiler:
         return Term(kind, lambda row: cast("Value", row.get(name)), quoted, subject=name)
 
     def _constant(self, node: Any) -> Term:
+        """Make a term of a literal; a quoted one takes its kind from what it meets."""
         if node.isnull:
             return Term(Kind.NULL, lambda _: None, "NULL")
         form, value = type(node.val).__name__, node.val
@@ -133,6 +140,7 @@ class Compiler:
         raise _not_allowed("a bit string")
 
     def _cast(self, node: Any) -> Term:
+        """Make a term of a typed literal such as ``date '2026-01-31'``; a cast of a column is refused."""
         term = self.term(node.arg)
         names = [part.sval for part in node.typeName.names]
         kind, unknown = kind_of_type(names[-1])
@@ -141,6 +149,7 @@ class Compiler:
         return _coerce(term, kind)
 
     def _expression(self, node: Any) -> Term:
+        """Make a term of what has an operator, by its kind."""
         symbol = node.name[-1].sval
         if len(node.name) > 1:
             raise _not_allowed(f"operator {'.'.join(part.sval for part in node.name)}")
@@ -163,6 +172,7 @@ class Compiler:
         raise UsageError(f"operator {symbol} is not allowed", hint=hint)
 
     def _membership(self, node: Any, *, negated: bool) -> Term:
+        """Make a term of ``IN (...)``."""
         if not isinstance(node.rexpr, tuple):
             raise _not_allowed("IN with a subselect")
         left = self.term(node.lexpr)
@@ -176,6 +186,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, _negation(found) if negated else found, sql, parameters)
 
     def _between(self, node: Any, *, negated: bool) -> Term:
+        """Make a term of ``BETWEEN``."""
         left = self.term(node.lexpr)
         left_low, low = _matched(left, self.term(node.rexpr[0]))
         left_high, high = _matched(left, self.term(node.rexpr[1]))
@@ -187,6 +198,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, _negation(inside) if negated else inside, sql, parameters)
 
     def _like(self, node: Any, symbol: str) -> Term:
+        """Make a term of ``LIKE`` or ``ILIKE`` with a quoted pattern."""
         if type(node.rexpr).__name__ == "FuncCall":
             raise _not_allowed("ESCAPE", "write a backslash before % or _")
         left, pattern = self.term(node.lexpr), self.term(node.rexpr)
@@ -204,6 +216,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, _negation(test) if negated else test, sql, (*left.parameters, pattern.literal))
 
     def _null_test(self, node: Any) -> Term:
+        """Make a term of ``IS [NOT] NULL``."""
         term = self.term(node.arg)
         if term.kind is Kind.LITERAL:
             term = _coerce(term, Kind.TEXT)
@@ -212,6 +225,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, lambda row: (evaluate(row) is None) is wanted, sql, term.parameters)
 
     def _boolean_test(self, node: Any) -> Term:
+        """Make a term of ``IS [NOT] TRUE``, ``FALSE`` or ``UNKNOWN``."""
         term = self.condition(node.arg)
         words, value, wanted = _BOOLEAN_TESTS[node.booltesttype]
         evaluate = term.evaluate
@@ -219,6 +233,7 @@ class Compiler:
         return Term(Kind.BOOLEAN, lambda row: (evaluate(row) is value) is wanted, sql, term.parameters)
 
     def _function(self, node: Any) -> Term:
+        """Refuse a function by its name."""
         raise _not_allowed(f"function {node.funcname[-1].sval}()")
 
 
@@ -246,10 +261,12 @@ def _unknown_column(name: str, columns: Collection[str]) -> UsageError:
 
 
 def _described(term: Term) -> str:
+    """Name a term in an error: by its column if it is one."""
     return f"'{term.subject}' ({term.kind.value})" if term.subject else f"the {term.kind.value}"
 
 
 def _number(text: str) -> Term:
+    """Make a term of a number as it was written: whole, or a decimal fraction."""
     digits = text.replace("_", "")
     if len(digits) > 40:
         raise UsageError(f"number {digits[:20]}... is too long", hint="at most 40 digits")
@@ -260,6 +277,7 @@ def _number(text: str) -> Term:
 
 
 def _literal(kind: Kind, value: Value) -> Term:
+    """Make a term of a value that is bound, so that no text of a user becomes SQL."""
     if isinstance(value, bool):
         return Term(kind, lambda _: value, "TRUE" if value else "FALSE", (), value)
     sql = "%s::text" if kind is Kind.TEXT else "%s::numeric" if isinstance(value, Decimal) else "%s"
@@ -272,6 +290,7 @@ def _coerce(term: Term, kind: Kind) -> Term:
 
 
 def _as_condition(term: Term) -> Term:
+    """Return a term as a truth value. Raises :class:`UsageError` for one that has none."""
     if term.kind in (Kind.BOOLEAN, Kind.NULL):
         return term
     if term.kind is Kind.LITERAL:
@@ -305,6 +324,7 @@ def _matched(left: Term, right: Term) -> tuple[Term, Term]:
 
 
 def _seconds(count: int) -> timedelta:
+    """Return an interval of whole seconds."""
     try:
         return timedelta(seconds=count)
     except OverflowError:
@@ -317,6 +337,7 @@ def _ordered(term: Term) -> str:
 
 
 def _comparison(symbol: str, left: Term, right: Term) -> Term:
+    """Make a term of two sides and an operator; texts are ordered by code point."""
     first, second = left.evaluate, right.evaluate
     shown = left.sql if symbol in ("=", "<>") else _ordered(left)
     sql = f"({shown} {symbol} {right.sql})"
@@ -329,7 +350,10 @@ def _comparison(symbol: str, left: Term, right: Term) -> Term:
 
 
 def _arithmetic(symbol: str, left: Term, right: Term) -> Term:
-    """Whole-number arithmetic; SQL does it on numeric so that nothing overflows. Divisors are literals other than 0."""
+    """Make a term of whole-number arithmetic. Divisors are literals other than 0.
+
+    SQL does it on numeric, so that nothing overflows.
+    """
     for term in (left, right):
         if term.kind not in (Kind.INTEGER, *_OPEN) and not isinstance(term.literal, Decimal):
             raise UsageError(f"{_described(term)} in arithmetic", hint="arithmetic is on whole numbers")
@@ -357,7 +381,7 @@ def _negation(test: Evaluate) -> Evaluate:
 
 
 def _chain(tests: tuple[Evaluate, ...], stop: bool) -> Evaluate:
-    """AND (``stop`` False) or OR (``stop`` True) with three-valued logic."""
+    """Return the test of AND (``stop`` False) or OR (``stop`` True) with three-valued logic."""
 
     def evaluate(row: Row) -> Value:
         result: Value = not stop
@@ -377,6 +401,8 @@ def _equality(first: Evaluate, second: Evaluate) -> Evaluate:
 
 
 def _range(subject: Evaluate, low: Evaluate, high: Evaluate) -> Evaluate:
+    """Return the test of BETWEEN: unknown unless one side settles it."""
+
     def evaluate(row: Row) -> Value:
         value = subject(row)
         above, below = compare_values(">=", value, low(row)), compare_values("<=", value, high(row))
@@ -403,6 +429,7 @@ def _constant_membership(left: Term, items: list[Term]) -> Evaluate | None:
 
 
 def _pattern_test(subject: Evaluate, pattern: str, *, folded: bool) -> Evaluate:
+    """Return the test of LIKE; ``folded`` is ILIKE."""
     parts = read_pattern(_lower(pattern) if folded else pattern)
 
     def evaluate(row: Row) -> Value:

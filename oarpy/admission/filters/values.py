@@ -1,7 +1,7 @@
 """Values of a property filter: their kinds, how literals become values, how two values compare.
 
-With declared column types the rules are PostgreSQL's. Rows read from a file carry no types, and there a number and a
-text compare as numbers when the text reads as one, else as texts (PostgreSQL would refuse the comparison).
+With declared column types the rules are PostgreSQL's. Rows read from a file carry no types. There a number and a text
+compare as numbers when the text reads as one, else as texts; PostgreSQL would refuse the comparison.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def literal_as(text: str, kind: Kind) -> Value:
 
 
 def _timestamp(text: str) -> datetime | None:
+    """Read an instant; without an offset it is of the local time zone. None when it is none."""
     try:
         return datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):

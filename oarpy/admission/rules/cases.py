@@ -73,7 +73,7 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether all was as expected."""
+        """True when all was as expected."""
         return not self.problems
 
 
@@ -109,6 +109,7 @@ def run_cases(rules: Rule | Sequence[Rule], cases: Sequence[Case]) -> list[CaseR
 
 
 def _problems(rules: RuleSet, case: Case) -> list[str]:
+    """Return what a case expects and does not get, one line each."""
     before = case.submission.to_record()
     try:
         submission, trace = rules.run(case.submission, case.site, time_limit=DEFAULT_TIME_LIMIT)
@@ -133,6 +134,7 @@ def _problems(rules: RuleSet, case: Case) -> list[str]:
 
 
 def _case(entry: CaseEntry, number: int) -> Case:
+    """Make a case of an entry. Raises :class:`UsageError` that names the case."""
     name, expect = entry.name or f"case {number}", entry.expect
     if expect.refused is not None and (expect.changes is not UNSET or expect.notes is not UNSET):
         raise UsageError(f"{name}: a refused submission has no changes and no notes")

@@ -1,7 +1,7 @@
 """The names an admission rule works with, and nothing else.
 
-Rules are written by administrators and trusted: the narrow namespace catches mistakes (a wrong type, a forgotten
-import, a change that nobody sees in the trace), it is no wall against somebody who wants out.
+Administrators write the rules and are trusted. The narrow namespace catches mistakes: a wrong type, a forgotten import,
+a change that nobody sees in the trace. It is no wall against somebody who wants out.
 
 ===========================  =====================================================================================
 ``job``                      the submission: attributes as in :class:`~oarpy.model.submission.Submission`
@@ -179,6 +179,7 @@ class RuleApi:
         )
 
     def _change(self, **values: Any) -> None:
+        """Change fields of the submission."""
         self.submission = dataclasses.replace(self.submission, **values)
 
 

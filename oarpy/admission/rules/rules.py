@@ -1,7 +1,7 @@
 """Admission rules: Python texts that change or refuse a submission, each compiled and run by itself.
 
-A rule has its own file name (``<rule NAME>``), so its errors carry its own line numbers, and its own namespace
-(:mod:`oarpy.admission.rules.rule_api`), so no name leaks into the next. Whatever goes wrong in a rule refuses the
+A rule has a file name of its own (``<rule NAME>``), so its errors carry its own line numbers. It has a namespace of its
+own (:mod:`oarpy.admission.rules.rule_api`), so no name leaks into the next. Whatever goes wrong in a rule refuses the
 submission with the rule's name and line, and leaves it as it was.
 """
 
@@ -150,6 +150,7 @@ def _file_name(name: str) -> str:
 def _apply(
     rule: Rule, submission: Submission, site: Site, trace: AdmissionTrace, limits: Limiter, time_limit: float
 ) -> Submission:
+    """Run one rule, add what it did to ``trace``, and return the submission. Raises :class:`RefusedByRule`."""
     api = RuleApi(submission, site)
     began = time.perf_counter()
 
@@ -184,6 +185,7 @@ def _apply(
 
 
 def _changes(before: Submission, after: Submission) -> tuple[RuleChange, ...]:
+    """Return the fields that differ, in JSON form."""
     return tuple(
         RuleChange(name, plain(old), plain(new))
         for name in FIELDS
@@ -201,6 +203,7 @@ def _line(error: BaseException, name: str) -> int | None:
 
 
 def _reason(error: BaseException, time_limit: float) -> str:
+    """Say in one line what went wrong in a rule."""
     if isinstance(error, TimeExceeded):
         return f"it ran longer than {time_limit:g} s"
     if isinstance(error, SyntaxError):

@@ -1,8 +1,8 @@
 """Interrupting Python code that runs too long.
 
-In the main thread an interval timer signals the process; in any other thread, where signals are not delivered, a
-watching thread raises the exception in the thread that runs the code. Both reach ``while True: pass``; neither stops a
-single long operation inside the interpreter (a huge power), which ends first.
+In the main thread an interval timer signals the process. No other thread gets signals: there a watching thread raises
+the exception in the thread that runs the code. Both reach ``while True: pass``. Neither stops a single long operation
+inside the interpreter (a huge power), which ends first.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REPEAT = 0.05
 
 
 class _SignalLimiter:
-    """Main thread: SIGALRM."""
+    """The limiter of the main thread, by SIGALRM."""
 
     def __init__(self) -> None:
         self._armed = False
@@ -71,6 +71,7 @@ class _SignalLimiter:
 
 @contextlib.contextmanager
 def _signal_limiter() -> Iterator[_SignalLimiter]:
+    """Give the limiter of the main thread; the timer and handler that were there before go on afterwards."""
     result = _SignalLimiter()
     left, interval = signal.getitimer(signal.ITIMER_REAL)
     began = time.monotonic()

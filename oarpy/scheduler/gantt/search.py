@@ -24,8 +24,7 @@ from oarpy.scheduler.order.quotas import Amount, Excess, Limits
 
 
 class Leaps:
-    """One search for the place of ``option``, which holds its resources for ``hold`` seconds, past quotas that it
-    breaks.
+    """One search past quotas, for ``option``, which holds its resources for ``hold`` seconds.
 
     What is free throughout a longer time is free in every window inside it. Where more is never served with less, what
     the request takes of that, it takes at least in each of these windows. As long as this much breaks a quota, none of

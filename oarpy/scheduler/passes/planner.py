@@ -255,8 +255,9 @@ class Planner:
         return Inquiry(demand, ready, turn.policy.find(demand, ready))
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
-        """Return what a reservation asks for: its first alternative alone. In the future, resources may be back by
-        then.
+        """Return what a reservation asks for: its first alternative alone.
+
+        In the future it may have resources that are Absent or Suspected now.
         """
         roles = roles_of(job)
         options = self.options.reservable(job) if date > self.now else self.options.alive(job)

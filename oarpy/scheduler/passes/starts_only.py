@@ -2,12 +2,14 @@
 
 Under conservative backfilling, what is free for a job that shares with nobody only becomes less while a pass goes on.
 So a request that cannot be served now at one point of the pass cannot later. Once that is so for all that the jobs not
-yet looked at ask for, none of them starts in this pass, and nobody gives way to one. What the jobs looked at got
+yet looked at ask for, none of them starts in this pass. Nobody gives way to one, either. What the jobs looked at got
 does not depend on those behind them::
 
-    turns                 1         2     3     4     5
-    free from now on      {1 2 3}   {3}   {}
-                                             4 and 5 are left unseen
+    job        free now     what becomes of it
+    1          {1 2 3}      starts on 1 and 2
+    2          {3}          asks for two: waits, with a prediction
+    3          {3}          starts on 3
+    4, 5       {}           left unseen: nothing is free for any of them
 """
 
 from __future__ import annotations

@@ -56,9 +56,7 @@ class Gauges:
         return self._known[key]
 
     def _gauge(self, matcher: RequestMatcher, consumes: Sequence[Consumption]) -> Gauge | None:
-        """Count by the blocks of the outermost level, or of the first consumable; None where resources lie outside
-        them.
-        """
+        """Count by blocks of the outermost level, or of the first consumable; None where these leave resources out."""
         name = matcher.groups[0].names[0] if matcher.screen is not None else self._capacities.levels[consumes[0].name]
         layout = self._matchers.blocks(name)
         if layout is None or matcher.usable & ~layout.counter.union:

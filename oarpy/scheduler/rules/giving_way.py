@@ -32,9 +32,7 @@ def may_go(job: HoldingJob, now: float, minimum_life: float) -> bool:
 
 
 def leaves_at(job: HoldingJob, date: float, lead: float, minimum_life: float) -> float:
-    """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``; its minimum life may make it
-    later.
-    """
+    """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``, after its minimum life."""
     return max(date - lead - job.checkpoint, job.start + minimum_life)
 
 

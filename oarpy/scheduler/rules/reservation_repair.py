@@ -6,7 +6,8 @@ Job 7 was promised cores 2 and 3, and core 3 is lost::
     core 3    . . . 7 7 7        x x x x x x
     core 2    1 1 . 7 7 7        1 1 . 7 7 7
 
-A reservation for which nothing is found keeps what it has, and its date decides (:mod:`~oarpy.scheduler.rules.reservations`).
+A reservation for which nothing is found keeps what it has. What becomes of it is decided on its date
+(:mod:`~oarpy.scheduler.rules.reservations`).
 """
 
 from __future__ import annotations

@@ -174,9 +174,7 @@ class _More:
         return gantt
 
     def _bounds(self, other: WaitingJob | HoldingJob) -> bool:
-        """Tell whether ``other`` bounds the job: best-effort jobs give way, and inner jobs take nothing from their
-        container.
-        """
+        """Tell whether ``other`` bounds the job: best-effort jobs give way, inner jobs take nothing from it."""
         if other.besteffort and not self._job.besteffort:
             return False
         return roles_of(other).inside not in self._roles.containers

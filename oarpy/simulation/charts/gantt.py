@@ -1,7 +1,7 @@
 """Gantt chart of a replay, above how much is in use and how many wait, as SVG or PNG by the name of the file.
 
 Up to :data:`MOST_BOXES` jobs each job is a box, coloured by how long it waited. With more, boxes would be thinner than
-a pixel and the chart shows instead how full each band of processors is in each column of time.
+a pixel. Then the chart shows how full each band of processors is in each column of time.
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ def chart(bars: Sequence[Bar], rows: int, title: str) -> Figure:
 
 
 def _over_time(axes: Axes, edges: Numbers, values: Numbers, most: float, colour: str) -> None:
+    """Draw a step function of time on its own axes."""
     axes.stairs(values, edges, fill=True, color=colour)
     axes.set_ylim(0, most)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
@@ -156,6 +157,7 @@ def fullness(bars: Sequence[Bar], starts: Numbers, ends: Numbers, limits: Number
 
 
 def _shades(axes: Axes, bars: Sequence[Bar], starts: Numbers, ends: Numbers, rows: int, edges: Numbers) -> None:
+    """Draw the bands of processors, the fuller the darker."""
     per_band = -(-rows // _BANDS)
     limits = np.append(np.arange(0, rows, per_band), rows).astype(np.float64)
     full = fullness(bars, starts, ends, limits, edges)
@@ -185,6 +187,7 @@ def _boxes(axes: Axes, bars: Sequence[Bar], starts: Numbers, ends: Numbers, rows
 
 
 def _outline(rows: Sequence[int], start: float, end: float) -> Outline:
+    """Return the path around the boxes of a job: one box for each run of neighbouring rows."""
     from matplotlib.path import Path as Outline
 
     corners = [

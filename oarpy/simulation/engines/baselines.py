@@ -2,8 +2,13 @@
 
 Both count processors instead of naming them, which is much faster than the planner's own ``fcfs`` and ``easy``
 (:mod:`oarpy.scheduler.passes.backfilling`); a property test holds one against the other. EASY follows D. Lifka, "The
-ANL/IBM SP scheduling system" (JSSPP 1995): one reservation, for the head of the queue; another job starts when enough
-processors are free and it either ends by the head's start or uses only processors that the head leaves over.
+ANL/IBM SP scheduling system" (JSSPP 1995). EASY keeps one reservation, for the head of the queue. Another job starts
+when enough processors are free and one of two things holds: it ends by the head's start, or the head leaves its
+processors over::
+
+    1 1 1 2 2 2        job 2 is the head, and starts at 3; job 3 ends by then
+    3 3 . 2 2 2
+    4 4 4 4 4 4        job 4 takes what the head leaves over
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from oarpy.simulation.traces.trace import TraceJob
 
 
 class ProcessorPool:
-    """A machine of ``procs`` equal processors and the jobs running on it, by predicted end.
+    """A machine of ``procs`` equal processors and the jobs running on it, by predicted end (seconds).
 
     A job holds its processors until its completion has been handled, even at its predicted end.
     """
@@ -87,6 +92,7 @@ class CountingFcfs:
         return self._start([job for _, job in self._queue[:fitting]], now)
 
     def _start(self, started: list[int], now: float) -> list[int]:
+        """Take jobs out of the queue and give them their processors."""
         for job in started:
             self._pool.start(job, self._jobs[job].procs, now + self._jobs[job].estimate)
         if started:
@@ -96,10 +102,10 @@ class CountingFcfs:
 
 
 class CountingEasy(CountingFcfs):
-    """EASY backfilling.
+    """EASY backfilling: whoever does not delay the head of the queue starts.
 
-    Between two completions the head's reservation stands still and whoever did not fit still does not: free processors
-    only shrink and time only passes. So a pass after an arrival looks at the new job alone.
+    Between two completions the head's reservation stands still. Whoever did not fit still does not, because free
+    processors only shrink and time only passes. So a pass after an arrival looks at the new job alone.
     """
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
@@ -135,6 +141,7 @@ class CountingEasy(CountingFcfs):
         return started + self._backfill(arrived, now)
 
     def _backfill(self, candidates: Sequence[tuple[Rank, int]], now: float) -> list[int]:
+        """Start candidates that end by the head's start (``_shadow``), or use what it leaves over (``_extra``)."""
         free = self._pool.free
         started: list[int] = []
         for _, job in candidates:

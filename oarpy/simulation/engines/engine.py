@@ -1,8 +1,8 @@
 """The virtual clock: replays a workload event by event through one scheduler.
 
-Order within one instant: completions first (in the order in which the jobs were started), then arrivals (by submission
-order), and one scheduling pass after every single event. Nothing else happens between events, so a run depends on the
-workload and the scheduler alone and two runs give the same starts.
+Within one instant completions come first, in the order in which the jobs were started. Arrivals follow, by submission
+order. There is one scheduling pass after every single event, and nothing else happens between events. So a run depends
+on the workload and the scheduler alone, and two runs give the same starts.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def replay(jobs: Sequence[TraceJob], scheduler: VirtualScheduler, watch: Watcher
 
 
 def _all_started(starts: Sequence[float | None], jobs: Sequence[TraceJob]) -> list[float]:
+    """Return the starts. Raises RuntimeError when the scheduler left a job out: that is a fault in it."""
     done = [start for start in starts if start is not None]
     if len(done) < len(jobs):
         stuck = jobs[starts.index(None)]

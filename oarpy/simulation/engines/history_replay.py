@@ -2,8 +2,8 @@
 
 Unlike the replay of a trace it knows hierarchies, filters, types, moldable jobs, dependencies, reservations, quotas and
 best-effort jobs: each pass does what :func:`~oarpy.scheduler.decide.decide` says. Within one instant completions come
-first, then arrivals, then passes until nobody leaves any more; further passes take place when time alone changes a
-decision. A job holds what it was given until its real run time is over, or its walltime if that is shorter; one that
+first, then arrivals, then passes until nobody leaves any more. Further passes take place when time alone changes a
+decision. A job holds what it was given until its real run time is over, or its walltime if that is shorter. One that
 gives way is gone when it has written its checkpoint.
 """
 
@@ -102,6 +102,7 @@ class HistoryReplay:
         return self.outcome
 
     def _next_instant(self) -> float | None:
+        """Return when something happens next: an end, a submission, or what the last pass wants to wake for."""
         instants = [self._wake] if self._wake is not None else []
         if self._ends:
             instants.append(self._ends[0][0])
@@ -110,6 +111,7 @@ class HistoryReplay:
         return min(instants, default=None)
 
     def _complete(self, now: float) -> None:
+        """End the jobs whose time has come by ``now``."""
         while self._ends and self._ends[0][0] <= now:
             end, number = heapq.heappop(self._ends)
             job = self._holding.get(number)
@@ -121,12 +123,14 @@ class HistoryReplay:
                 self._leave(job, end, succeeded=self._succeeded[number])
 
     def _leave(self, job: HoldingJob, end: float, *, succeeded: bool) -> None:
+        """Take a job out, and keep what others may depend on: its outcome and its span."""
         del self._holding[job.id]
         self._ended[job.id] = "ok" if succeeded else "notok"
         self._spans[job.id] = job.start, end
         self._usage.add(job, end)
 
     def _arrive(self, now: float) -> None:
+        """Submit the jobs whose date has come by ``now``; admission may refuse some."""
         while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].job.submitted <= now:
             past = self._arrivals[self._arrived]
             self._arrived += 1
@@ -140,11 +144,12 @@ class HistoryReplay:
                 self._waiting[past.job.id] = admitted.job
 
     def _all_holding(self, now: float) -> tuple[HoldingJob, ...]:
+        """Return the jobs that hold resources, accepted reservations included."""
         promises = (promised(one, now) for one in self._reserved.values())
         return (*self._holding.values(), *(job for job in promises if job is not None))
 
     def _pass(self, now: float) -> bool:
-        """Decide and do it; return whether another pass is due at once: jobs left, or reservations were accepted."""
+        """Decide and do it. Return whether another pass is due at once: jobs left, or reservations were accepted."""
         snapshot = replace(
             self._base,
             now=now,
@@ -177,12 +182,14 @@ class HistoryReplay:
                     self._reasons[placement.job] = placement.reason
 
     def _refuse(self, number: int, reason: str) -> None:
+        """Take a job out that will never run, and note why."""
         self._waiting.pop(number, None)
         self._reserved.pop(number, None)
         self._ended[number] = "notok"
         self.outcome.refused[number] = reason
 
     def _accept(self, placement: Placement) -> None:
+        """Keep a new reservation where the pass has placed it."""
         assert placement.start is not None
         assert placement.alternative is not None
         job = self._waiting.pop(placement.job)
@@ -196,6 +203,7 @@ class HistoryReplay:
         )
 
     def _start(self, start: JobStart, now: float) -> None:
+        """Start a job, and note when it will really end."""
         reserved = self._reserved.pop(start.job, None)
         past, resources = self._past[start.job], tuple(self._base.platform.ids_of(start.bits))
         job = self._waiting.pop(start.job) if reserved is None else past.job
@@ -220,7 +228,7 @@ class HistoryReplay:
         self.outcome.runs[job.id] = Run(now, end, resources)
 
     def _cancel(self, number: int, now: float) -> bool:
-        """Have a best-effort job go; return whether it is gone at once, having no checkpoint to write."""
+        """Have a best-effort job go. Return whether it is gone at once, having no checkpoint to write."""
         if number in self._reserved:
             self._refuse(number, "it gave way before it began")
             return True

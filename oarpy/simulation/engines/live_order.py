@@ -1,7 +1,7 @@
 """Orders that look at more than sizes and estimates: fair share, several factors, plug-ins.
 
-Who comes first may change with time and with what others used, so the whole queue is ordered and planned anew at each
-event, by the planner that runs the cluster. Users and groups of the trace are the users and projects.
+Who comes first may change with time and with what others used. So the planner that runs the cluster orders and plans
+the whole queue anew at each event. Users and groups of the trace are the users and projects.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Ordered(FullPasses):
         super().complete(job, now)
 
     def _plan(self, snapshot: Snapshot) -> Plan:
+        """Plan with what the window has seen of each user and project."""
         known = self._usage.priorities(snapshot.now, snapshot.holding)
         made = super()._plan(replace(snapshot, priorities=known))
         if made.broken:

@@ -1,4 +1,7 @@
-"""The policies a replay can use, by name."""
+"""The policies a replay can use, by name, each with the scheduler that carries it out.
+
+A policy has the engine that gives the starts of full passes soonest, or full passes where there is no such engine.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 :class:`FullPasses` asks ``decide`` about the whole queue after every event: that is the meaning of a replay.
 :class:`Production` gives the same starts with fewer placements. Conservative backfilling places jobs in order, each at
-the earliest instant that what is already placed allows, so as long as the timeline ahead is what the last pass foresaw
-its placements stand:
+the earliest instant that what is already placed allows. So its placements stand as long as the timeline ahead is what
+the last pass foresaw:
 
 - a job that ends exactly when predicted changes nothing ahead;
 - a job that arrives leaves the places of those ahead of it as they are: it and those behind are placed after them, on
@@ -82,6 +82,7 @@ class FullPasses:
         return self._start(self._place_all(now), now) if self._waiting else []
 
     def _place_all(self, now: float) -> dict[int, HoldingJob]:
+        """Return the places of all waiting jobs, found anew."""
         return self._place(now, tuple(self._running.values()), tuple(self._waiting.values()))
 
     def _place(
@@ -103,9 +104,11 @@ class FullPasses:
         }
 
     def _plan(self, snapshot: Snapshot) -> Plan:
+        """Ask the planner, which remembers nothing of the last pass except under compression."""
         return decide(snapshot, self._memory, self._orders, self._matchers).plan
 
     def _start(self, placed: dict[int, HoldingJob], now: float) -> list[int]:
+        """Return the jobs whose place begins now, and let them run."""
         started = [job for job, held in placed.items() if held.start <= now]
         for job in started:
             self._running[job] = placed.pop(job)
@@ -166,6 +169,7 @@ def _with_order(order: str, rank: Sequence[Rank]) -> Mapping[str, Order]:
 
 
 def _request(number: int, job: TraceJob, machine: Machine) -> WaitingJob:
+    """Return a job of a trace as a waiting job: whole nodes where the machine gives them, else processors."""
     if machine.cores_per_node > 1:
         level = Level(NETWORK_ADDRESS, machine.nodes_for(job.procs))
     else:

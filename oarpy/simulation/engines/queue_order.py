@@ -1,10 +1,10 @@
 """Orders of the waiting queue: which job comes first, given the jobs of the workload in submission order.
 
-An order is a name, or ``NAME/SECONDS``: windows of submission time of that length are served one after the other, and
-the name orders the jobs within a window. Then nobody starves, whatever the name: who is ahead of a job is settled when
-its window ends, and each of them starts at most the longest walltime after becoming the head of the queue, for the
-head's reservation never moves back and comes at the latest when all that ran at that moment has ended. So a job starts
-at most (jobs ahead + 1) * longest walltime after the end of its window, under every policy here.
+An order is a name, or ``NAME/SECONDS``. Then windows of submission time of that length are served one after the other,
+and the name orders the jobs within a window. So nobody starves, whatever the name. Who is ahead of a job is settled
+when its window ends. Each of them starts at most the longest walltime after it became the head of the queue: the head's
+reservation never moves back, and it comes at the latest when all that ran at that moment has ended. So a job starts at
+most (jobs ahead + 1) * longest walltime after the end of its window, under every policy here.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def ranks(order: str, jobs: Sequence[TraceJob]) -> list[Rank]:
 
 
 def _window(seconds: str) -> int:
+    """Return the length of a window in seconds. Raises :class:`UsageError` for what is none."""
     if not _WHOLE.fullmatch(seconds) or int(seconds) == 0:
         raise UsageError(f"'{seconds[:40]}' is not a window of submission time", hint="for example longest/3600")
     return int(seconds)

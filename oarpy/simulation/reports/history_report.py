@@ -65,7 +65,7 @@ class UserWaits:
 
     @property
     def difference(self) -> float:
-        """Above 0: they would have waited longer."""
+        """Seconds of mean wait; above 0 they would have waited longer."""
         return self.simulated - self.really
 
 
@@ -114,6 +114,7 @@ def history_json(jobs: Sequence[PastJob], left_out: int, resources: int, results
 
 
 def _record(jobs: Sequence[PastJob], result: HistoryResult) -> Mapping[str, object]:
+    """Return one replay as a JSON object."""
     pairs = compared(jobs, result.outcome)
     really, simulated = _totals(pairs)
     return {
@@ -152,6 +153,7 @@ def history_table(jobs: Sequence[PastJob], left_out: int, resources: int, result
 
 
 def _replay_lines(jobs: Sequence[PastJob], result: HistoryResult) -> list[str]:
+    """Return one replay as lines of text."""
     pairs = compared(jobs, result.outcome)
     really, simulated = _totals(pairs)
     order = f"order {result.order}" if result.order else "the queues' own orders"
@@ -177,6 +179,7 @@ def _replay_lines(jobs: Sequence[PastJob], result: HistoryResult) -> list[str]:
 
 
 def _user_row(one: UserWaits) -> tuple[str, ...]:
+    """Return the row of one user in the table."""
     sign = "-" if one.difference < 0 else "+"
     return (
         one.user,

@@ -49,6 +49,7 @@ def summary_json(trace: Trace, procs: int, results: Sequence[PolicyResult]) -> s
 
 
 def _policy_json(result: PolicyResult) -> dict[str, str | int | float]:
+    """Return the figures of one policy as a JSON object, times in seconds."""
     metrics = result.metrics
     return {
         "policy": result.policy,
@@ -74,6 +75,7 @@ def summary_table(trace: Trace, procs: int, results: Sequence[PolicyResult]) -> 
 
 
 def _policy_row(result: PolicyResult) -> tuple[str, ...]:
+    """Return the figures of one policy as a row of the table."""
     metrics = result.metrics
     return (
         result.policy,

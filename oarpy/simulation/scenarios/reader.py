@@ -181,6 +181,7 @@ def _wrong(owner: str, key: str, problem: str, hint: str = "") -> UsageError:
 
 
 def _refuse_repeated(what: str, key: str, names: Iterable[object]) -> None:
+    """Raise :class:`UsageError` when two entries have one name."""
     seen: set[object] = set()
     for name in names:
         if name in seen:

@@ -50,6 +50,7 @@ def run_plan(
 
 
 def _read(path: str) -> str:
+    """Return the text of a file. Raises :class:`UsageError` when it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -60,6 +61,7 @@ def _read(path: str) -> str:
 
 
 def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None, decisions: bool) -> str:
+    """Plan one snapshot and return its line of output; ``read`` is how many seconds reading took, if that is asked."""
     gc.freeze()  # what was read stays until the end: the collector need not walk through it again and again
     try:
         started = perf_counter()

@@ -13,6 +13,8 @@ from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
+    """What one job used and asked for (resource-seconds), and when it ended."""
+
     end: float
     user: str
     project: str
@@ -40,7 +42,7 @@ class PastUsage:
 
     @classmethod
     def watched(cls, base: Snapshot, window: float) -> PastUsage:
-        """Return the usage of a replay of ``base``; nothing is kept when no queue's policy looks at it."""
+        """Return the usage of a replay of ``base``; nothing is kept when no queue's order looks at it."""
         needed = any(looks_back(queue.order) for queue in base.queues)
         return cls(base.priorities, window, needed)
 

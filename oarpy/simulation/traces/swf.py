@@ -58,6 +58,7 @@ def write_swf(jobs: Iterable[TraceJob], out: TextIO, *, comments: Iterable[str] 
 
 
 def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, plain or gzip. Raises :class:`UsageError` when it cannot be read."""
     try:
         # opened once and only looked into: a pipe gives its bytes a single time
         with path.open("rb") as raw:
@@ -88,6 +89,7 @@ def _job(text: str, machine: Machine, where: str) -> TraceJob | None:
 
 
 def _number(field: str, where: str) -> float:
+    """Return one number of a record. Raises :class:`UsageError` naming the line."""
     try:
         return int(field)
     except ValueError:

@@ -1,9 +1,9 @@
 """Workload generator: the Lublin-Feitelson model of rigid parallel jobs.
 
-U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs",
-J. Parallel Distrib. Comput. 63(11), 2003. Sizes are drawn by their base-2 logarithm, run times from a hyper-gamma whose
-mix depends on the size, arrivals from a gamma whose pace follows the time of day in 48 half-hour slots. Gamma
-parameters are (shape, scale). The arrival clock starts at midnight.
+U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs", J.
+Parallel Distrib. Comput. 63(11), 2003. Sizes are drawn by their base-2 logarithm. Run times come from a hyper-gamma
+whose mix depends on the size. Arrivals come from a gamma whose pace follows the time of day in 48 half-hour slots.
+Gamma parameters are (shape, scale). The arrival clock starts at midnight.
 """
 
 from __future__ import annotations
