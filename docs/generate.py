@@ -28,7 +28,7 @@ NOTICE = "<!-- Written by `make docs`: change {source} instead. -->\n"
 
 
 def configuration_page() -> str:
-    """Every setting with its variable, its default and its meaning."""
+    """Return every setting with its variable, its default and its meaning."""
     meanings = tomllib.loads((DOCS / "settings.toml").read_text(encoding="utf-8"))
     known = {name: {"_", *(one.name for one in dataclasses.fields(section))} for name, section in SECTIONS.items()}
     described = {name: set(keys) for name, keys in meanings.items()}
@@ -56,7 +56,7 @@ section or key is an error, and so is a value that cannot be meant.
 
 
 def automaton_page() -> str:
-    """The table of the automaton as a picture and as rows, and who is concerned by which event."""
+    """Return the table of the automaton as a picture and as rows, and who is concerned by which event."""
     arrows = [
         f"    {source.name} --> {step.target.name}: {stimulus}{' / tell' if step.tell else ''}"
         for (source, stimulus), step in TABLE.items()
@@ -148,7 +148,7 @@ def benchmarks_page() -> str:
 
 
 def types_page() -> str:
-    """The guide of types, with its table as the types are in the code."""
+    """Return the guide of types, with its table as the types are in the code."""
     before, begin, rest = (DOCS / _GUIDE).read_text(encoding="utf-8").partition(NOTICE.format(source=_TYPES))
     _, end, after = rest.partition("<!-- end -->\n")
     rows = [_type_row(kind) for kind in TYPES.values() if kind.usable is not Usable.NOWHERE]

@@ -91,7 +91,7 @@ WHERE day >= '2026-05-01' AND day < '2026-06-01' GROUP BY project ORDER BY 2 DES
 
 
 def states_page() -> str:
-    """The diagram and the table of the allowed moves of jobs, and the states of resources."""
+    """Return the diagram and the table of the allowed moves of jobs, and the states of resources."""
     finals = [f"    {state} --> [*]" for state in JobState if state in FINAL_STATES]
     arrows = [f"    {move.source} --> {move.target}: {move.event}" for move in TRANSITIONS]
     picture = ["```mermaid", "stateDiagram-v2", "    [*] --> Waiting", "    [*] --> Hold", *arrows, *finals, "```", ""]
@@ -118,7 +118,7 @@ def states_page() -> str:
 
 
 def database_page(tables: Iterable[Relation], views: Iterable[Relation]) -> str:
-    """Every table and view with its purpose, columns and constraints, as the server describes them."""
+    """Return every table and view with its purpose, columns and constraints, as the server describes them."""
     return (
         NOTICE.format(source="oarpy/store/schema/, migrations/schema/ or docs/schema_pages.py")
         + _DATABASE
@@ -158,7 +158,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def pages(dsn: str) -> dict[str, str]:
-    """The pages by name, the database chapter read from the migrated database at ``dsn``."""
+    """Return the pages by name, the database chapter read from the migrated database at ``dsn``."""
     with connect(dsn, "docs") as connection:
         chapter = database_page(describe(connection), describe(connection, "oar_report"))
     return {"states.md": states_page(), "database.md": chapter}
@@ -177,7 +177,7 @@ def _fresh_database() -> Iterator[str]:
 
 
 def stale(rendered: dict[str, str]) -> list[str]:
-    """Names of the pages whose files are not what they would become."""
+    """Return names of the pages whose files are not what they would become."""
     paths = {name: DOCS / name for name in rendered}
     return [name for name, path in paths.items() if not path.exists() or path.read_text("utf-8") != rendered[name]]
 

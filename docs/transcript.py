@@ -12,7 +12,7 @@ BEGIN, END = "<!-- transcript: `make docs` runs the demo and writes this -->\n",
 
 
 def transcript() -> str:
-    """What ``oarpy demo`` prints, word for word but for the name of its folder."""
+    """Return what ``oarpy demo`` prints, word for word but for the name of its folder."""
     with tempfile.TemporaryDirectory(prefix="oarpy-transcript-") as folder:
         command = [str(Path(sys.executable).with_name("oarpy")), "demo", "--directory", f"{folder}/demo"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

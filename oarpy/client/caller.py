@@ -44,7 +44,7 @@ class Streams(Protocol):
         """True while nothing can be received: before input is asked for, after its end."""
 
     def fileno(self) -> int:
-        """A descriptor that is readable when something can be received."""
+        """Return a descriptor that is readable when something can be received."""
 
     def begin_input(self, *, terminal: bool) -> Size | None:
         """Pass standard input on from here. ``terminal``: unfiltered if it is one; then its size is returned."""

@@ -22,17 +22,17 @@ class Setting:
     origin: str
 
     def line(self) -> str:
-        """The setting as a line of text."""
+        """Return the setting as a line of text."""
         value = ",".join(self.value) if isinstance(self.value, tuple) else self.value
         return f"{self.key} = {value}    # {self.origin}\n"
 
     def as_json(self) -> JsonValue:
-        """The setting as JSON, its key left out."""
+        """Return the setting as JSON, its key left out."""
         return {"value": list(self.value) if isinstance(self.value, tuple) else self.value, "origin": self.origin}
 
 
 def settings(configuration: Configuration) -> tuple[Setting, ...]:
-    """Every setting, section by section."""
+    """Return every setting, section by section."""
     found = []
     for key, origin in configuration.origins.items():
         section, _, name = key.partition(".")

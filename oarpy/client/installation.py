@@ -58,7 +58,7 @@ def stop_database(configuration: Configuration) -> Stop:
 
 
 def _is_served(directory: str) -> bool:
-    """Whether modules of a server work on the database of a folder."""
+    """Tell whether modules of a server work on the database of a folder."""
     try:
         with reachable(), connect(embedded_server.dsn(directory), "db stop") as connection:
             return nodes.is_led(connection, notifications.leadership_key("automaton"))
@@ -104,7 +104,7 @@ def load_default_rules(connection: Connection) -> LoadedRules:
 
 
 def check(dsn: str) -> tuple[str, ...]:
-    """What is wrong with the installation's database, one line each; empty when all is well."""
+    """Return what is wrong with the installation's database, one line each; empty when all is well."""
     from oarpy.store.schema import check as schema_check
 
     with reachable(), connect(dsn, "db check") as connection:

@@ -26,7 +26,7 @@ class RawTerminal:
         tty.setraw(0, termios.TCSADRAIN)
 
     def fileno(self) -> int:
-        """A descriptor for select or poll."""
+        """Return a descriptor for select or poll."""
         return self._changes
 
     def size(self) -> tuple[int, int]:

@@ -132,11 +132,11 @@ class Sandbox:
         return self.directory / "config.toml"
 
     def dsn(self) -> str:
-        """Where the database is."""
+        """Return where the database is."""
         return self._url or embedded_server.dsn(self.directory / "postgresql")
 
     def environment(self) -> dict[str, str]:
-        """The environment for commands that belong to this cluster."""
+        """Return the environment for commands that belong to this cluster."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OARPY_", "OAR_"))}
         path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
         return {**kept, "OARPY_CONFIG": str(self.configuration_file), "PATH": path}

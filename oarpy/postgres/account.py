@@ -52,7 +52,7 @@ class ServerAccount:
         )
 
     def can(self, what: Literal["execute", "write"], path: Path) -> bool:
-        """Whether this account can reach and use ``path``: asked to the kernel, so ACLs and mounts count."""
+        """Tell whether this account can reach and use ``path``: asked to the kernel, so ACLs and mounts count."""
         return self.run(["/bin/sh", "-c", _TESTS[what], "sh", str(path)]).returncode == 0
 
     def give(self, path: Path) -> None:
@@ -62,13 +62,13 @@ class ServerAccount:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """What a server sees: nothing of libpq's variables, which would change how it is initialised."""
+        """Return what a server sees: nothing of libpq's variables, which would change how it is initialised."""
         kept = {name: os.environ[name] for name in ("PATH", "TZ") if name in os.environ}
         return {"PATH": os.defpath, "LC_ALL": "C", **kept}
 
 
 def account() -> ServerAccount:
-    """The account for a server started by the caller; for root, :data:`SERVER_USER`, created if need be."""
+    """Return the account for a server started by the caller; for root, :data:`SERVER_USER`, created if need be."""
     uid = os.geteuid()
     if uid != 0:
         try:

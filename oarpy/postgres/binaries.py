@@ -19,7 +19,7 @@ _COPIES = Path("/var/lib/oarpy/servers")
 
 
 def bundled_version() -> str | None:
-    """Major version of the server in the installed wheel (``"18"``), ``None`` when the wheel is not installed."""
+    """Return major version of the server in the installed wheel (``"18"``), ``None`` when the wheel is not installed."""
     try:
         return importlib.metadata.version(_WHEEL).split(".")[0]
     except importlib.metadata.PackageNotFoundError:
@@ -27,14 +27,14 @@ def bundled_version() -> str | None:
 
 
 def available_versions() -> tuple[str, ...]:
-    """Major versions that can be started on this machine, the preferred one first: the wheel's, then the newest."""
+    """Return major versions that can be started on this machine, the preferred one first: the wheel's, then the newest."""
     bundled = bundled_version()
     found = sorted((p.parent.parent.name for p in _DEBIAN.glob("*/bin/postgres")), key=_number, reverse=True)
     return tuple(dict.fromkeys(([bundled] if bundled else []) + found))
 
 
 def binaries(version: str | None, account: ServerAccount) -> Path:
-    """The directory of ``initdb`` and ``postgres`` of that major version, executable by ``account``.
+    """Return the directory of ``initdb`` and ``postgres`` of that major version, executable by ``account``.
 
     When the wheel lies where the server's account cannot go (a virtual environment below ``/root``), its programs are
     copied once to ``/var/lib/oarpy/servers``. Raises :class:`OarpyError` when there is no such server.

@@ -110,7 +110,7 @@ def remove(directory: str | Path) -> None:
 
 
 def dsn(directory: str | Path) -> str:
-    """The DSN of the running server of ``directory``. Raises :class:`Unreachable` when it does not run."""
+    """Return the DSN of the running server of ``directory``. Raises :class:`Unreachable` when it does not run."""
     folder = _folder(directory)
     record = _read(folder)
     if record is None or postmaster(Path(record.data)) is None:
@@ -119,13 +119,13 @@ def dsn(directory: str | Path) -> str:
 
 
 def is_running(directory: str | Path) -> bool:
-    """Whether the server of ``directory`` runs (it may still be recovering)."""
+    """Tell whether the server of ``directory`` runs (it may still be recovering)."""
     record = _read(_folder(directory))
     return record is not None and postmaster(Path(record.data)) is not None
 
 
 def data_directory(directory: str | Path) -> Path | None:
-    """Where the data of ``directory`` really is; ``None`` before the first start."""
+    """Return where the data of ``directory`` really is; ``None`` before the first start."""
     record = _read(_folder(directory))
     return None if record is None else Path(record.data)
 
@@ -201,7 +201,9 @@ def _prepare(folder: Path, owner: ServerAccount, record: _Record | None, version
 
 
 def _place(folder: Path, owner: ServerAccount) -> Path:
-    """Where the data goes: in the folder, or outside when the server's own user cannot reach it (below ``/root``)."""
+    """Return where the data goes: in the folder, or outside when the server's own user cannot reach it (below
+    ``/root``).
+    """
     if not owner.switch:
         return folder
     probe = folder / "probe"
@@ -234,7 +236,7 @@ def _initialise(data: Path, owner: ServerAccount, version: str | None) -> str:
 
 
 def _socket_directory(place: Path, owner: ServerAccount, record: _Record | None) -> Path:
-    """A directory for the socket, closed to others, whose path is short and plain enough for PostgreSQL."""
+    """Return a directory for the socket, closed to others, whose path is short and plain enough for PostgreSQL."""
     if record is not None and record.socket and _private(Path(record.socket), owner):
         return Path(record.socket)
     near = place / "socket"

@@ -16,10 +16,10 @@ _SPAWN = '"$@" </dev/null >&2 & echo $!'
 
 
 def postmaster(data: Path) -> int | None:
-    """Process id of the live main server process of ``data``, ``None`` if there is none.
+    """Return process id of the live main server process of ``data``, ``None`` if there is none.
 
-    ``postmaster.pid`` survives a crash and its number may since belong to any process, so that process must also
-    work in ``data``: a server changes to its data directory before it writes the file.
+    ``postmaster.pid`` survives a crash and its number may since belong to any process, so that process must also work
+    in ``data``: a server changes to its data directory before it writes the file.
     """
     try:
         pid = int((data / "postmaster.pid").read_text(encoding="ascii").split("\n", 1)[0])
@@ -29,7 +29,7 @@ def postmaster(data: Path) -> int | None:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs (a dead one that nobody has waited for does not)."""
+    """Tell whether the process runs (a dead one that nobody has waited for does not)."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
@@ -70,7 +70,7 @@ def send(pid: int, number: signal.Signals) -> None:
 
 
 def wait_until_gone(data: Path, pid: int, seconds: float) -> bool:
-    """Whether the main process of ``data`` ended within ``seconds``."""
+    """Tell whether the main process of ``data`` ended within ``seconds``."""
     deadline = time.monotonic() + seconds
     while _serves(pid, data):
         if time.monotonic() > deadline:
@@ -84,7 +84,7 @@ def _processes() -> list[int]:
 
 
 def _serves(pid: int, data: Path) -> bool:
-    """Whether the process is a PostgreSQL server's (not, say, a shell) and works in ``data``."""
+    """Tell whether the process is a PostgreSQL server's (not, say, a shell) and works in ``data``."""
     try:
         name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
         return name == "postgres" and os.readlink(f"/proc/{pid}/cwd") == os.path.realpath(data)

@@ -13,7 +13,7 @@ EVENTS = "oarpy_events"
 
 
 def run_channel(module: str) -> str:
-    """The channel on which the automaton tells ``module`` to run."""
+    """Return the channel on which the automaton tells ``module`` to run."""
     return f"oarpy_run_{module}"
 
 
@@ -28,7 +28,7 @@ class Ear:
         connection.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
 
     def fileno(self) -> int:
-        """The socket to wait on; call :meth:`listen` when it is readable."""
+        """Return the socket to wait on; call :meth:`listen` when it is readable."""
         return self._connection.fileno()
 
     def listen(self) -> None:
@@ -76,7 +76,7 @@ def report(connection: Connection, module: str, outcome: str, pid: int, host: st
 
 
 def leadership_key(module: str) -> tuple[int, int]:
-    """The advisory lock that the one active instance of ``module`` holds."""
+    """Return the advisory lock that the one active instance of ``module`` holds."""
     return 0x0A8, zlib.crc32(module.encode()) & 0x7FFFFFFF
 
 

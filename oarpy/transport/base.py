@@ -22,7 +22,7 @@ class Transport(Protocol):
         ...
 
     def connected(self, name: str) -> bool:
-        """Whether the channel of a node is open (Ready came, ChannelLost did not)."""
+        """Tell whether the channel of a node is open (Ready came, ChannelLost did not)."""
         ...
 
     def send(self, name: str, command: Command) -> bool:

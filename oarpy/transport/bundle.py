@@ -53,7 +53,7 @@ sys.meta_path.insert(0, Packed)
 
 @cache
 def agent_sources() -> dict[str, str]:
-    """The sources of the agent by module name."""
+    """Return the sources of the agent by module name."""
     sources = {"oarpy": "", "oarpy.transport": "", "oarpy.frontend": ""}
     sources[call.__name__] = _modules(frontend)[call.__name__]
     return {**sources, **_modules(wire), **_modules(agent)}
@@ -61,7 +61,7 @@ def agent_sources() -> dict[str, str]:
 
 @cache
 def command_script() -> str:
-    """The program of the commands that nodes get: what a command's own process needs to reach the gateway."""
+    """Return the program of the commands that nodes get: what a command's own process needs to reach the gateway."""
     sources = {"oarpy": "", "oarpy.wire": "", frames.__name__: _modules(wire)[frames.__name__], **_modules(frontend)}
     return f"SOURCES = {sources!r}\n{_LOADER}from {node_command.__name__} import main\n\nmain()\n"
 
@@ -78,8 +78,9 @@ def _modules(package: ModuleType) -> dict[str, str]:
 
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
-    """The program for the far end's Python; ``entry`` is the module that it runs: ``service``, ``steps.step`` or
-    ``calls.call``."""
+    """Return the program for the far end's Python; ``entry`` is the module that it runs: ``service``, ``steps.step`` or
+    ``calls.call``.
+    """
     settings: dict[str, object] = {
         "state": node.state_directory,
         "instance": config.instance,
@@ -95,7 +96,7 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
 
 
 def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:
-    """The command that receives ``program`` on its standard input and becomes the agent."""
+    """Return the command that receives ``program`` on its standard input and becomes the agent."""
     # -I and -S: nothing of the account's Python set-up is used; utf8: whatever the account's locale says.
     return [node.python, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, str(len(program))]
 

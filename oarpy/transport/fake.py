@@ -113,7 +113,7 @@ class FakeTransport:
         return self._inbox
 
     def node(self, name: str) -> FakeNode:
-        """The node of that name, made when it is new."""
+        """Return the node of that name, made when it is new."""
         return self._nodes.setdefault(name, FakeNode(name))
 
     # What tests do
@@ -159,7 +159,7 @@ class FakeTransport:
         self._inbox.put(node.name, told)
 
     def connected(self, name: str) -> bool:
-        """Whether the channel of a node is open."""
+        """Tell whether the channel of a node is open."""
         return self.node(name).connected
 
     def send(self, name: str, command: Command) -> bool:

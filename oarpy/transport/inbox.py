@@ -20,7 +20,7 @@ class Inbox:
         self._closed = False
 
     def fileno(self) -> int:
-        """A descriptor for select, poll or epoll."""
+        """Return a descriptor for select, poll or epoll."""
         return self._event
 
     def put(self, node: str, reports: Iterable[Report]) -> None:

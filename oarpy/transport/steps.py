@@ -88,7 +88,7 @@ class Steps:
         return number
 
     def fileno(self) -> int:
-        """A descriptor for select or poll."""
+        """Return a descriptor for select or poll."""
         return self._mailbox.event
 
     def events(self) -> list[StepEvent]:

@@ -253,7 +253,7 @@ class StreamTransport:
         channel.start()
 
     def connected(self, name: str) -> bool:
-        """Whether the channel of a node is open."""
+        """Tell whether the channel of a node is open."""
         channel = self._channels.get(name)
         return channel is not None and channel.ready
 

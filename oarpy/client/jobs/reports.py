@@ -86,7 +86,7 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
 
 
 def event_log(session: Session, question: Question, *, as_json: bool) -> ReportText:
-    """The events of each job."""
+    """Return the events of each job."""
     ids, failure = _ids(session, question)
     found = events.job_events(session.connection, ids)
     if as_json:
@@ -97,7 +97,7 @@ def event_log(session: Session, question: Question, *, as_json: bool) -> ReportT
 
 
 def assigned_properties(session: Session, question: Question, *, as_json: bool) -> ReportText:
-    """The properties of the resources each job holds or held, a line a resource."""
+    """Return the properties of the resources each job holds or held, a line a resource."""
     ids, failure = _ids(session, question)
     rows = resources.of_jobs(session.connection, ids)
     if as_json:

@@ -25,7 +25,7 @@ class CallRequests:
         self._heard: dict[Knock, None] = {}
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """Return the method for each report that is heard here."""
         return {Knocked: self.note}
 
     def note(self, node: str, report: Knocked) -> None:

@@ -98,12 +98,12 @@ class Channels:
         return wait
 
     def is_connected(self, name: str) -> bool:
-        """Whether commands to a node have a channel to go through."""
+        """Tell whether commands to a node have a channel to go through."""
         node = self._nodes.get(name)
         return node is not None and self._transport(node.address.mode).connected(name)
 
     def is_pending(self, name: str) -> bool:
-        """Whether it is not known yet if a node can be reached: its channel was never open, nor lost."""
+        """Tell whether it is not known yet if a node can be reached: its channel was never open, nor lost."""
         node = self._nodes.get(name)
         return node is not None and not node.answered
 
@@ -113,11 +113,11 @@ class Channels:
         return not all(node.answered for node in self._nodes.values())
 
     def confines(self, name: str) -> bool:
-        """Whether jobs keep to their processors on a node."""
+        """Tell whether jobs keep to their processors on a node."""
         return confines(self._nodes[name].address, self._settings)
 
     def incarnation(self, name: str) -> str:
-        """What the node called its present memory when the channel opened."""
+        """Return what the node called its present memory when the channel opened."""
         return self._nodes[name].incarnation
 
     def send(self, name: str, command: Command) -> bool:

@@ -57,7 +57,7 @@ class Cleaning:
         return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE + self.grace
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """Return the method for each report that is heard here."""
         return {Cleaned: self.answered}
 
     def answered(self, node: str, report: Cleaned) -> None:

@@ -107,7 +107,7 @@ class Hooks:
     # What the nodes say
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """Return the method for each report that is heard here."""
         return {ScriptEnded: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: ScriptEnded) -> None:

@@ -191,7 +191,7 @@ class Launcher:
         return len(closed) + len(moved)
 
     def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
-        """The live jobs which the reports may be about."""
+        """Return the live jobs which the reports may be about."""
         if arrivals.ready:
             return self._placed(execution.live(connection, everything=True))
         jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused)}
@@ -301,7 +301,7 @@ class Launcher:
         return self._hooks.concluded(connection, clean, {row.id: self._bare(row) for row in rows}, channels)
 
     def _bare(self, row: execution.LaunchRow) -> JobSpec:
-        """What a script of the site may know of a job: nothing that depends on the node or comes from its user."""
+        """Return what a script of the site may know of a job: nothing that depends on the node or comes from its user."""
         return specification(row, {}, self._jobs, "", confined=False)
 
     def _resubmit(self, connection: Connection, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:
@@ -348,7 +348,7 @@ class Launcher:
         return len(claimed)
 
     def _is_unsent(self, row: LiveRow) -> bool:
-        """Whether a job is still to be started."""
+        """Tell whether a job is still to be started."""
         if row.state != JobState.LAUNCHING or row.kill_reason is not None or JobKey(row.id, row.attempt) in self._sent:
             return False
         return read_types(row.types).runs_nothing or bool(row.nodes)
@@ -389,7 +389,7 @@ class Launcher:
         return [row for row in rows if row.id in passed and not read_types(row.types).runs_nothing]
 
     def _environments_of(self, connection: Connection, submissions: set[int]) -> Mapping[int, dict[str, str]]:
-        """The environments of these submissions, which never change; those of the last starts are remembered."""
+        """Return the environments of these submissions, which never change; those of the last starts are remembered."""
         missing = submissions - self._environments.keys()
         if missing:
             kept = {one: self._environments[one] for one in submissions - missing}
@@ -404,7 +404,9 @@ def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:
 
 
 def _leaves_nothing(end: End, current: Mapping[int, LiveRow]) -> bool:
-    """Whether nothing is left to be done: what ended by itself on its only node left nothing its supervisor missed."""
+    """Tell whether nothing is left to be done: what ended by itself on its only node left nothing its supervisor
+    missed.
+    """
     by_itself = end.final_state == JobState.TERMINATED and end.started is not None and not end.event
     return by_itself and len(current[end.job].nodes) == 1
 

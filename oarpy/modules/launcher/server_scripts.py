@@ -60,7 +60,7 @@ class ServerScripts:
         return {one: self._ended[one] for one in attempts if one in self._ended}
 
     def is_running(self, job: int) -> bool:
-        """Whether a script of a job runs."""
+        """Tell whether a script of a job runs."""
         return any(one == job for one, _ in self._programs.running)
 
     def forget(self, live: set[int]) -> None:

@@ -73,7 +73,7 @@ class Signalling:
             self.killed.pop(key, None)
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """Return the method for each report that is heard here."""
         return {Ready: self._lose, ChannelLost: self._lose}
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:

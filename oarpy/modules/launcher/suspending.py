@@ -113,7 +113,7 @@ class Pauses:
         self._before_resume.close()
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """Return the method for each report that is heard here."""
         return {Suspended: self._answered, Resumed: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: Suspended | Resumed) -> None:
@@ -183,7 +183,7 @@ def _wanted(row: PauseRow) -> Order:
 
 
 def _gives(row: PauseRow) -> bool:
-    """Whether a job that was stopped is about to give its resources to others."""
+    """Tell whether a job that was stopped is about to give its resources to others."""
     return row.state == JobState.RUNNING or row.owed
 
 

@@ -53,7 +53,7 @@ class Walltimes:
                 self.said[key] = row.walltime, head, moment
 
     def hears(self) -> Hears:
-        """The method for each report that is heard here."""
+        """Return the method for each report that is heard here."""
         return {WalltimeChanged: self._answered, Ready: self._lose, ChannelLost: self._lose}
 
     def _answered(self, node: str, report: WalltimeChanged) -> None:

@@ -56,7 +56,7 @@ WHERE x.indrelid = %s ORDER BY i.relname
 
 
 def describe(connection: Connection, schema: str = "public") -> tuple[Relation, ...]:
-    """The tables and views of ``schema``, oldest first, without Alembic's own table."""
+    """Return the tables and views of ``schema``, oldest first, without Alembic's own table."""
     return tuple(
         Relation(
             name,

@@ -47,7 +47,7 @@ GROUP BY c.consumable, c.block HAVING c.held <> coalesce(sum(a.amount), 0) ORDER
 
 
 def check(dsn: str) -> tuple[str, ...]:
-    """What is wrong with the database, one line each; empty when all is well."""
+    """Return what is wrong with the database, one line each; empty when all is well."""
     with migrations.connected(dsn) as connection:
         revision, head = migrations.revision_of(connection), migrations.head()
         if revision is None:
@@ -115,7 +115,7 @@ def _missing(connection: Connection) -> Iterator[str]:
 
 
 def expected_constraints() -> set[tuple[str, str]]:
-    """Table and name of the CHECK and exclusion constraints, which Alembic does not compare."""
+    """Return table and name of the CHECK and exclusion constraints, which Alembic does not compare."""
     return {
         (table.name, str(constraint.name))
         for table in TABLES

@@ -29,7 +29,7 @@ ME = text("SESSION_USER")
 
 
 def table(name: str, meaning: str, *parts: SchemaItem) -> Table:
-    """A table of ``METADATA`` with what it is for."""
+    """Return a table of ``METADATA`` with what it is for."""
     return Table(name, METADATA, *parts, comment=meaning)
 
 
@@ -43,7 +43,7 @@ def column(
     key: bool = False,
     check: str = "",
 ) -> Column[Any]:
-    """A column with what it is for; without ``optional`` it is NOT NULL.
+    """Return a column with what it is for; without ``optional`` it is NOT NULL.
 
     ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone; ``key`` says that it belongs
     to the primary key.
@@ -64,5 +64,5 @@ def column(
 
 
 def rule(name: str, condition: str) -> CheckConstraint:
-    """A condition on the columns of a row, by the full name of its constraint."""
+    """Return a condition on the columns of a row, by the full name of its constraint."""
     return CheckConstraint(condition, name=conv(name))

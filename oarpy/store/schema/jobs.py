@@ -172,7 +172,7 @@ jobs = table(
 
 
 def of_job(meaning: str, *, key: bool = False, optional: bool = False) -> Column[Any]:
-    """The column ``job_id`` of a table whose rows go when their job goes."""
+    """Return the column ``job_id`` of a table whose rows go when their job goes."""
     job = ForeignKey(jobs.c.job_id, ondelete="CASCADE")
     return column("job_id", BigInteger, meaning, job, key=key, optional=optional)
 

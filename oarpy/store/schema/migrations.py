@@ -52,13 +52,13 @@ def downgrade(dsn: str, revision: str = "base") -> tuple[str, ...]:
 
 
 def current(dsn: str) -> str | None:
-    """The revision of the database, ``None`` when it holds no schema of ours."""
+    """Return the revision of the database, ``None`` when it holds no schema of ours."""
     with connected(dsn) as connection:
         return revision_of(connection)
 
 
 def head() -> str:
-    """The revision that this version of oarpy needs."""
+    """Return the revision that this version of oarpy needs."""
     return _script().get_current_head() or ""
 
 
@@ -102,7 +102,7 @@ def _script() -> ScriptDirectory:
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The revision of the connected database, ``None`` when it holds no schema of ours."""
+    """Return the revision of the connected database, ``None`` when it holds no schema of ours."""
     return MigrationContext.configure(connection).get_current_revision()
 
 

@@ -19,12 +19,12 @@ _TRIGGER = re.compile(r"^CREATE OR REPLACE TRIGGER (\w+)\s.*?\sON (\w+)\s", re.M
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """What has a file, in alphabetical order."""
+    """Return what has a file, in alphabetical order."""
     return tuple(sorted(path.stem for path in (_FOLDER / kind).glob("*.sql")))
 
 
 def triggers() -> frozenset[tuple[str, str]]:
-    """Table and name of every trigger: the rules of the schema that constraints cannot say."""
+    """Return table and name of every trigger: the rules of the schema that constraints cannot say."""
     texts = (_text("functions", name) for name in names("functions"))
     return frozenset((found[2], found[1]) for text in texts for found in _TRIGGER.finditer(text))
 

@@ -52,7 +52,7 @@ class Orders:
         self._guests = Guests(jobs)
 
     def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
-        """The method for each command that is obeyed here."""
+        """Return the method for each command that is obeyed here."""
         return {
             Kill: self._on_kill,
             Terminate: self._on_terminate,

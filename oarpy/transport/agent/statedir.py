@@ -69,11 +69,11 @@ class StateDir:
             os.pwrite(self._bell_fd, b"!", 0)
 
     def step_note(self, key: str) -> str:
-        """The file that is there when steps of a job were started on this node."""
+        """Return the file that is there when steps of a job were started on this node."""
         return f"{self.files}/{key}.steps"
 
     def session_pipe(self, key: str) -> str:
-        """The named pipe through which an interactive job learns of the end of its shell."""
+        """Return the named pipe through which an interactive job learns of the end of its shell."""
         return f"{self.files}/{key}.session"
 
     def note_step(self, key: str) -> None:
@@ -81,7 +81,7 @@ class StateDir:
         os.close(os.open(self.step_note(key), os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
 
     def job_keys(self) -> list[str]:
-        """The names ``<job>.<attempt>`` of all records."""
+        """Return the names ``<job>.<attempt>`` of all records."""
         return [name for name in os.listdir(self.jobs) if parse_key(name)]
 
     def sync_jobs(self) -> None:
@@ -98,7 +98,7 @@ class StateDir:
             os.close(descriptor)
 
     def problem(self) -> str:
-        """What keeps records and files of jobs from being written here; empty when nothing does."""
+        """Return what keeps records and files of jobs from being written here; empty when nothing does."""
         for directory in (self.jobs, self.files, self.requests, self.scripts, self.forgotten):
             path = os.path.join(directory, "trial")  # no record's name
             try:
@@ -111,7 +111,7 @@ class StateDir:
         return ""
 
     def read_incarnation(self) -> tuple[str, str]:
-        """The (boot id, identity) the directory was last used under; two empty texts when it is new."""
+        """Return the (boot id, identity) the directory was last used under; two empty texts when it is new."""
         try:
             with open(os.path.join(self.root, "incarnation"), encoding="ascii") as file:
                 content = json.load(file)
@@ -151,6 +151,6 @@ def _try_to_write(path: str) -> None:
 
 
 def boot_id(path: str = BOOT_ID_FILE) -> str:
-    """The kernel's identity of this boot."""
+    """Return the kernel's identity of this boot."""
     with open(path, encoding="ascii") as file:
         return file.read().strip()

@@ -73,7 +73,7 @@ class Accounts:
         self._known: dict[str, Account] = {}
 
     def get(self, name: str) -> Account:
-        """The account of ``name``; raise :class:`AccountRefusal` when there is none on this node."""
+        """Return the account of ``name``; raise :class:`AccountRefusal` when there is none on this node."""
         known = self._known.get(name)
         if known is not None and time.monotonic() - known.read_at < _FRESH:
             return known

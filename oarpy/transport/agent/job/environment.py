@@ -18,12 +18,12 @@ _DIRECTORY_NAMES = ("OAR_WORKDIR", "OAR_O_WORKDIR", "OAR_WORKING_DIRECTORY")
 
 
 def node_file(state: StateDir, key: str) -> str:
-    """Where the node file of a job is."""
+    """Return where the node file of a job is."""
     return f"{state.files}/{key}.nodes"
 
 
 def properties_file(state: StateDir, key: str) -> str:
-    """Where the file with the properties of a job's resources is."""
+    """Return where the file with the properties of a job's resources is."""
     return f"{state.files}/{key}.properties"
 
 

@@ -95,11 +95,11 @@ class Isolation:
         return base == self._memory and _join(group)
 
     def _memory_place(self) -> tuple[str, str]:
-        """Where groups have a limit of memory, and the name of its file."""
+        """Return where groups have a limit of memory, and the name of its file."""
         return (self._memory, _LIMIT_1) if self._memory else (self._unified, _LIMIT_2)
 
     def memory_kills(self, key: str) -> int:
-        """How many processes of a job the kernel killed because the group was out of its memory."""
+        """Return how many processes of a job the kernel killed because the group was out of its memory."""
         base, limit = self._memory_place()
         name = "memory.oom_control" if limit == _LIMIT_1 else "memory.events"
         try:
@@ -129,7 +129,7 @@ class Isolation:
         return _join(group)
 
     def name_of(self, key: str) -> str:
-        """The path of a job's control group below the mount point; empty where jobs have none."""
+        """Return the path of a job's control group below the mount point; empty where jobs have none."""
         base = self._unified or self._cpuset or self._freezer
         return f"/{self._name}/{key}" if base else ""
 
@@ -142,7 +142,7 @@ class Isolation:
             os.sched_setaffinity(0, self._processors)
 
     def freezers(self, key: str) -> list[str]:
-        """The groups of a job whose processes can be stopped together."""
+        """Return the groups of a job whose processes can be stopped together."""
         return [os.path.join(base, key) for base in (self._unified, self._freezer) if base]
 
     def end(self, key: str, patience: float) -> int:
@@ -158,7 +158,7 @@ class Isolation:
 
 
 def _homes(bases: dict[str, str], name: str) -> list[str]:
-    """The groups that this process is in now, of each hierarchy that is used."""
+    """Return the groups that this process is in now, of each hierarchy that is used."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         present = {line.split(":", 2)[1]: line.rstrip("\n").split(":", 2)[2] for line in file}
     found = []

@@ -229,7 +229,7 @@ class JobRun:
                 self._take_requests()
 
     def _steps(self) -> list[int]:
-        """Processes of the job on this node that are not below this one."""
+        """Return processes of the job on this node that are not below this one."""
         if not os.path.exists(self._state.step_note(self._record.key)):
             return []
         below = set(processes.descendants(os.getpid()))
@@ -359,7 +359,7 @@ class JobRun:
                 self._checkpoint_at = at  # also once more, before the new end
 
     def _now(self) -> float:
-        """Seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""
+        """Return seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""
         return self._start + (time.monotonic() - self._began)
 
     def _finish(self, left: int) -> None:

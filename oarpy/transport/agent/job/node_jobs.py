@@ -56,7 +56,7 @@ class NodeJobs:
         self._running: dict[str, tuple[JobSpec, int]] = {}
 
     def mark(self, key: str) -> str:
-        """The mark that all processes of a job carry."""
+        """Return the mark that all processes of a job carry."""
         return processes.mark_of(self._instance, *record.job_of(key))
 
     def stop(self, key: str) -> None:
@@ -72,7 +72,7 @@ class NodeJobs:
         suspending.thaw(self._isolation.freezers(key))
 
     def memory_kills(self, key: str) -> int:
-        """How many processes of a job the kernel killed here because it was out of its memory."""
+        """Return how many processes of a job the kernel killed here because it was out of its memory."""
         return self._isolation.memory_kills(key)
 
     def end_group(self, key: str) -> int:
@@ -84,16 +84,16 @@ class NodeJobs:
         return processes.kill_marked(marks, self.spared(), _CLEANING_PATIENCE, self._state.root)
 
     def guests(self, key: str) -> list[int]:
-        """What the job has here that is not below a supervisor of this node."""
+        """Return what the job has here that is not below a supervisor of this node."""
         mark = self.mark(key)
         return processes.marked([mark], self.spared(), self._state.root).get(mark, [])
 
     def spared(self) -> set[int]:
-        """Processes of the agent's own, whatever marks they carry."""
+        """Return processes of the agent's own, whatever marks they carry."""
         return processes.ancestors() | self._pool.pids()
 
     def has_record(self, key: str) -> bool:
-        """Whether the program of a job was started here, or is to be."""
+        """Tell whether the program of a job was started here, or is to be."""
         return os.path.exists(os.path.join(self._state.jobs, key))
 
     # Starting

@@ -24,7 +24,7 @@ _FREEZE_PASSES = 20
 
 
 def mark_of(instance: str, job: int, attempt: int) -> str:
-    """The value of the environment variable OARPY_JOB in every process of a job."""
+    """Return the value of the environment variable OARPY_JOB in every process of a job."""
     return f"{instance}/{job}/{attempt}"
 
 
@@ -45,7 +45,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 def children() -> set[int] | None:
-    """The children of this process, which has one thread; None when the kernel keeps no list of them.
+    """Return the children of this process, which has one thread; None when the kernel keeps no list of them.
 
     One file instead of all of /proc. A child may be missing from it while a sibling of it ends.
     """
@@ -58,7 +58,7 @@ def children() -> set[int] | None:
 
 
 def offspring() -> list[int]:
-    """The descendants of this process, which has one thread, by the kernel's lists of children.
+    """Return the descendants of this process, which has one thread, by the kernel's lists of children.
 
     Much cheaper than :func:`descendants` where many processes run; it may miss some while others end. Where the kernel
     keeps no lists, all of /proc is read.
@@ -81,7 +81,7 @@ def offspring() -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """All living descendants of ``root`` (zombies left out), parents before children."""
+    """Return all living descendants of ``root`` (zombies left out), parents before children."""
     children: dict[int, list[int]] = {}
     dead: set[int] = set()
     for pid in pids():
@@ -114,7 +114,7 @@ def send(pids: list[int], number: int) -> int:
 
 
 def catches(pid: int, number: int) -> bool:
-    """Whether a process has a handler for a signal."""
+    """Tell whether a process has a handler for a signal."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             for line in file:
@@ -169,7 +169,7 @@ def kill_orphans(spared: set[int], patience: float) -> None:
 
 
 def parent(pid: int) -> int:
-    """The parent of a process, 0 when it is gone."""
+    """Return the parent of a process, 0 when it is gone."""
     found = _stat(pid)
     return found[1] if found else 0
 
@@ -187,7 +187,7 @@ def reap_children(statuses: dict[int, int]) -> bool:
 
 
 def _has_program(pid: int) -> bool:
-    """Whether a process runs a program, which zombies and the kernel's own do not, and is ours to look at."""
+    """Tell whether a process runs a program, which zombies and the kernel's own do not, and is ours to look at."""
     try:
         return bool(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
@@ -195,7 +195,7 @@ def _has_program(pid: int) -> bool:
 
 
 def _environment(pid: int) -> bytes:
-    """All that a process was started with; nothing when it is gone, or not ours to look at."""
+    """Return all that a process was started with; nothing when it is gone, or not ours to look at."""
     try:
         fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
     except OSError:
@@ -212,7 +212,7 @@ def _environment(pid: int) -> bytes:
 
 
 def leads_terminal(pid: int) -> bool:
-    """Whether a process leads a session that has a terminal, as an interactive shell does."""
+    """Tell whether a process leads a session that has a terminal, as an interactive shell does."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
@@ -223,7 +223,7 @@ def leads_terminal(pid: int) -> bool:
 
 
 def marked(marks: list[str], spared: set[int], node: str = "") -> dict[str, list[int]]:
-    """The living processes that carry one of ``marks``, by mark. Zombies have no environment.
+    """Return the living processes that carry one of ``marks``, by mark. Zombies have no environment.
 
     With ``node`` only those that were started there, or do not say where: several nodes may share a machine.
     """

@@ -99,11 +99,11 @@ class Record:
         return True
 
     def removed(self) -> bool:
-        """Whether the file was forgotten after it was opened."""
+        """Tell whether the file was forgotten after it was opened."""
         return os.fstat(self.fd).st_nlink == 0
 
     def empty(self) -> bool:
-        """Whether nothing was ever written: claimed at most."""
+        """Tell whether nothing was ever written: claimed at most."""
         return os.fstat(self.fd).st_size == 0
 
     def history(self) -> History:

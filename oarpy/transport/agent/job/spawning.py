@@ -28,7 +28,7 @@ _FUNCTION = "BASH_FUNC_"
 
 
 def plain_command(command: str, shell: str, environment: dict[str, str]) -> tuple[str, list[str]] | None:
-    """The program that ``shell -c command`` would execute in this place of the file system, and its arguments.
+    """Return the program that ``shell -c command`` would execute in this place of the file system, and its arguments.
 
     None when it would do anything else, or when it is not certain. To be asked as the user who runs it.
     """
@@ -81,7 +81,7 @@ class LaunchFailure(Exception):
 
 @cache
 def _ignored_signals() -> tuple[int, ...]:
-    """The signals this process ignores, by its own will or its parent's; a job must not inherit that."""
+    """Return the signals this process ignores, by its own will or its parent's; a job must not inherit that."""
     return tuple(number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN)
 
 

@@ -44,7 +44,7 @@ class SupervisorPool:
                 supervisor.key = None  # its end is noticed by the poll
 
     def problem(self) -> str:
-        """What keeps a supervisor from being started; empty when there is one."""
+        """Return what keeps a supervisor from being started; empty when there is one."""
         if not self._idle:
             try:
                 self.release(self._start())
@@ -61,7 +61,7 @@ class SupervisorPool:
         return supervisor
 
     def at(self, fd: int) -> JobSupervisor | None:
-        """The supervisor behind a descriptor."""
+        """Return the supervisor behind a descriptor."""
         return self._by_fd.get(fd)
 
     def release(self, supervisor: JobSupervisor) -> None:
@@ -92,7 +92,7 @@ class SupervisorPool:
         self._pids.add(pid)
 
     def pids(self) -> set[int]:
-        """The processes of all supervisors."""
+        """Return the processes of all supervisors."""
         return set(self._pids)
 
     def _remove(self, supervisor: JobSupervisor) -> None:

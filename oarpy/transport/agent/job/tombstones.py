@@ -83,7 +83,7 @@ class Tombstones:
 
 
 def _number(key: str) -> int | None:
-    """A key as one number of 64 bits."""
+    """Return a key as one number of 64 bits."""
     pair = parse_key(key)
     if pair is None or pair[0] > MAXIMUM_JOB or pair[1] > MAXIMUM_ATTEMPT:
         return None

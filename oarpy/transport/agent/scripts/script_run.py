@@ -41,7 +41,7 @@ class ScriptRun:
         self._said = b""
 
     def run(self) -> tuple[str, str]:
-        """(outcome, detail) after the script's end, when nothing of it is left."""
+        """Return (outcome, detail) after the script's end, when nothing of it is left."""
         source, sink = os.pipe()
         os.set_blocking(source, False)
         actions = [

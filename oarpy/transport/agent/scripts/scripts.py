@@ -78,7 +78,7 @@ class Scripts:
         self._pending: dict[str, Order] = {}
 
     def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
-        """The method for each command that is obeyed here."""
+        """Return the method for each command that is obeyed here."""
         return {RunScript: self._on_script, Release: self._on_release}
 
     def _on_script(self, script: RunScript) -> None:

@@ -46,7 +46,7 @@ def make_pipe(state: StateDir, key: str, account: Account) -> str:
 
 
 def arguments(pipe: str, seconds: float) -> list[str]:
-    """What :data:`SHELL` is started with; the job ends after ``seconds`` in which nobody came."""
+    """Return what :data:`SHELL` is started with; the job ends after ``seconds`` in which nobody came."""
     return ["sh", "-c", _SCRIPT, pipe, f"{seconds:g}"]
 
 
