@@ -1,8 +1,8 @@
 """Write ``docs/database.md`` and ``docs/states.md``: ``python docs/schema_pages.py [--check]``.
 
-The database chapter is read from a freshly migrated database (on an embedded server of its own, unless a DSN is given
-with ``--dsn``), the diagrams from ``oarpy.model.states``. With ``--check`` nothing is written: the exit status is 1 if
-a page is not what it would become.
+The database chapter is read from a freshly migrated database, on an embedded server of its own unless ``--dsn`` names
+one. The diagrams come from ``oarpy.model.states``. With ``--check`` nothing is written: the exit status is 1 if a page
+is not what it would become.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _fresh_database() -> Iterator[str]:
 
 
 def stale(rendered: dict[str, str]) -> list[str]:
-    """Return names of the pages whose files are not what they would become."""
+    """Return the names of the pages whose files are not what they would become."""
     paths = {name: DOCS / name for name in rendered}
     return [name for name, path in paths.items() if not path.exists() or path.read_text("utf-8") != rendered[name]]
 

@@ -1,8 +1,8 @@
 """The layout as rules: ``python packaging/layout.py`` lists what breaks them, with ``--tree`` prints the folders.
 
-A folder has at most 16 entries, a public class name stands for one thing, imports at the head of modules have no
-circle, and what every package is for stands in at most 20 lines of its ``__init__``. What is allowed beside that is
-listed here with its reason.
+A folder has at most 16 entries, and a public class name stands for one thing. Imports at the head of modules have no
+circle. The ``__init__`` of every package says in at most 20 lines what it is for. What is allowed beside that is listed
+here with its reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lay out the checkout as it is installed: ``python packaging/source_tree.py FOLDER``.
 
-``commands/``, ``migrations/`` and others are installed inside ``oarpy``. Tools that read source files
-(the type checker, the import contracts) cannot follow the mapping of an editable install, so they read this tree of
-links instead. The tests lie beside ``oarpy`` in it.
+``commands/``, ``migrations/`` and others are installed inside ``oarpy``. Tools that read source files, as the type
+checker and the import contracts do, cannot follow the mapping of an editable install. So they read this tree of links
+instead. The tests lie beside ``oarpy`` in it.
 """
 
 from __future__ import annotations

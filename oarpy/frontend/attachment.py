@@ -1,7 +1,7 @@
 """The streams of this process as those of a program far away, through the gateway.
 
-The gateway says which input it wants: ``none`` (so it begins), ``plain``, or ``terminal``, which is answered with the
-size of the terminal, again at each change; without a terminal it is the same as ``plain``, and the size is none.
+The gateway says which input it wants. ``none`` is how it begins. ``terminal`` is answered with the size of the
+terminal, again at each change. Without a terminal it is the same as ``plain``, and the size is none.
 """
 
 from __future__ import annotations

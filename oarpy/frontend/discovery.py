@@ -14,8 +14,8 @@ USUAL_SOCKET = "/run/oarpy/gateway.sock"
 def socket_path() -> str:
     """Return the path of the gateway's socket, ``""`` when there is to be none.
 
-    ``OARPY_GATEWAY_SOCKET`` names it, else the configuration file that the command would read. A configuration of the
-    whole machine that the caller may not read (it may hold a password) or that is not there leaves the usual place.
+    ``OARPY_GATEWAY_SOCKET`` names it, else the configuration file that the command would read. The file of the whole
+    machine may be missing, or hold a password that the caller may not read: then it is the usual place.
     """
     named = os.environ.get("OARPY_GATEWAY_SOCKET")
     if named is not None:

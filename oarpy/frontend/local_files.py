@@ -10,8 +10,8 @@ import sys
 def read_file(path: str, largest: int, *, plain: bool, executable: bool = False) -> bytes:
     """Return at most ``largest`` + 1 bytes of a file, so that one that is too large can be told.
 
-    Raises :class:`OSError`: ``FileNotFoundError`` also for what is no plain file, if ``plain`` is asked for, and
-    ``ENOEXEC`` for what the caller may not execute, if it is to be ``executable``.
+    Raises :class:`OSError`. It is ``FileNotFoundError`` also for what is no plain file, if ``plain`` is asked for. It
+    is ``ENOEXEC`` for what the caller may not execute, if it is to be ``executable``.
     """
     if plain and not os.path.isfile(path):
         raise FileNotFoundError(errno.ENOENT, "does not exist or is no plain file", path)

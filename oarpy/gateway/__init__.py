@@ -1,8 +1,18 @@
 """The submission gateway: it runs the commands of users who have no way to the database.
 
-One process (``gateway``) accepts connections on a Unix socket, reads each request without ever waiting for it, and
-hands it with its connection to one of the workers that it forked. A worker has everything imported and a connection to
-the database; it runs the command as the caller that the socket's peer credentials name, one at a time.
+::
+
+    command --socket--> intake --> queue, one user after the other --> idle worker --> answers the command itself
+                          |                                              ^  '--fork--> session: a shell, a program
+              pool: forks workers, kills late ones, replaces dead ones --'
+    node's command --call request--> calls --fork--> call_session: fetches it from the node, speaks for its user
+
+- ``gateway`` is the process that never waits; ``listener`` and ``intake`` take requests, ``pool`` and ``calls`` fork.
+- ``worker`` and ``execution`` run one command at a time, for the caller that the kernel names (``remote_caller``,
+  ``attached_streams``). ``database`` keeps what a worker has of the database between requests.
+- ``sessions`` limits what stays with users; ``commands`` lists what may be run.
+
+May import ``oarpy.commands``, ``oarpy.client`` and everything below them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The process of one call: goes to the node, has it say whose command calls, and speaks for that user here."""
+"""The process of one call: it goes to the node, hears whose command calls, and speaks for that user here.
+
+The node vouches for the user; :func:`vouched_user` says whom here, and only for users with a running job on that node.
+From then on bytes go both ways between the node and the gateway's own socket.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +141,7 @@ def _carry(stream: ByteStream, gateway: socket.socket) -> None:
 
 
 def _limit(stream: ByteStream, gateway: socket.socket) -> None:
-    """Cut off a command that does not take what there is for it, some time after the gateway has closed its end."""
+    """Cut off a command that does not take what there is for it, some seconds after the gateway has closed its end."""
     poll = select.poll()
     poll.register(gateway, 0)  # its end is told also while something of it is to be read
     poll.poll()

@@ -1,4 +1,6 @@
-"""Calls of commands on nodes: for each that knocks a process, which goes there and speaks for it here."""
+"""Calls of commands on nodes: for each call request one process, which goes to the node and speaks for the command
+here.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ class Calls:
         return bool(self._waiting) or self._pending.total() > 0 or bool(self._ended)
 
     def knock(self, knock: Knock, now: float) -> None:
-        """Take note of a knock; one too many is dropped, and the command says that nobody came."""
+        """Take note of a call request; one too many is dropped, and the command says that nobody came."""
         of_node = sum(other.node == knock.node for other in self._waiting)
         if len(self._waiting) < _MOST_WAITING and of_node < _MOST_WAITING_PER_NODE:
             self._waiting.setdefault(knock, now)

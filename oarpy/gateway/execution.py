@@ -1,4 +1,8 @@
-"""Running one command for somebody else: its streams, its terminal, its time zone; nothing of it stays."""
+"""Running one command for somebody else, inside a worker.
+
+The command's output goes to its caller as frames, as wide and as colourful as the caller's terminal wants it. Dates are
+in the caller's time zone. When the command is over nothing of it stays in the worker.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ _LARGEST_WRITE = 2**18
 
 
 class _Frames(io.RawIOBase):
-    """Each write is a frame."""
+    """A raw stream: each write is a frame to the caller."""
 
     def __init__(self, channel: Channel, kind: int, terminal: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Requests on their way in: read as they arrive, never waited for; then queued, one user after the other in turn."""
+"""Requests on their way in: they are read as they arrive and never waited for, then queued, the users in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Unix socket that everybody may connect to."""
+"""The Unix socket that everybody may connect to: making it, holding it for one gateway, and who connected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class Listener:
     """The socket at ``path`` while this process is its gateway; it appears ready, with its rights, or not at all."""
 
     def __init__(self, path: str) -> None:
-        """Raises :class:`UsageError` for a path that cannot be one, :class:`OarpyError` when another gateway has it."""
+        """Make the socket. Raises :class:`UsageError` for an unfit path, :class:`OarpyError` when another gateway has
+        it.
+        """
         if not os.path.isabs(path) or len(os.fsencode(path)) > _LONGEST_PATH:
             raise UsageError(
                 f"gateway.socket '{path}' cannot be a socket", hint=f"absolute, at most {_LONGEST_PATH} bytes"

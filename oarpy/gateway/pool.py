@@ -1,4 +1,15 @@
-"""The workers: forked ready, watched, ended when they take too long, replaced when they die."""
+"""The workers: forked ready, watched, ended when they take too long, replaced when they die.
+
+::
+
+    fork --> not ready --IDLE--> idle --request--> busy for a user --IDLE--> idle
+                                  |                 |  WAITING ... WORKING: a longer limit meanwhile
+                                  |                 '- over its limit: killed; ended: buried and replaced
+                                  '- too many, for a while: dismissed
+
+Each has a control socket to the gateway (:func:`fork_with_control`), on which it says one byte at a time
+(:func:`read_word`). Calls are forked and heard in the same way.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +39,9 @@ _RESTART_DELAY = 1.0
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """A worker as the gateway sees it. ``uid`` is whom it works for, None when idle or not ready yet.
+    """A worker as the gateway sees it. ``uid`` is the user it works for, None when idle or not ready yet.
 
-    ``since`` is when it got its state, by the monotonic clock; ``waits`` that its command is in a long wait.
+    ``since`` is when it got its state, by the monotonic clock; ``waits`` tells that its command is in a long wait.
     """
 
     pid: int
@@ -47,7 +58,7 @@ class Member:
 
 
 class WorkerPool:
-    """``start`` forks a worker, given its end of the control socket and ours; only the parent returns from it."""
+    """All workers. ``start`` forks one, given its end of the control socket and ours; it returns in the parent only."""
 
     def __init__(self, limits: settings.GatewaySettings, start: Callable[[socket.socket, socket.socket], int]) -> None:
         self._limits = limits
@@ -88,7 +99,7 @@ class WorkerPool:
         return begun
 
     def assign(self, member: Member, client: Client, now: float) -> bool:
-        """Hand a request over; False when the worker is dead, which keeps the request with the caller of this."""
+        """Hand a request to a worker; False when it is dead, and then the caller keeps the request."""
         # a file in memory: of any size, and written without waiting for the worker
         with open(os.memfd_create("request"), "w+b") as text:
             text.write(client.request)
@@ -162,7 +173,7 @@ class WorkerPool:
             os.waitpid(member.pid, 0)
 
     def forget(self) -> None:
-        """Close the copies that a forked process has."""
+        """Close the copies of the control sockets that a forked process has."""
         for member in self._members:
             member.control.close()
 

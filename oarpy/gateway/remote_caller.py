@@ -26,10 +26,10 @@ PATIENCE = 10.0
 
 
 class RemoteCaller:
-    """Files, directories and the editor are asked for over the connection; the caller's own process answers.
+    """The caller's own process answers for its files, directories and editor, over the connection.
 
     ``uid`` comes from the kernel, or from ``node`` if that is not empty. ``wait`` is told when the command begins
-    (True) and ends (False) a long wait; ``leave_worker`` gives up, in a session of a user, what is the worker's alone;
+    (True) and ends (False) a long wait. ``leave_worker`` gives up, in a session of a user, what is the worker's alone;
     it may refuse.
     """
 

@@ -1,4 +1,7 @@
-"""A whole cluster in one folder of this machine, for demos, tests and benchmarks."""
+"""A cluster in a folder: its configuration, database, server and nodes are made, used and removed together.
+
+Its jobs run on nodes of this machine, so :func:`end_jobs` can end what they left when the server is gone.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,14 @@
-"""The processes of a running cluster. Each one is a ``run_once`` and a loop; they talk only through the database."""
+"""The processes of a running cluster, one file or folder each; they talk only through the database.
+
+- ``automaton`` hears events and tells modules to run. ``metascheduler`` decides, ``launcher`` starts and ends jobs on
+  nodes, ``canceller`` carries out kill requests, ``monitor`` suspects silent nodes. ``accounting`` counts, ``energy``
+  lets nodes sleep, ``notifier`` tells people.
+- ``loop`` is what all have in common; ``registry`` knows them by name; ``supervisor`` keeps them running on a server.
+
+A *module* is an object with ``run_once(connection, now)``. It keeps no truth: what it remembers can be rebuilt from the
+database. Of each module one process in the cluster *leads*, by an advisory lock.
+
+May import ``oarpy.simulation``, ``oarpy.admission``, ``oarpy.transport`` and everything below them.
+"""
 
 from __future__ import annotations

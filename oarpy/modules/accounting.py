@@ -1,8 +1,8 @@
 """Accounting: every job that has ended is added once to the consumption of its user, project and queue.
 
-USED is the time a job ran, ASKED its walltime from the same start, each times the number of its resources of type
-``default``, cut at the borders of aligned windows (in UTC), exactly. Jobs that
-never ran, or hold nothing, are marked and add nothing.
+USED is the time a job ran, ASKED its walltime from the same start. Both are times the number of its resources of type
+``default``, and cut exactly at the borders of aligned windows (in UTC). Jobs that never ran, or hold nothing, are
+marked and add nothing.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _COPIES = Path("/var/lib/oarpy/servers")
 
 
 def bundled_version() -> str | None:
-    """Return major version of the server in the installed wheel (``"18"``), ``None`` when the wheel is not installed."""
+    """Return the major version of the server in the installed wheel (``"18"``), None when there is no wheel."""
     try:
         return importlib.metadata.version(_WHEEL).split(".")[0]
     except importlib.metadata.PackageNotFoundError:
@@ -27,7 +27,7 @@ def bundled_version() -> str | None:
 
 
 def available_versions() -> tuple[str, ...]:
-    """Return major versions that can be started on this machine, the preferred one first: the wheel's, then the newest."""
+    """Return the major versions that can be started on this machine: the wheel's first, then the newest."""
     bundled = bundled_version()
     found = sorted((p.parent.parent.name for p in _DEBIAN.glob("*/bin/postgres")), key=_number, reverse=True)
     return tuple(dict.fromkeys(([bundled] if bundled else []) + found))

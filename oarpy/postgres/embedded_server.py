@@ -1,9 +1,9 @@
 """An embedded PostgreSQL server in a folder: started, found and stopped by one function each.
 
 The folder holds ``server.json`` (where the data and the socket are), ``lock`` (held while starting or stopping),
-``server.log`` and normally ``data``. The server listens on a Unix socket only, and lets in, by the kernel's word (peer
-authentication), the user it runs as and root. It is a process of its own: it outlives the command that started it, and
-after a crash of everything the next :func:`start` cleans up and PostgreSQL recovers from its log.
+``server.log`` and normally ``data``. The server listens on a Unix socket only. It lets in, by the kernel's word (peer
+authentication), the user it runs as and root. It is a process of its own and outlives the command that started it.
+After a crash of everything the next :func:`start` cleans up, and PostgreSQL recovers from its log.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ _SPAWN = '"$@" </dev/null >&2 & echo $!'
 
 
 def postmaster(data: Path) -> int | None:
-    """Return process id of the live main server process of ``data``, ``None`` if there is none.
+    """Return the process id of the live main server process of ``data``, None if there is none.
 
-    ``postmaster.pid`` survives a crash and its number may since belong to any process, so that process must also work
+    ``postmaster.pid`` survives a crash, and its number may since belong to any process. So that process must also work
     in ``data``: a server changes to its data directory before it writes the file.
     """
     try:

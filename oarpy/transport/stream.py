@@ -1,4 +1,11 @@
-"""Channels over byte streams: a reading and a writing thread each, so that no node can delay another."""
+"""Channels over byte streams: a reading and a writing thread each, so that no node can delay another.
+
+::
+
+    send() --> queue --> writing thread: the agent's program, then commands --> bytes to the node
+    inbox <-- reports <-- reading thread: connects, decodes, tells why it ended <-- bytes from the node
+    check(), from time to time: sends a ping, loses a channel that was silent for too long
+"""
 
 from __future__ import annotations
 

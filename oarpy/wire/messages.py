@@ -59,7 +59,7 @@ class Command(Message):
 class Start(Command, word="start"):
     """Start jobs; a (job, attempt) seen before is answered with its state and not run again.
 
-    ``incarnation`` (from :class:`Ready`, kept since the attempt was first sent) fences off a node that was
+    ``incarnation`` (from :class:`Ready`) is kept since the attempt was first sent. It fences off a node that was
     restarted or lost its state directory meanwhile; empty means no fence.
     """
 
@@ -122,9 +122,9 @@ class Forget(JobOrder, word="forget"):
 class RunScript(Command, word="script"):
     """Run the site's ``program`` on this node for each job, once: ``kind`` is ``prologue`` or ``epilogue``.
 
-    It runs as the agent's user, at most ``timeout`` seconds; arguments: the job's id, its user, its node file, and for
-    a prologue its walltime in seconds. With ``after_prologue`` it runs only where a prologue was begun. Answered by
-    :class:`ScriptEnded`, again and again the same until :class:`Release`.
+    It runs as the agent's user, at most ``timeout`` seconds. Its arguments are the job's id, its user, its node file,
+    and for a prologue its walltime in seconds. With ``after_prologue`` it runs only where a prologue was begun.
+    Answered by :class:`ScriptEnded`, again and again the same until :class:`Release`.
     """
 
     kind: str = field(one_of(PROLOGUE, EPILOGUE))
@@ -253,8 +253,9 @@ class Cleaned(Report, word="cleaned"):
 class ScriptEnded(Report, word="scripted"):
     """Answer to :class:`RunScript`.
 
-    ``outcome``: ok, skipped (there is nothing to run), failed, timeout, lost (nobody saw it end), STATE_DIRECTORY or
-    SUPERVISOR (the node could not run it), or another word for what is wrong with the job. ``detail`` is for people.
+    ``outcome`` is ok, skipped (there is nothing to run), failed, timeout or lost (nobody saw it end). STATE_DIRECTORY
+    and SUPERVISOR mean that the node could not run it; another word is what is wrong with the job. ``detail`` is for
+    people.
     """
 
     key: JobKey = field(job_key)

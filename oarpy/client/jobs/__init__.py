@@ -1,3 +1,13 @@
-"""What users do with jobs and see of them: actions, listings, descriptions, explanations, steps."""
+"""What users do with jobs that are there, and what they see of them.
+
+- ``selection`` reads which jobs are meant; ``actions`` and ``walltime_changes`` act on them.
+- ``reports`` are the forms of ``oarstat``: ``job_table``, ``description``, ``explanation`` (``--why``) with its
+  ``explanation_report``, ``priority_report``.
+- ``job_steps``, ``parallel_steps`` and ``interactive`` run programs inside jobs; ``resource_print`` prints what a job
+  has.
+
+A *step* is a program started inside a running job, behind a channel of its own. May import the rest of ``oarpy.client``
+and what that may import.
+"""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Acting on jobs: delete, signal, hold, release, suspend, resume.
 
-All or nothing, but for deletion: every job named is checked first, in the transaction that acts, and one that is
-unknown, somebody else's or in the wrong state stops the whole request before anything is written.
+All or nothing, but for deletion: every job named is checked first, in the transaction that acts. One that is unknown,
+somebody else's or in the wrong state stops the whole request before anything is written.
 """
 
 from __future__ import annotations

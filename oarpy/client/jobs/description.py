@@ -64,7 +64,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
 def as_text(job: JobDetails, *, private: bool) -> str:
     """Return ``Job_Id: N`` and a ``key = value`` line, indented by four blanks, for each thing known.
 
-    What users wrote comes before ``state``: programs that take the last ``state =`` they meet read the right one
+    What users wrote comes before ``state``: programs take the last ``state =`` they meet. So they read the right one
     even when a filter of the job says ``state = 'Alive'``.
     """
     row = job.row

@@ -30,10 +30,10 @@ _WAITING = frozenset({JobState.WAITING, JobState.HOLD, JobState.TO_ACK_RESERVATI
 class Explanation:
     """``answer`` is None for a job that does not wait for a decision of the scheduler: ``standing`` says all.
 
-    ``owners`` are the users of the jobs that ``answer`` names; ``culprits``, for each of its shortages, the one part
-    of the condition that no resource meets (``""`` when there is none such); ``stopped`` tells that the queue of the
-    job is not active; ``asleep`` are the nodes that have to wake before it starts. ``resumption`` is when a resuming
-    job goes on, ``held_up_by`` the jobs that are over by then.
+    ``owners`` are the users of the jobs that ``answer`` names. ``culprits`` has, for each of its shortages, the one
+    part of the condition that no resource meets, ``""`` when there is none such. ``stopped`` tells that the queue of
+    the job is not active. ``asleep`` are the nodes that have to wake before it starts. ``resumption`` is when a
+    resuming job goes on, ``held_up_by`` the jobs that are over by then.
     """
 
     standing: LastAnswer

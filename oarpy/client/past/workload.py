@@ -1,5 +1,6 @@
-"""The site's past as a workload: read from the database, to be replayed by
-``oarpy.simulation.engines.history_replay``."""
+"""The site's past as a workload, for ``oarpy.simulation.engines.history_replay``: read from the database, to be
+replayed.
+"""
 
 from __future__ import annotations
 

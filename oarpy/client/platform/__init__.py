@@ -1,3 +1,11 @@
-"""What admins and users do with the platform: nodes, resources, properties, queues, quotas, consumables."""
+"""What admins do with the platform, and what users see of it: nodes, resources, properties, queues, quotas,
+consumables.
+
+- ``resource_creation`` makes resources from a ``resource_pattern``; ``node_settings`` changes them.
+- ``resource_selection`` and ``property_values`` read what is typed; ``resource_text`` and ``nodes`` show resources.
+- ``quotas`` stores what ``quota_file`` reads; ``properties``, ``queues`` and ``consumables`` have a command each.
+
+May import the rest of ``oarpy.client`` and what that may import.
+"""
 
 from __future__ import annotations

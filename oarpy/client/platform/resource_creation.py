@@ -1,4 +1,4 @@
-"""``oaradmin resources add``: a pattern becomes nodes and resources, in one transaction."""
+"""``oaradmin resources``: a pattern becomes nodes and resources, in one transaction; unused ones are deleted."""
 
 from __future__ import annotations
 

@@ -1,3 +1,7 @@
-"""Admission rules as admins handle them: list, edit, try on past submissions, prove by cases."""
+"""Admission rules as admins handle them: ``rules`` lists, edits and keeps versions, ``trials`` tries them out.
+
+A *trial* compares what submissions become with and without a change; a *proof* runs the cases of a rule. May import the
+rest of ``oarpy.client`` and what that may import.
+"""
 
 from __future__ import annotations

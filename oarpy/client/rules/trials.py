@@ -54,7 +54,7 @@ def prove(session: Session, name: str, text: str | None, path: str) -> Proof:
     """Run rule ``name``, with ``text`` when given, on the cases of the TOML file ``path``.
 
     The cluster is what each case says it is. A rule is a program that runs where the command runs, which may be the
-    server: only an admin may try a text that is not stored.
+    server. So only an admin may try a text that is not stored.
     """
     if text is None:
         rule = as_rule(find(session, name))
@@ -153,9 +153,9 @@ def compare_rule(
 ) -> Trial:
     """Try ``specimens`` with and without the change.
 
-    With ``text`` the change is that rule ``name`` gets this text (and ``priority``); with ``name`` alone, that the rule
-    is there at all; with neither, that there are any rules. A rule is a program that runs where the command runs,
-    which may be the server: only an admin may try a text that is not stored.
+    With ``text`` the change is that rule ``name`` gets this text (and ``priority``). With ``name`` alone it is that the
+    rule is there at all; with neither, that there are any rules. A rule is a program that runs where the command runs,
+    which may be the server. So only an admin may try a text that is not stored.
     """
     if text is not None:
         session.require_admin("try a rule that is not stored")

@@ -30,12 +30,15 @@ def text(run: DryRun) -> str:
 def record(run: DryRun) -> dict[str, JsonValue]:
     """Return the JSON object of ``oarsub --dry-run -J``; times are epoch seconds, durations seconds.
 
-    Always ``admitted``, ``refused``, ``reason``, ``verdict``, ``trace``, ``notes``, ``warnings``. When admitted also
-    ``queue``, ``project``, ``types``, ``properties``; where it would run: ``start``, ``end`` (null without a
-    prediction), ``resources`` (how many), ``resource_ids``, ``nodes``; ``alternatives``, each with ``request``,
-    ``walltime`` and those five; ``chosen``, its place there from 0, or null; ``cancelled``; ``asleep``; ``array``
-    with ``size``, ``planned``, ``first`` and ``last``; ``reservation`` with ``date``, ``accepted`` and ``next_date``,
-    null for others.
+    It always has ``admitted``, ``refused``, ``reason``, ``verdict``, ``trace``, ``notes``, ``warnings``. When admitted
+    it also has:
+
+    - ``queue``, ``project``, ``types``, ``properties``, ``cancelled``, ``asleep``.
+    - Where it would run: ``start``, ``end`` (null without a prediction), ``resources`` (how many), ``resource_ids``,
+      ``nodes``.
+    - ``alternatives``, each with ``request``, ``walltime`` and those five; ``chosen``, its place there from 0, or null.
+    - ``array`` with ``size``, ``planned``, ``first`` and ``last``.
+    - ``reservation`` with ``date``, ``accepted`` and ``next_date``, null for others.
     """
     result: dict[str, JsonValue] = {
         "admitted": run.refusal is None,

@@ -21,8 +21,8 @@ LARGEST_SCRIPT = 16_000_000
 class Options:
     """One call of ``oarsub`` as texts: ``words`` is the command with its arguments.
 
-    By the field of the submission that they fill, ``texts`` are the options with one value, ``lists`` those that may be
-    repeated and ``flags`` those without a value. Only what is given is there.
+    Options are kept by the field of the submission that they fill. ``texts`` have one value, ``lists`` may be repeated,
+    ``flags`` have no value. Only what is given is there.
     """
 
     words: tuple[str, ...] = ()

@@ -1,7 +1,13 @@
 """The launcher as a module: one round records what the nodes reported, then tells them what to do next.
 
-Everything is written before it is acted upon: a job is Launching before its node hears of it, its end is recorded
-before its node forgets it. So whatever is killed, the next round finds in the database and on the nodes all it needs.
+::
+
+    reports --> each part hears its own --> ends and starts recorded, one transaction --> nodes may forget
+    agenda --> Finishing: clean, epilogue, close --> toLaunch: claim, prologue, Start
+           --> kills --> signals --> walltimes --> suspensions --> reconnect what is due
+
+Everything is written before it is acted upon. A job is Launching before its node hears of it; its end is recorded
+before its node forgets it. So whatever is killed, the next round finds all it needs in the database and on the nodes.
 """
 
 from __future__ import annotations
@@ -54,7 +60,7 @@ _NODE_SYNC_PERIOD = 1.0
 
 
 class Launcher:
-    """Holds the channels to all nodes. What it remembers only saves repeating itself."""
+    """The module that holds the channels to all nodes. What it remembers only saves repeating itself."""
 
     name = "launcher"
 
@@ -301,7 +307,7 @@ class Launcher:
         return self._hooks.concluded(connection, clean, {row.id: self._bare(row) for row in rows}, channels)
 
     def _bare(self, row: execution.LaunchRow) -> JobSpec:
-        """Return what a script of the site may know of a job: nothing that depends on the node or comes from its user."""
+        """Return what a script of the site may know of a job: nothing that depends on the node or is its user's."""
         return specification(row, {}, self._jobs, "", confined=False)
 
     def _resubmit(self, connection: Connection, closed: Sequence[int], rows: Iterable[LiveRow]) -> None:

@@ -1,9 +1,13 @@
 """Stopping the processes of jobs on all their nodes, and letting them go on.
 
-A job is Suspended, and others get its resources, once every one of its nodes has said that it stands still there; it is
-Running again once every one has said that it goes on. What nodes said is remembered here alone: forgotten, they are
-told again, which changes nothing for them. The site's programs come in between: one when the nodes have stopped a job
-and before others get its resources, one when it has its resources back and before the nodes let it go on.
+::
+
+    Running:  Suspend to every node --> all have stopped --> after_suspend runs --> Suspended, others get its resources
+    Resuming: it has its resources back --> before_resume runs --> Resume to every node --> all go on --> Running
+                                                '- failed --> Suspended again
+
+What nodes said is remembered here alone: forgotten, they are told again, which changes nothing for them.
+``after_suspend`` and ``before_resume`` are programs of the site, run on the server.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ _NOTHING = ProgramEnd(OK, "")
 
 
 class PauseScripts:
-    """One of the two. What is known of a run is kept in memory only: forgotten, the program is run again."""
+    """Runs of one of the two programs. They are known in memory only: forgotten, the program is run again."""
 
     def __init__(self, name: str, program: str, timeout: float) -> None:
         self._name = name
@@ -129,7 +133,7 @@ class Pauses:
         self._obeyed = {place: order for place, order in self._obeyed.items() if place[1] != node}
 
     def tend(self, connection: Connection, channels: Channels) -> None:
-        """Tell nodes what is to be done, and record what they have done."""
+        """Tell nodes what is to be done, and record what they have done, in one transaction."""
         rows = suspensions.pauses(connection, self._types)
         here = [row for row in rows if row.state in _HERE]
         self._after_suspend.look({_key(row) for row in here if _wanted(row) is Suspend and _gives(row)})
@@ -178,7 +182,7 @@ class Pauses:
 
 
 def _wanted(row: PauseRow) -> Order:
-    """A job goes on when it is to and nobody else has its resources."""
+    """Return what is wanted of a job: it goes on when it is to and nobody else has its resources."""
     return Resume if row.state == JobState.RESUMING and not row.away else Suspend
 
 

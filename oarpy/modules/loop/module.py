@@ -30,9 +30,10 @@ _RECONNECT_DELAY_LIMIT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run did: ``word`` for the logs (empty: not worth a report), ``again`` to be run at once,
-    ``wake_at`` (epoch seconds) to be run then at the latest, ``pending`` when it awaits answers without which it could
-    not do its work.
+    """What one run did. ``word`` is for the logs; an empty one is not worth a report.
+
+    ``again``: it is to be run at once. ``wake_at`` (epoch seconds): it is to be run then at the latest. ``pending``: it
+    awaits answers without which it could not do its work.
     """
 
     word: str = "nothing"

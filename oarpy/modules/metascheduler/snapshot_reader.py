@@ -1,8 +1,14 @@
 """Reads rows of the database into the scheduler's :class:`~oarpy.scheduler.snapshot.Snapshot`; decides nothing.
 
-It caches what cannot change unseen: the platform (guarded by its version counter) and what was compiled for it, the
-rows of jobs that wait (guarded by their versions), the requests of a submission (never changed once stored) and the
-resources that a condition admits (per platform). A job that has not changed is the very same value from pass to pass.
+::
+
+    version of the platform  --changed--> platform, compiled requests, resources that conditions admit --.
+    versions of waiting rows --changed--> those rows --> waiting jobs -----------------------------------+--> Snapshot
+    submissions              --new------> their requests, which never change ----------------------------+
+    every time: who holds what, reservations, dependencies, queues, quotas, use of the past -------------'
+
+A job that has not changed is the very same value from pass to pass. All caches are dropped with the connection:
+versions are those of one server.
 """
 
 from __future__ import annotations

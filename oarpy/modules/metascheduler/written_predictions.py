@@ -1,7 +1,7 @@
 """What the meta-scheduler wrote about waiting jobs, so that it writes only what changed, and in a burst not every time.
 
-In a burst each start moves the predictions of all jobs that still wait. Readers are served well by one writing a
-second, so many moves are merged with those of the passes right after; whatever is new is written at once.
+In a burst each start moves the predictions of all jobs that still wait. One writing a second serves readers well, so
+many moves are merged with those of the passes right after. Whatever is new is written at once.
 """
 
 from __future__ import annotations

@@ -1,3 +1,8 @@
-"""The notifier: mails and commands that tell users and the admin what happened."""
+"""The notifier: it tells users and the admin what happened, by mails and commands.
+
+``notifier`` is the module, ``mail`` hands letters to a mail server, ``command`` runs what ``--notify exec:`` names. A
+*notice* is what somebody is still to be told. May import ``oarpy.modules.loop``, ``oarpy.store`` and everything below
+them.
+"""
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ class End:
     message: str
 
 
-# Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept,
-# so that a node which lost its memory in between refuses to start the job a second time.
+# Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
+# node that lost its memory in between refuses to start the job a second time.
 _CLAIM = """
     UPDATE jobs j SET state = 'Launching', attempt = attempt + 1, incarnation = c.incarnation
     FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from oarpy.store.database import Connection
 from oarpy.store.events import log_request
 
-# One request a job: asking again while the first is under way changes nothing, unless that one leaves the job time for
-# its checkpoint, which whoever deletes the job does not.
+# One request a job: asking again while the first is under way changes nothing. The exception is a request that leaves
+# the job time for its checkpoint: whoever deletes the job does not wait for that.
 _ASK = """
     INSERT INTO kill_requests (job_id, requested_by, reason)
     SELECT id, %s, %s FROM unnest(%s::bigint[]) AS id

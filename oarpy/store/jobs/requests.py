@@ -1,4 +1,8 @@
-"""What users ask to be done with jobs: kill them, signal them, hold them, release them. Set-wise, each row locked."""
+"""Jobs as users ask for something to be done with them: found, locked, held, released, made best-effort.
+
+Statements are set-wise and lock rows in order of id. Two look-ups of running jobs for interactive commands are here
+too. Kills, suspensions and walltimes have modules of their own.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from oarpy.store.database import Connection
 
 _COPIED = ", ".join(COPIED_COLUMNS)
 
-# The chain of copies is counted, so nothing goes round for ever: apart the ends that a job asked for or agreed to (exit
-# code 99, best effort) and those in which it was lost, which may be its own fault. A copy made by hand begins anew.
+# The chain of copies is counted, so nothing goes round for ever. Ends that a job asked for or agreed to (exit code 99,
+# best effort) are counted apart from losses, which may be its own fault. A copy made by hand begins anew.
 _RESUBMIT = f"""
     WITH RECURSIVE chain AS (
         SELECT j.job_id AS last, j.job_id, j.state, j.resubmit_of FROM jobs j WHERE j.job_id = ANY(%(jobs)s)
@@ -59,8 +59,8 @@ _RESUBMIT = f"""
 def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repetitions: int) -> list[tuple[int, int]]:
     """Copy those of ``jobs`` (ended) which are idempotent and deserve it: (old id, new id).
 
-    That is: lost with a node, at most ``losses`` times in a chain of copies; or cancelled as best-effort, or ended with
-    exit code 99 after a minute at least, at most ``repetitions`` times.
+    A job lost with a node is copied at most ``losses`` times in a chain of copies. One cancelled as best-effort, or
+    ended with exit code 99 after a minute at least, is copied at most ``repetitions`` times.
     """
     if not jobs:
         return []

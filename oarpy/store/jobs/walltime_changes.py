@@ -84,8 +84,8 @@ _ASK = """
             requested_by = excluded.requested_by, give_up_at = excluded.give_up_at
 """
 
-# A job that ended meanwhile gets nothing. What was granted is no longer pending; of a reduction, nothing is: a job
-# that has run for longer than it is to run ends now.
+# A job that ended meanwhile gets nothing. What was granted is no longer pending. Nothing of a reduction stays pending:
+# a job that has run for longer than it is to run ends now.
 _GRANT = """
     WITH longer AS (
         UPDATE jobs j

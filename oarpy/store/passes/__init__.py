@@ -1,3 +1,10 @@
-"""What a scheduling pass reads and writes: rows of the snapshot, decisions, predictions, quotas, the Gantt."""
+"""What a scheduling pass reads and writes, and its answers as people ask for them.
+
+- ``snapshot_rows`` and ``quotas`` are read before a pass; ``decisions`` writes what it decided.
+- ``last_answer`` and ``gantt`` read what the last pass answered, for ``oarstat``.
+
+A *pass* is one transaction with a handful of statements, however many jobs wait. May import the rest of ``oarpy.store``
+but ``schema``, and what that may import.
+"""
 
 from __future__ import annotations

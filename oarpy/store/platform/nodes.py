@@ -1,4 +1,8 @@
-"""Nodes: how they are reached, what is known of their channels, and what that means for their resources and jobs."""
+"""Nodes: how they are reached, what is known of their channels, and what that means for their resources and jobs.
+
+The launcher notes channels and faults here; the monitor suspects, recovers and ends what was lost by them. ``describe``
+and ``types_there`` are what commands and calls ask.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +91,8 @@ class NodeRow:
     unfit: bool = False
 
 
-# Only nodes that have resources which are not Dead, or jobs all the same, are worth a channel; those that were sent to
-# sleep have none.
+# A channel is for nodes with resources that are not Dead, or with jobs all the same. Nodes that were sent to sleep have
+# none.
 _NODES = """
     SELECT network_address, transport, host, port, channel,
            EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
@@ -233,9 +237,8 @@ _STRANDED = """
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
 """
 
-# What was to be launched on such a node, or on what is Absent, Dead or at fault by now, waits again: nothing was sent
-# there yet.
-# A reservation keeps its resources: it goes on without the lost ones, or when they are back.
+# Nothing was sent yet to nodes that are silent, Absent, Dead or at fault by now, so jobs to be launched there wait
+# again. A reservation keeps its resources: it goes on without the lost ones, or when they are back.
 _UNPLACE = """
     WITH unplaced AS (
         UPDATE jobs j SET state = 'Waiting',
@@ -263,8 +266,8 @@ _UNPLACE = """
 
 _FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
 
-# Jobs on resources that somebody took away (Absent, Dead): as oarnodesetting does, also when it was done by hand, and
-# whenever: no job is given such a resource, unless it was taken away while the job was being placed.
+# Jobs on resources that somebody took away (Absent, Dead), with oarnodesetting or by hand, whenever that was. No job is
+# given such a resource, unless it was taken away while the job was being placed.
 _WITHDRAWN = """
     SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state)
     FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)

@@ -140,8 +140,8 @@ consumables = table(
     column("unit", Text, "bytes or count: what amounts are", default="count", check="unit IN ('bytes', 'count')"),
 )
 
-# The sum of what is held is kept here: a check on one row holds whoever writes at the same time, at every isolation
-# level, because two sessions that take from one block wait for its row.
+# The sum of what is held is kept here, so that a check on one row bounds it at every isolation level. Two sessions that
+# take from one block wait for its row.
 consumable_capacities = table(
     "consumable_capacities",
     "how much of a consumable each block has, and how much of that is held",

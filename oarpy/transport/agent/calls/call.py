@@ -1,7 +1,7 @@
 """Carrying the conversation of a command on this node, which listens, to the gateway at the far end of the channel.
 
-What arrives first is the token under which the command listens. What is sent first is the user whom the kernel says
-the listener to be, or why there is none; after that bytes go both ways as they are.
+What arrives first is the token under which the command listens. What is sent first is the listener's user by the
+kernel's word, or why there is none. After that bytes go both ways as they are.
 """
 
 from __future__ import annotations

@@ -1,3 +1,19 @@
-"""A job on its node: its record, the supervisor that runs it, what keeps it apart, how it is stopped and found."""
+"""A job on its node: what is known of it, who runs it, what keeps it apart, how it is stopped and found.
+
+::
+
+    launcher --channel--> agent --socket, record with its lock--> supervisor --fork--> the job's processes
+                            |                                       |  watches them, adopts what daemonises
+                            |  follows records of other agents      '- writes the record, then tells the agent
+                            '- sees its supervisors end, and ends what they left
+
+- ``node_jobs`` decides what is done with a job, ``record`` and ``tombstones`` are what it decides by.
+- ``supervisor_pool`` has idle ``supervisor`` processes; ``job_run`` is one job inside one, ``requests`` what it is
+  asked.
+- ``account``, ``environment``, ``spawning`` and ``isolation`` start the program; ``processes``, ``foreign_processes``
+  and ``suspending`` find, end and stop what runs.
+
+May import ``statedir``, ``outbox`` and ``steps.interactive_shell`` of the agent, and ``oarpy.wire``.
+"""
 
 from __future__ import annotations

@@ -100,9 +100,9 @@ def check_may_run(account: Account, allow_root: bool) -> None:
 def run_as(account: Account, action: Callable[[], Result]) -> Result:
     """Return what ``action`` returns, run with the user and groups of ``account``.
 
-    The ids are those of a thread made for it, set by the kernel's own calls (the C library's would change all
-    threads). The process as a whole stays root's: what the action starts may kill all processes of its user and does
-    not reach this one, and there are no privileges to take back.
+    The ids are those of a thread made for it, set by the kernel's own calls (the C library's would change all threads).
+    The process as a whole stays root's. What the action starts may kill all processes of its user and does not reach
+    this one, and there are no privileges to take back.
     """
     if os.geteuid() != 0 or account.uid == 0:
         return action()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def send(pids: list[int], number: int) -> None:
     """Signal processes of a job.
 
-    A shell around a program, which has processes of the job below it and none above, gets it only when it handles it:
-    it would die otherwise, though the program below it wanted to act.
+    A shell around a program has processes of the job below it and none above. It gets the signal only when it handles
+    it: else it would die, though the program below it wanted to act.
     """
     parents = {pid: processes.parent(pid) for pid in pids}
     above = set(parents.values())

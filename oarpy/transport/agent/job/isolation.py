@@ -63,8 +63,9 @@ class Isolation:
     def enter(self, key: str, processors: Sequence[int], memory: int = 0) -> bool:
         """Put this process into the group of a job, made when it is not there; children then are in it.
 
-        ``processors`` are confined to only when this machine has all of them; ``memory`` is the most bytes that the job
-        may have in use, 0 for no limit. What fails is done without. Returns whether :meth:`leave` has anything to undo.
+        The group is confined to ``processors`` only when this machine has all of them. ``memory`` is the most bytes
+        that the job may have in use, 0 for no limit. What fails is done without. Returns whether :meth:`leave` has
+        anything to undo.
         """
         limited = self._limit(key, memory) if memory else False
         joined = [base for base in (self._unified, self._freezer) if base and _join(os.path.join(base, key))]

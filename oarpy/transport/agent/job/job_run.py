@@ -359,7 +359,7 @@ class JobRun:
                 self._checkpoint_at = at  # also once more, before the new end
 
     def _now(self) -> float:
-        """Return seconds since the epoch, by the start and a clock that nobody sets: an end is never before its start."""
+        """Return seconds since the epoch, by the start and a clock that nobody sets: no end is before its start."""
         return self._start + (time.monotonic() - self._began)
 
     def _finish(self, left: int) -> None:

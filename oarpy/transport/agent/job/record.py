@@ -1,5 +1,13 @@
 """The record of one (job, attempt): a file of JSON lines, its lock held by whoever runs the job.
 
+::
+
+    Start   the file is made and locked     claimed    whoever finds it unlocked may start the job
+            line "started"                  running    never executed again; unlocked without an end: lost
+            lines "suspended", "resumed"    suspended, running
+            line "ended", the outcome       ended      told until the server has recorded it
+    Forget  a tombstone, no file                       a late Start is refused
+
 Each line is written with one ``write`` and counts only when complete, so a crash leaves the old state or the new one.
 """
 

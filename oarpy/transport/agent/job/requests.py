@@ -1,7 +1,7 @@
 """Requests to the supervisor of a running job: one small file each, then a signal that says "look".
 
-The file carries the request, the signal nothing: a lost signal or a signal to a supervisor that went on to another
-job does no harm, and any agent can ask, whoever started the job.
+The file carries the request, the signal nothing. So a lost signal does no harm, nor one to a supervisor that went on to
+another job. Any agent can ask, whoever started the job.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The site's prologue and epilogue on this node: each at most once for a (job, attempt), whoever is killed meanwhile.
 
-A script has a record of its own, as jobs have: locked while it runs, ``started`` written before it is executed and
+A script has a record of its own, as jobs have, locked while it runs. ``started`` is written before it is executed,
 ``ended`` before anybody is told. So a script that was cut off is known for that, and never run again.
 """
 

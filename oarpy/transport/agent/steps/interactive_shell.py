@@ -1,7 +1,7 @@
 """An interactive job on its first node: a small program that waits for the user's shell, a step, and ends with it.
 
-Between the two is a named pipe of the job. The shell's step holds it open for writing and puts the exit code into it;
-however that step ends, also by SIGKILL, the kernel closes the pipe, and the job is over.
+Between the two is a named pipe of the job. The shell's step holds it open for writing and puts the exit code into it.
+However that step ends, also by SIGKILL, the kernel closes the pipe, and the job is over.
 """
 
 from __future__ import annotations
