@@ -125,7 +125,7 @@ def oarsub(
 
 
 def _connect(options: Options, *, as_json: bool) -> NoReturn:
-    """Be oarconnect."""
+    """Do what ``oarconnect`` does."""
     if options != Options(words=options.words) or len(options.words) > 1:
         raise UsageError("-C with other options or words", hint="oarsub -C [ID]")
     from oarpy.commands.oarconnect import oarconnect

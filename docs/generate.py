@@ -93,7 +93,7 @@ its slow period. So a module that was killed in the middle of its work is told a
 
 
 def messages_page() -> str:
-    """What server and agents say to each other."""
+    """Return the page of what server and agents say to each other."""
     head = ("word", "message", "fields", "meaning")
     commands, reports = (_table(head, map(_message_row, table.values())) for table in (COMMANDS, REPORTS))
     return _page(
@@ -143,7 +143,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def benchmarks_page() -> str:
-    """What the last runs of the benchmarks measured."""
+    """Return the page of what the last runs of the benchmarks measured."""
     return _page("docs/benchmark_tables.py, or run a benchmark,", benchmark_tables.page())
 
 

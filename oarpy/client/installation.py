@@ -39,7 +39,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Whether the database was ``stopped`` (it ran before), and ``served``: modules of a server worked on it."""
+    """What stopping did: ``stopped`` when the database ran before, ``served`` when modules of a server worked on it."""
 
     stopped: bool
     served: bool

@@ -1,4 +1,9 @@
-"""Being connected to the gateway from a node: the command listens, knocks at the node's agent, and the server comes.
+"""Being connected to the gateway from a node: the command listens, tells the node's agent, and the server comes.
+
+::
+
+    command: listens under a token --pipe--> agent --channel--> launcher --> gateway
+       ^---- call.py on the node <---- a connection of its own <---- process of the call
 
 A node has no way to the server. What a command leaves there, and the agent passes on, is only where it listens.
 """
@@ -68,7 +73,7 @@ def _wait(listening: socket.socket, pipe: str, token: str, until: float) -> sock
 
 
 def _knock(pipe: str, token: str) -> bool:
-    """Tell the agent; False when none listens now, or too many knock."""
+    """Leave a call request with the agent; False when none listens now, or too many ask."""
     try:
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:

@@ -41,7 +41,7 @@ _FAREWELL = 5.0
 
 
 def speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
-    """Serve one call to its end, also when the gateway ends; ``control`` hears when it is taken."""
+    """Serve one call to its end, also when the gateway ends; ``control`` hears when the command is taken."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

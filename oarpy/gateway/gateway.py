@@ -159,14 +159,12 @@ class Gateway:
         self._calls.knock(knock, time.monotonic())
 
     def _fork(self, control: socket.socket, ours: socket.socket) -> int:
-        """Fork a worker."""
         gateway = os.getpid()
         return self._forked(
             lambda: Worker(control, self._configuration, self._sessions).work(gateway), ours, "gateway worker failed"
         )
 
     def _fork_call(self, knock: Knock, control: socket.socket, ours: socket.socket) -> int:
-        """Fork the process of a call."""
         return self._forked(lambda: speak(self._configuration, knock, control), ours, "call failed")
 
     def _forked(self, work: Callable[[], None], ours: socket.socket, failed: str) -> int:

@@ -1,4 +1,4 @@
-"""How many sessions of a user go on at one time: each holds the lock of a place, and the kernel frees it at its end."""
+"""How many sessions of a user go on at one time: each holds the lock of a place, freed by the kernel at its end."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Accounting:
         self._window = configuration.modules.accounting_window
 
     def files(self) -> Sequence[int]:
-        """Nothing besides notifications."""
+        """Return nothing: notifications alone are a reason to run."""
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:

@@ -152,7 +152,7 @@ class Automaton:
         self._listening_on: Connection | None = None
 
     def files(self) -> Sequence[int]:
-        """The connection that hears events."""
+        """Return the connection that hears events."""
         return [self._ear.fileno()] if self._ear else []
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:

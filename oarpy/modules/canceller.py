@@ -24,7 +24,7 @@ class Canceller:
         self._inner_too = configuration.jobs.kill_inner_jobs
 
     def files(self) -> Sequence[int]:
-        """Nothing besides notifications."""
+        """Return nothing: notifications alone are a reason to run."""
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:

@@ -32,7 +32,7 @@ class EnergySaving:
         self._settings = configuration.energy
 
     def files(self) -> Sequence[int]:
-        """Nothing besides notifications."""
+        """Return nothing: notifications alone are a reason to run."""
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:

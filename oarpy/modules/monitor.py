@@ -25,7 +25,7 @@ class Monitor:
         self.period = min(configuration.modules.monitor, max(self._timeout / 4, 0.5))
 
     def files(self) -> Sequence[int]:
-        """Nothing besides notifications."""
+        """Return nothing: notifications alone are a reason to run."""
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
@@ -46,7 +46,7 @@ class Monitor:
         return Outcome()
 
     def _end_stranded(self, connection: Connection, now: datetime) -> int:
-        """A job without its first node is over; one that lost another node is killed where it can be reached."""
+        """End jobs without their first node; have jobs killed that lost another one, where they can be reached."""
         ends: dict[int, execution.End] = {}
         kills: dict[int, str] = {}
         for job, node, is_head in nodes.stranded(connection, self._timeout, self._places.elsewhere):

@@ -29,7 +29,7 @@ _STOP_TIMEOUT = 10.0
 
 @dataclass(slots=True)
 class _Child:
-    """``program`` is what Python runs with -m, and its arguments."""
+    """A process to keep running; ``program`` is what Python runs with -m, and its arguments."""
 
     name: str
     program: tuple[str, ...]

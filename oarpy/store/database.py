@@ -20,7 +20,7 @@ _UTF8 = "utf-8"
 
 
 class PlainListDumper(ListDumper):
-    """psycopg's own, but for these lists: value by value they took a tenth of a pass and of a launcher's round."""
+    """Writes lists of plain values in one go: value by value they took a tenth of a pass and of a round."""
 
     def dump(self, obj: list[Any]) -> Buffer | None:
         """Return the text form of an array."""

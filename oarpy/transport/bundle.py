@@ -78,8 +78,9 @@ def _modules(package: ModuleType) -> dict[str, str]:
 
 
 def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "service") -> bytes:
-    """Return the program for the far end's Python; ``entry`` is the module that it runs: ``service``, ``steps.step`` or
-    ``calls.call``.
+    """Return the program for the far end's Python.
+
+    ``entry`` is the module that it runs: ``service``, ``steps.step`` or ``calls.call``.
     """
     settings: dict[str, object] = {
         "state": node.state_directory,
@@ -102,5 +103,5 @@ def agent_arguments(node: NodeAddress, program: bytes) -> list[str]:
 
 
 def agent_command(node: NodeAddress, program: bytes) -> str:
-    """The same for a remote shell."""
+    """Return :func:`agent_arguments` as one line for a remote shell."""
     return "exec " + shlex.join(agent_arguments(node, program))

@@ -47,7 +47,7 @@ Script = Callable[[JobSpec], int | None]
 
 
 def shell_like(spec: JobSpec) -> int | None:
-    """``... exit N`` ends at once with N, what sleeps or reads runs on, everything else ends at once with 0."""
+    """Do as a shell would: ``... exit N`` ends at once with N, what sleeps or reads runs on, all else ends with 0."""
     if found := _EXIT.fullmatch(spec.command):
         return int(found[1]) << 8
     return None if _ENDLESS.fullmatch(spec.command) else 0
@@ -97,7 +97,8 @@ class FakeNode:
 class FakeTransport:
     """Keeps the same contract as the real transports; ``node(name)`` is a test's handle on one node.
 
-    ``sent`` lists all commands that went to an open channel, ``clock`` gives the nodes' time (seconds since the epoch).
+    Tests call ``finish``, ``lose`` and ``reboot``; the rest is the contract. ``sent`` lists all commands that went to
+    an open channel, ``clock`` gives the nodes' time (seconds since the epoch).
     """
 
     def __init__(self, inbox: Inbox, script: Script = shell_like, clock: Callable[[], float] = time.time) -> None:
@@ -115,8 +116,6 @@ class FakeTransport:
     def node(self, name: str) -> FakeNode:
         """Return the node of that name, made when it is new."""
         return self._nodes.setdefault(name, FakeNode(name))
-
-    # What tests do
 
     def finish(self, name: str, key: JobKey, status: int = 0, reason: str = "exited") -> None:
         """Let a running job end with a raw wait status; told now or, without a channel, at the next connection."""
@@ -140,8 +139,6 @@ class FakeTransport:
         for key, job in node.jobs.items():
             if job.ended is None:
                 self._end(node, key, None, "lost")
-
-    # The contract of a transport
 
     def connect(self, node: NodeAddress) -> None:
         """Greet at once, or refuse when the test made the node unreachable."""

@@ -157,7 +157,7 @@ class SshConnector:
 
 
 def _speaks(raw: socket.socket) -> bool:
-    """Whether the far end says something within the socket's time limit; it stays to be read."""
+    """Tell whether the far end says something within the socket's time limit; it stays to be read."""
     try:
         return bool(raw.recv(1, socket.MSG_PEEK))
     except OSError:

@@ -129,7 +129,7 @@ class StreamChannel:
             self.lose("")
 
     def check(self, now: float) -> None:
-        """Called from time to time: ping, and give up on silence (``now`` is monotonic seconds)."""
+        """Send a ping, or give up on silence; called from time to time (``now`` is monotonic seconds)."""
         if self._over:
             return
         if not self._ready:

@@ -26,7 +26,6 @@ _LARGEST_UID = (1 << 32) - 2
 
 
 def _name(value: Any) -> str:
-    """The name of a node."""
     if type(value) is not str or not 0 < len(value) <= _LONGEST_NAME or not value.isprintable():
         raise ValueError
     return value

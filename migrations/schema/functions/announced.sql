@@ -1,3 +1,4 @@
+-- A change of any row of these tables is announced as the event that the trigger names.
 CREATE OR REPLACE FUNCTION announced() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM changed) THEN

@@ -1,3 +1,4 @@
+-- Only jobs that are over may be removed: a live one has resources, and processes on nodes.
 CREATE OR REPLACE FUNCTION final_jobs_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'job % is live (%) and cannot be removed', OLD.job_id, OLD.state

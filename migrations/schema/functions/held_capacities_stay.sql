@@ -1,3 +1,4 @@
+-- A capacity of which jobs hold something stays, or their amounts would belong to nothing.
 CREATE OR REPLACE FUNCTION held_capacities_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'jobs hold % of % on %', OLD.held, OLD.consumable, OLD.block

@@ -1,3 +1,4 @@
+-- New jobs get their first row of the state log, and are announced by state.
 CREATE OR REPLACE FUNCTION jobs_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM new_jobs WHERE state NOT IN ('Hold', 'Waiting')) THEN

@@ -1,5 +1,5 @@
--- What concerns none of the states that jobs left or came to is not looked for: most statements move jobs from one state
--- to one other.
+-- Most statements move jobs from one state to one other. So the function looks only for what concerns the states that
+-- jobs left or came to.
 CREATE OR REPLACE FUNCTION jobs_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     move record;

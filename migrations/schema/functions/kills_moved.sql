@@ -1,3 +1,4 @@
+-- Who asks again, or decides, hurries up the canceller or the launcher. A kill with a date waits for its time.
 CREATE OR REPLACE FUNCTION kills_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM new_kills WHERE state = 'decided') THEN

@@ -1,4 +1,4 @@
--- what the launcher writes about a channel matters when the channel opens or closes, not when its message changes
+-- What the launcher writes about a channel matters when the channel opens or closes, not when its message changes.
 CREATE OR REPLACE FUNCTION node_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT network_address, transport, host, port, channel FROM changed

@@ -1,3 +1,4 @@
+-- A resource makes its node known, and notes since when it is in its state, whoever inserts or updates it.
 CREATE OR REPLACE FUNCTION node_of_resource() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.network_address IS NOT NULL

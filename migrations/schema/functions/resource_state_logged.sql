@@ -1,3 +1,4 @@
+-- The log has one range for each state that a resource was in, the last one open.
 CREATE OR REPLACE FUNCTION resource_state_logged() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE moment timestamptz := clock_timestamp();
 BEGIN

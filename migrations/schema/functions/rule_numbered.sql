@@ -1,3 +1,4 @@
+-- Every change of a rule gets the next version number; an update that changes nothing gets none.
 CREATE OR REPLACE FUNCTION rule_numbered() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'UPDATE' AND NEW.name <> OLD.name THEN

@@ -1,3 +1,4 @@
+-- Each version of a rule is kept, its deletion too.
 CREATE OR REPLACE FUNCTION rule_versioned() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN

@@ -242,7 +242,7 @@ class Collected:
         return True
 
     def fileno(self) -> int:
-        """No descriptor: nothing is ever received."""
+        """Return no descriptor: nothing is ever received."""
         return -1
 
     def begin_input(self, *, terminal: bool) -> Size | None:

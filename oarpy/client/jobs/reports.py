@@ -43,7 +43,7 @@ class ReportText:
 
 
 def listing(session: Session, question: Question, layout: str, *, arrays: bool, compact: bool) -> ReportText:
-    """One line a job."""
+    """Return one line a job."""
     jobs = job_listing.listing(session.connection, question.scope())
     failure = _missing(session, question)
     if layout == "ids":
@@ -57,7 +57,7 @@ def listing(session: Session, question: Question, layout: str, *, arrays: bool, 
 
 
 def states(session: Session, question: Question, *, as_json: bool) -> ReportText:
-    """``ID: State`` a line, or one JSON object of them."""
+    """Return ``ID: State`` a line, or one JSON object of them."""
     pairs = job_listing.states(session.connection, question.scope())
     failure = _missing(session, question)
     if as_json:
@@ -68,7 +68,7 @@ def states(session: Session, question: Question, *, as_json: bool) -> ReportText
 
 
 def full(session: Session, question: Question, *, as_json: bool, complete: bool) -> ReportText:
-    """Everything on each job; ``complete`` adds to the JSON the environment of jobs the caller may look into."""
+    """Return everything on each job; ``complete`` adds to the JSON the environment of jobs the caller may look into."""
     jobs = details.details(session.connection, question.scope())
     failure = _missing(session, question)
     if not as_json:

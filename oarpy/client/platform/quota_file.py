@@ -129,7 +129,7 @@ def _limit(value: Any, owner: str, resources: int) -> float:
 
 
 def _check_types(words: Any, rules: Sequence[QuotaRuleRow]) -> None:
-    """OAR counts by the types of this list alone; here every type counts, which must come to the same."""
+    """Refuse a list of types that counts otherwise than here: OAR counts those alone, oarpy counts every type."""
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UsageError("'job_types' is no list of types", hint='["*"]')
     for rule in rules:

@@ -1,4 +1,4 @@
-"""Passing on to the gateway that commands on nodes want to be connected; nothing waits for it."""
+"""Passing call requests on to the gateway: commands on nodes want to be connected. Nothing waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_OF_NODE = 16
 
 
 class CallRequests:
-    """``gateway`` is the path of its socket, empty when there is none."""
+    """The call requests heard in this round. ``gateway`` is the path of its socket, empty when there is none."""
 
     def __init__(self, gateway: str) -> None:
         self._gateway = gateway
@@ -29,11 +29,11 @@ class CallRequests:
         return {Knocked: self.note}
 
     def note(self, node: str, report: Knocked) -> None:
-        """Take in that a command knocks."""
+        """Take in a call request of a command on ``node``."""
         self._heard[Knock(node, report.token)] = None
 
     def pass_on(self) -> None:
-        """Tell the gateway of the knocks that were heard."""
+        """Tell the gateway of the call requests that were heard; too many are dropped."""
         knocks, self._heard = self._heard, {}
         of_node: Counter[str] = Counter()
         for knock in knocks if self._gateway else ():

@@ -49,7 +49,7 @@ class Channels:
         self._forget_at: float | None = None
 
     def fileno(self) -> int:
-        """Readable when something arrived."""
+        """Return a descriptor that is readable when something arrived."""
         return self._inbox.fileno()
 
     def sync(self, rows: Sequence[NodeRow]) -> list[str]:

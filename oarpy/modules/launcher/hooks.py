@@ -19,7 +19,7 @@ from oarpy.wire.messages import EPILOGUE, OK, PROLOGUE, ChannelLost, Ready, Rele
 
 
 class Hooks:
-    """False where nothing is configured: then none of it is called for any job."""
+    """The site's programs around jobs. False where nothing is configured: then none of it is called for any job."""
 
     def __init__(self, settings: JobSettings) -> None:
         self.server_prologue = ServerScripts(PROLOGUE, settings.server_prologue, settings.server_script_timeout)
@@ -34,7 +34,7 @@ class Hooks:
         return self._configured
 
     def files(self) -> list[int]:
-        """Readable when a script on the server has ended."""
+        """Return descriptors that are readable when a script on the server has ended."""
         return [*self.server_prologue.files(), *self.server_epilogue.files()]
 
     @property
@@ -42,8 +42,6 @@ class Hooks:
         """Seconds after which the time of a script on the server is over."""
         deadlines = [self.server_prologue.next_deadline, self.server_epilogue.next_deadline]
         return min((max(0.0, at - time.monotonic()) for at in deadlines if at is not None), default=float("inf"))
-
-    # Before a job
 
     def pass_server(
         self, connection: Connection, attempts: Sequence[tuple[int, int]], now: float
@@ -64,8 +62,6 @@ class Hooks:
         if not self._prologue:
             return [spec for spec, _ in jobs]
         return [spec for spec, hosts in jobs if self._prologue.is_done(spec, hosts, channels)]
-
-    # After it
 
     def concluded(
         self,
@@ -93,18 +89,16 @@ class Hooks:
         return spec is None or not ran or self._epilogue.is_done(spec, row.nodes, channels)
 
     def release(self, connection: Connection, jobs: Sequence[int]) -> None:
-        """Within the transaction that closes jobs: drop what is kept of their scripts on the server."""
+        """Drop what is kept of the jobs' scripts on the server, within the transaction that closes the jobs."""
         if self:
             server_scripts.forget(connection, jobs)
 
     def let_nodes_forget(self, rows: Iterable[LiveRow], channels: Channels) -> None:
-        """After that transaction: let the nodes of these jobs drop what they keep."""
+        """Let the nodes of these jobs drop what they keep, after that transaction."""
         if self._prologue or self._epilogue:
             for row in rows:
                 for node in row.nodes:
                     channels.send(node, Release((JobKey(row.id, row.attempt),)))
-
-    # What the nodes say
 
     def hears(self) -> Hears:
         """Return the method for each report that is heard here."""
@@ -115,7 +109,7 @@ class Hooks:
         (self._prologue if report.kind == PROLOGUE else self._epilogue).answered(node, report)
 
     def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
-        """The channel of a node was lost, or is new."""
+        """Say again what a node may have missed: its channel was lost, or is new."""
         for scripts in (self._prologue, self._epilogue):
             scripts.lose(node)
 

@@ -95,7 +95,7 @@ class Launcher:
         """Whether there may be jobs that are Launching and of which no node was told."""
 
     def files(self) -> Sequence[int]:
-        """Where reports of the nodes arrive, and ends of programs of the site."""
+        """Return where reports of the nodes arrive, and ends of programs of the site."""
         return [self._channels.fileno(), *self._hooks.files(), *self._pauses.files()] if self._channels else []
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
@@ -170,8 +170,6 @@ class Launcher:
                 hear(node, report)
         self._knocks.pass_on()
 
-    # Reports --------------------------------------------------------------------------------------------------------
-
     def _record(self, connection: Connection, channels: Channels, arrivals: Arrivals, now: float) -> int:
         """Write what arrived, in one transaction; let nodes forget what is recorded. Returns how many jobs ended."""
         for node, detail in arrivals.complaints:
@@ -205,7 +203,7 @@ class Launcher:
         return self._placed(execution.live_among(connection, sorted(jobs))) if jobs else []
 
     def _placed(self, rows: Sequence[LiveRow]) -> list[LiveRow]:
-        """Put on each job the nodes where it has something."""
+        """Put on each job the nodes where it has something, by its types."""
         placed = [(row, self._places.of(row.types, row.nodes)) for row in rows]
         return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
 
@@ -255,7 +253,7 @@ class Launcher:
         left_behind: dict[str, list[tuple[int, int]]],
         current: dict[int, LiveRow],
     ) -> None:
-        """The outcome is in the database: now, and not before, the nodes may forget."""
+        """Let nodes forget what is recorded, now and not before; end there what the database says is over."""
         forget: dict[str, list[JobKey]] = {}
         for key, (node, _) in arrivals.ended.items():
             forget.setdefault(node, []).append(key)
@@ -279,8 +277,6 @@ class Launcher:
                 # The database says that these are over: what still runs of them is not wanted.
                 channels.send(node, Kill(tuple(stray), 0))
             self._sent |= {one.key: node for one in ready.jobs if _is_current(one.key, current)}
-
-    # Ends -----------------------------------------------------------------------------------------------------------
 
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
         """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
@@ -319,8 +315,6 @@ class Launcher:
         return row.state != "Finishing" and (
             row.kill_reason is not None or (row.ends_at is not None and row.ends_at <= now)
         )
-
-    # Starts ---------------------------------------------------------------------------------------------------------
 
     def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool) -> int:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
@@ -404,15 +398,13 @@ class Launcher:
 
 
 def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:
-    """Whether it is for ``node`` to say what becomes of a job: for its first one, or for any when it is over."""
+    """Tell whether ``node`` may say what becomes of a job: its first one may, and any when it is over."""
     row = current.get(key.job)
     return row is None or row.nodes[:1] == (node,)
 
 
 def _leaves_nothing(end: End, current: Mapping[int, LiveRow]) -> bool:
-    """Tell whether nothing is left to be done: what ended by itself on its only node left nothing its supervisor
-    missed.
-    """
+    """Tell whether nothing is left to be done: a job that ended by itself on its only node left nothing there."""
     by_itself = end.final_state == JobState.TERMINATED and end.started is not None and not end.event
     return by_itself and len(current[end.job].nodes) == 1
 

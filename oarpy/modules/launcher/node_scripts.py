@@ -29,7 +29,7 @@ class _Run:
 
 
 class NodeScripts:
-    """One kind of script. Forgetting all of this only asks the nodes again, and they answer the same."""
+    """The runs of one kind of script. Forgetting all of this only asks the nodes again, and they answer the same."""
 
     def __init__(self, kind: str, program: str, timeout: float, *, after_prologue: bool = False) -> None:
         self.kind = kind
@@ -64,7 +64,7 @@ class NodeScripts:
             run.done.add(node)
 
     def lose(self, node: str) -> None:
-        """What was on its way when the channel of a node was lost is said again."""
+        """Say again what was on its way when the channel of a node was lost."""
         for run in self._runs.values():
             run.asked.discard(node)
 

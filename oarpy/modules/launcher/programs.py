@@ -57,7 +57,7 @@ class Programs(Generic[Key]):
         return max(0, _AT_ONCE - len(self._running))
 
     def files(self) -> list[int]:
-        """Readable when a program has ended."""
+        """Return descriptors that are readable when a program has ended."""
         return [one.handle for one in self._running.values()]
 
     @property
@@ -66,7 +66,7 @@ class Programs(Generic[Key]):
         return min((one.deadline for one in self._running.values()), default=None)
 
     def start(self, key: Key, job: int) -> None:
-        """Run it with the id of a job; it gets nothing else."""
+        """Run the program with the id of a job; it gets nothing else."""
         command = [self.program, str(job)]
         limiter = shutil.which("timeout")
         if limiter:
@@ -91,7 +91,7 @@ class Programs(Generic[Key]):
         self._running[key] = _Process(process, said, os.pidfd_open(process.pid), deadline)
 
     def collect(self) -> dict[Key, ProgramEnd]:
-        """Return how those ended that are over since the last look; end those whose time is over."""
+        """Return how those ended that are over since the last look. Programs whose time is over are ended now."""
         ended, self._failed = self._failed, {}
         for key, one in list(self._running.items()):
             late = time.monotonic() >= one.deadline
@@ -110,7 +110,7 @@ class Programs(Generic[Key]):
         return ended
 
     def close(self) -> None:
-        """Let go of what runs: each has a limit of its own."""
+        """Let go of what runs: each program has a limit of its own."""
         for one in self._running.values():
             one.said.close()
             os.close(one.handle)

@@ -20,7 +20,9 @@ EVENTS = {FAILED: "EXIT_CODE_ERROR", TIMEOUT: "TIMEOUT", LOST: "LOST"}
 
 
 class ServerScripts:
-    """One kind of script. A row is written before each is started, so one that was cut off is known for that."""
+    """The runs of one kind of script. A row is written before each is started, so one that was cut off is known for
+    that.
+    """
 
     def __init__(self, kind: str, program: str, timeout: float) -> None:
         self.kind = kind
@@ -32,7 +34,7 @@ class ServerScripts:
         return bool(self._programs.program)
 
     def files(self) -> list[int]:
-        """Readable when a script has ended."""
+        """Return descriptors that are readable when a script has ended."""
         return self._programs.files()
 
     @property
@@ -69,7 +71,7 @@ class ServerScripts:
             del self._ended[attempt]
 
     def close(self) -> None:
-        """Let go of what runs: each has a limit of its own."""
+        """Let go of what runs: each script has a limit of its own."""
         self._programs.close()
 
     def _collect(self, connection: Connection) -> None:

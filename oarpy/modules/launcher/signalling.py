@@ -45,7 +45,7 @@ class Signalling:
                     channels.send(node, Terminate((key,)))
 
     def signal(self, connection: Connection, channels: Channels, live: LiveRows) -> None:
-        """Send signals, then note them: killed in between it sends one again rather than never.
+        """Send signals, then note them: killed in between, the launcher sends one again rather than never.
 
         A request is open until each of the job's nodes has been sent the signal, or the job is over.
         """

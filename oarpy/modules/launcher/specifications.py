@@ -13,7 +13,7 @@ from oarpy.wire.jobs import JobSpec
 
 
 class Places:
-    """Where the programs of jobs run, by the settings of the site."""
+    """Where the programs of jobs run, by the settings of the site: hosts for types of jobs, else their nodes."""
 
     def __init__(self, settings: JobSettings) -> None:
         self._hosts = {"deploy": settings.deploy_host, "cosystem": settings.cosystem_host}
@@ -109,7 +109,7 @@ def _numbers(resources: Iterable[Mapping[str, object]], name: str) -> tuple[int,
 
 
 def _hosts(resources: Iterable[Mapping[str, object]]) -> list[str]:
-    """One line per resource of type default: a host is named once for each of its cores."""
+    """Return one line per resource of type default: a host is named once for each of its cores."""
     return [str(resource["network_address"]) for resource in resources if resource["type"] == DEFAULT_TYPE]
 
 
@@ -124,7 +124,7 @@ def _properties_line(resource: Mapping[str, object]) -> str:
 
 @lru_cache(maxsize=4096)
 def _line(properties: tuple[tuple[str, object], ...], _kinds: tuple[type, ...]) -> str:
-    """The line of a resource; jobs come to the same ones again and again. Kinds, because 1 and True are equal."""
+    """Return the line of a resource, remembered for the next job. The kinds tell 1 from True, which are equal."""
     return " , ".join(f"{name} = '{_text(value)}'" for name, value in sorted(properties) if value is not None)
 
 

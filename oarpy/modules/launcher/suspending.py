@@ -44,7 +44,7 @@ class PauseScripts:
         return bool(self._programs.running)
 
     def files(self) -> list[int]:
-        """Readable when a run has ended."""
+        """Return descriptors that are readable when a run has ended."""
         return self._programs.files()
 
     @property
@@ -72,7 +72,7 @@ class PauseScripts:
         return "" if end is None or end.outcome == OK else f"{self._name} {end.detail}"
 
     def close(self) -> None:
-        """Let go of what runs: each has a limit of its own."""
+        """Let go of what runs: each program has a limit of its own."""
         self._programs.close()
 
 
@@ -85,7 +85,7 @@ Order = type[Suspend] | type[Resume]
 
 
 class Pauses:
-    """What was said to nodes, when, and whether they have answered."""
+    """What was said to nodes, when (monotonic seconds), and whether they have answered."""
 
     def __init__(self, settings: Configuration, places: Places) -> None:
         self._places = places
@@ -102,7 +102,7 @@ class Pauses:
         return bool(self._said) or self._after_suspend.awaits or self._before_resume.awaits
 
     def files(self) -> list[int]:
-        """Readable when a program of the site has ended."""
+        """Return descriptors that are readable when a program of the site has ended."""
         return [*self._after_suspend.files(), *self._before_resume.files()]
 
     @property

@@ -68,7 +68,7 @@ class Closing(Protocol):
 
 
 class Loop:
-    """Runs one module, once a cluster (advisory lock): on notifications, descriptors and a slow period."""
+    """Runs one module, once a cluster (advisory lock): when something is heard, at its date, after a slow period."""
 
     def __init__(self, module: Module, dsn: str, connect_timeout: int = 5) -> None:
         self._module = module
@@ -81,7 +81,7 @@ class Loop:
         self._stopping = True
 
     def once(self) -> Outcome | None:
-        """Run the module once by hand; None when one runs already, which is told to."""
+        """Run the module once by hand; return None when one runs already, which is told to run."""
         with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
             if not notifications.try_lead(connection, self._module.name):
                 notifications.tell(connection, self._module.name)

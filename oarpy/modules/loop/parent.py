@@ -1,4 +1,4 @@
-"""A module that a supervisor started ends with it, however the supervisor ends."""
+"""Ending a module with the supervisor that started it, however the supervisor ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_supervisor() -> None:
-    """Called by a module at its start: the kernel ends it when its supervisor dies, however that happens."""
+    """Have the kernel end this process when its supervisor dies; a module calls it at its start."""
     parent = os.environ.get(PARENT_VARIABLE)
     if parent is None:
         return

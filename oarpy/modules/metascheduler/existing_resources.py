@@ -73,7 +73,7 @@ class ExistingResources:
     """Answers for one platform, and remembers what it found out about conditions and requests."""
 
     def __init__(self, platform: Platform, kinds: Mapping[str, str], consumables: Sequence[Consumable]) -> None:
-        """``kinds`` are the SQL types of the properties."""
+        """Take a platform and what is in it; ``kinds`` are the SQL types of the properties."""
         self.platform = platform
         self.kinds = kinds
         self.consumables = {one.name: one for one in consumables}

@@ -67,7 +67,7 @@ class Metascheduler:
         self._amounts_refused = False
 
     def files(self) -> Sequence[int]:
-        """Nothing besides notifications."""
+        """Return nothing: notifications alone are a reason to run."""
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:

@@ -195,7 +195,7 @@ class SnapshotReader:
         self._begun.update(dict.fromkeys(jobs, now))
 
     def _forget_others(self, connection: Connection) -> None:
-        """Versions are those of one server: after a failover the same ones may stand for something else."""
+        """Drop what was read over another connection: versions are those of one server, and a failover changes it."""
         if connection is not self._connection:
             self._connection, self._version = connection, -1
             self._requests, self._rows, self._jobs = {}, WaitingRows(), {}

@@ -67,7 +67,7 @@ class Notifier:
         self._running: dict[int, NoticeRow] = {}
 
     def files(self) -> Sequence[int]:
-        """What rings when a thread is done with a notice."""
+        """Return what rings when a thread is done with a notice."""
         return [self._bell]
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
@@ -84,8 +84,6 @@ class Notifier:
             wake_at=notices.next_due(connection),
             pending=bool(self._mailing or self._running),
         )
-
-    # What was told --------------------------------------------------------------------------------------------------
 
     def _settle(self, connection: Connection) -> tuple[int, int]:
         """Record what the threads have done; return how many notices were told, and how many tries failed."""
@@ -109,8 +107,6 @@ class Notifier:
             self._mailing.pop(one.row.id, None)
             self._running.pop(one.row.id, None)
         return len(done) - len(failures), len(failures)
-
-    # What is to be told ---------------------------------------------------------------------------------------------
 
     def _due(self, connection: Connection) -> list[NoticeRow]:
         busy = [*self._mailing.values(), *self._running.values()]

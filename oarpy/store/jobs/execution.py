@@ -1,4 +1,10 @@
-"""The life of a job from toLaunch to its end, as the launcher and the canceller write it. Set-wise."""
+"""The life of a job from toLaunch to its end, as the launcher and the canceller write it, set-wise.
+
+::
+
+    toLaunch --claim--> Launching --started--> Running --finish--> Finishing --close--> Terminated, Error
+       '- give_up, cancel --> toError              '-- end: nothing is left on its nodes ------^
+"""
 
 from __future__ import annotations
 
@@ -53,7 +59,7 @@ class LaunchRow:
 class LiveRow:
     """A job that is on nodes: its nodes (head first), how far it is, and whether it is to be killed.
 
-    ``failed``: it did not end by itself, and becomes Error.
+    ``failed`` tells that it did not end by itself, and becomes Error.
     """
 
     id: int
@@ -68,7 +74,7 @@ class LiveRow:
 
 @dataclass(frozen=True, slots=True)
 class SignalRow:
-    """A signal to be sent to a job; ``elsewhere``: not to its first node, which has sent it already."""
+    """A signal to be sent to a job; ``elsewhere``: its first node has sent it already, and is left out."""
 
     request: int
     job: int
@@ -81,8 +87,8 @@ class SignalRow:
 class Agenda:
     """What there is for the launcher: jobs to launch, to settle (killed or Finishing), signals, walltimes to be told.
 
-    ``pauses``: jobs are suspended, or are to be. ``noop_end``: when (epoch seconds) the walltime of a running job that
-    runs nothing is over first; None: none runs.
+    ``pauses`` tells that jobs are suspended, or are to be. ``noop_end`` is when (epoch seconds) the walltime of a
+    running job that runs nothing is over first, None when none runs.
     """
 
     launch: bool
@@ -384,7 +390,7 @@ def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None
 
 
 def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
-    """Move jobs to Finishing with how they ended; return those that moved, so that each end counts once."""
+    """Move jobs to Finishing with how they ended; return those that moved. So each end counts once."""
     if not ends:
         return []
     rows = connection.execute(

@@ -1,4 +1,4 @@
-"""Asking the canceller to kill jobs, and the launcher to send them a signal. The modules do the rest."""
+"""Asking the canceller to kill jobs, and the launcher to send them a signal; these modules do the rest."""
 
 from __future__ import annotations
 

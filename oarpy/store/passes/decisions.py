@@ -1,4 +1,7 @@
-"""What a scheduling pass writes: starts, reservations, victims, predictions. Set-wise, in the caller's transaction."""
+"""What a scheduling pass writes: starts, reservations, victims, predictions.
+
+Statements are set-wise and run in the caller's transaction.
+"""
 
 from __future__ import annotations
 
@@ -277,7 +280,7 @@ def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
 
 
 def _float(instant: float | None) -> float | None:
-    """A list of whole numbers and others is no array to the driver."""
+    """Return a number as a float: the driver makes no array of whole numbers and others together."""
     return None if instant is None else float(instant)
 
 

@@ -1,4 +1,4 @@
-"""What this installation is."""
+"""This installation, as its database knows it."""
 
 from __future__ import annotations
 

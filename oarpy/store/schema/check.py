@@ -86,9 +86,9 @@ def _differences(connection: Connection) -> Iterator[str]:
 
 
 def _is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
-    """Alembic's filter: what an admin may add without being told that the schema is wrong.
+    """Tell Alembic what to compare: all but what an admin may add without being told that the schema is wrong.
 
-    Those are columns of ``resources`` (properties) and indexes.
+    That is columns of ``resources`` (properties) and indexes.
     """
     if not reflected or compare_to is not None:
         return True
@@ -98,7 +98,9 @@ def _is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_t
 
 
 def _named(step: tuple[Any, ...]) -> str:
-    """``("add_column", None, "jobs", Column("state", ...))`` as ``add_column jobs state``."""
+    """Return a difference in words: ``("add_column", None, "jobs", Column("state", ...))`` as ``add_column jobs
+    state``.
+    """
     words = (getattr(part, "name", part) for part in step if not isinstance(part, dict))
     return " ".join(str(word) for word in words if word is not None)
 

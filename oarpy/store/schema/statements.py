@@ -24,7 +24,7 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 
 def triggers() -> frozenset[tuple[str, str]]:
-    """Return table and name of every trigger: the rules of the schema that constraints cannot say."""
+    """Return table and name of every trigger: the triggers are the rules that constraints cannot say."""
     texts = (_text("functions", name) for name in names("functions"))
     return frozenset((found[2], found[1]) for text in texts for found in _TRIGGER.finditer(text))
 

@@ -140,7 +140,7 @@ class Orders:
             self._outbox.say(Resumed(record.job_of(key), time.time()))
 
     def _pause(self, jobs: Iterable[JobKey], verb: str) -> list[str]:
-        """Have supervisors do it for jobs that are led from this node; return those that are led from another."""
+        """Have supervisors stop or continue jobs led from this node; return those that are led from another."""
         others = []
         for key, taken in self._ask_running(jobs, verb, 0):
             if taken:

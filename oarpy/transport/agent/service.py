@@ -173,7 +173,7 @@ class Agent:
         self._jobs.start(wanted, durable=not fence)
 
     def _enter_incarnation(self) -> str:
-        """Which life of the node this is. After a reboot nothing runs any more, whatever the records say."""
+        """Find out which life of the node this is. After a reboot nothing runs any more, whatever the records say."""
         lock = self._state.lock()
         try:
             boot, identity = self._state.read_incarnation()

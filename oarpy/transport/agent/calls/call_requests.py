@@ -1,6 +1,7 @@
-"""Commands on this node that want to be connected to the server: they listen in a folder and knock at a pipe.
+"""Call requests: commands on this node that want to be connected to the server.
 
-Both are open to everybody. What is no token of a socket that is there goes no further, and what comes too fast waits.
+Each listens in a folder and writes its token to a pipe. Both are open to everybody. What is no token of a socket that
+is there goes no further, and what comes too fast waits.
 """
 
 from __future__ import annotations

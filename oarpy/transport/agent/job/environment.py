@@ -74,7 +74,7 @@ def _with_last(path: str, directory: str) -> str:
 def job_environment(
     state: StateDir, key: str, spec: JobSpec, account: Account, mark: str, group: str
 ) -> dict[str, str]:
-    """A job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
+    """Return a job's environment: the user's defaults, the submission's, OAR's, the job's variables; the last wins.
 
     ``group`` is the job's control group below the mount point, if it has one.
     """

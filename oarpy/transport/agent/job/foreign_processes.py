@@ -36,7 +36,7 @@ def terminate(pids: list[int]) -> None:
 
 
 class Guests:
-    """Jobs whose program runs elsewhere, as far as an agent has to do with their ends."""
+    """What jobs have here whose program runs on another node, as far as an agent has to do with their ends."""
 
     def __init__(self, jobs: NodeJobs) -> None:
         self._jobs = jobs

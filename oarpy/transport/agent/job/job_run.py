@@ -162,7 +162,7 @@ class JobRun:
             os.chdir("/")
 
     def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
-        """What must be done as the job's user."""
+        """Start the command, as the job's user and with the files that are made as its submitter would."""
         with umask_of(environment):
             return self._execute_there(shell, arguments, environment)
 
@@ -222,7 +222,7 @@ class JobRun:
                 self._take_requests()
 
     def _wait_for_steps(self) -> None:
-        """When the job is being terminated its steps have the same time as its program."""
+        """Give the steps of a job that is being terminated the same time as its program."""
         while self._kill_at is not None and time.monotonic() < self._kill_at and self._steps():
             woken = signal.sigtimedwait(WAKE, _STEP_PAUSE)
             if woken is not None and woken.si_signo == requests.LOOK:

@@ -60,15 +60,15 @@ class NodeJobs:
         return processes.mark_of(self._instance, *record.job_of(key))
 
     def stop(self, key: str) -> None:
-        """Stop what runs of a job that is not led from this node."""
+        """Stop all that a job has here, when it is led from another node."""
         suspending.stop(self._isolation.freezers(key), lambda: self.guests(key))
 
     def go_on(self, key: str) -> None:
-        """Let that go on."""
+        """Let go on what :meth:`stop` stopped."""
         suspending.go_on(self._isolation.freezers(key), lambda: self.guests(key))
 
     def thaw(self, key: str) -> None:
-        """Let what is to be killed run."""
+        """Let run what is to be killed: what is frozen does not die."""
         suspending.thaw(self._isolation.freezers(key))
 
     def memory_kills(self, key: str) -> int:
@@ -95,8 +95,6 @@ class NodeJobs:
     def has_record(self, key: str) -> bool:
         """Tell whether the program of a job was started here, or is to be."""
         return os.path.exists(os.path.join(self._state.jobs, key))
-
-    # Starting
 
     def start(self, specs: list[JobSpec], durable: bool) -> None:
         """Start those that nobody ever started, tell of the others; ``durable`` claims survive a power cut."""
@@ -159,10 +157,8 @@ class NodeJobs:
         claimed.close()
         self._outbox.say(Refused(record.job_of(claimed.key), reason, detail))
 
-    # Following
-
     def hear(self, fd: int) -> None:
-        """A supervisor of ours reports, or is gone."""
+        """Take in what a supervisor of ours reports, or that it is gone."""
         supervisor = self._pool.at(fd)
         if supervisor is None:
             return
@@ -196,7 +192,7 @@ class NodeJobs:
         return bool(self._watched)
 
     def give_up_start(self, key: str) -> None:
-        """A job that is to be killed must not be started by us any more."""
+        """Give up our own start of a job that is to be killed."""
         if key in self._watched:
             self._watched[key].spec = None
 
@@ -227,7 +223,7 @@ class NodeJobs:
         self._outbox.tell(key, history)
 
     def _look_at_claim(self, found: Record, watched: _Watched) -> None:
-        """Claimed, but whoever claimed it died before the command was executed."""
+        """Start or refuse a claimed job whose claimer died before the command was executed."""
         if watched.spec is None:
             found.close()
         elif watched.tries >= _TRIES:
@@ -237,7 +233,7 @@ class NodeJobs:
             self._run(found, watched.spec, watched.tries + 1)
 
     def resolve(self, found: Record, history: History) -> History:
-        """The history of a job whose record we hold; one that has no outcome is lost: kill its rest and write that."""
+        """Return the history of a job whose record we hold. One without an outcome is lost: its rest is killed."""
         if history.ended is not None or history.started is None:
             return history
         mark = str(history.started.get("mark") or self.mark(found.key))

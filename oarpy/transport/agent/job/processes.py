@@ -29,12 +29,12 @@ def mark_of(instance: str, job: int, attempt: int) -> str:
 
 
 def pids() -> list[int]:
-    """All processes of the machine."""
+    """Return all processes of the machine."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """(state letter, parent) of a process; None when it is gone."""
+    """Return (state letter, parent) of a process; None when it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()

@@ -154,12 +154,12 @@ def lock_record(directory: str, key: str, create: bool) -> tuple[Record | None, 
 
 
 def job_of(key: str) -> JobKey:
-    """Whose record has this name, ``<job>.<attempt>``."""
+    """Return whose record has this name, ``<job>.<attempt>``."""
     job, _, attempt = key.partition(".")
     return JobKey(int(job), int(attempt))
 
 
 def parse_key(key: str) -> JobKey | None:
-    """Whose record has this name; None when it is not that of a record."""
+    """Return whose record has this name; None when it is not that of a record."""
     job, _, attempt = key.partition(".")
     return job_of(key) if job.isdecimal() and attempt.isdecimal() else None

@@ -65,13 +65,13 @@ class SupervisorPool:
         return self._by_fd.get(fd)
 
     def release(self, supervisor: JobSupervisor) -> None:
-        """Its job has ended: it may take another."""
+        """Note that the job of a supervisor has ended: it may take another."""
         supervisor.key = None
         supervisor.idle_since = time.monotonic()
         self._idle.append(supervisor)
 
     def bury(self, supervisor: JobSupervisor) -> str | None:
-        """A supervisor has gone: reap it, kill what it left to us; return the job it had."""
+        """Reap a supervisor that has gone, kill what it left to us, and return the job it had."""
         self._remove(supervisor)
         self._reap()
         return supervisor.key

@@ -125,7 +125,7 @@ class Scripts:
             self._outbox.say(ScriptEnded(order.spec.key, order.kind, *said))
 
     def _advance(self, order: Order) -> tuple[str, str] | None:
-        """(outcome, detail) of a script that is over; None while it runs or waits, and when it was begun now."""
+        """Return (outcome, detail) of a script that is over; None while it runs or waits, and when it was begun now."""
         if order.kind == EPILOGUE and order.after_prologue:
             prologue, held = record.lock_record(self._state.scripts, f"{order.key}.{PROLOGUE}", create=False)
             if prologue is not None:
@@ -170,7 +170,7 @@ class Scripts:
         return None
 
     def _close_lost(self, found: Record, order: Order) -> tuple[str, str]:
-        """Whoever ran it is gone: what is left of it must go too, and nobody knows what it did."""
+        """Write that a script is lost, after killing its rest: whoever ran it is gone, and nobody knows what it did."""
         processes.kill_marked([self._mark(order)], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
         return self._end(found, LOST, f"nobody saw the {order.kind} end: the process that ran it was killed")
 

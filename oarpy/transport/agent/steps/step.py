@@ -96,7 +96,7 @@ class StepStreams:
             os.chmod(self.slave, 0o600)
 
     def actions(self) -> list[Any]:
-        """What makes them the standard streams of a program; a terminal becomes that of its session."""
+        """Return what makes them the standard streams of a program; a terminal becomes that of its session."""
         if self.slave:
             first: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, self.slave, os.O_RDWR, 0)]
             return [*first, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
