@@ -14,16 +14,8 @@ from oarpy.model.errors import OarpyError, UsageError
 _CREDENTIALS = struct.Struct("iII")
 
 
-def peer_uid(connection: socket.socket) -> int:
-    """Return the effective user id that the process had when it connected."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _process, uid, _group = _CREDENTIALS.unpack(found)
-    return int(uid)
-
-
 _LONGEST_PATH = 100
 """Bytes of a socket's path; Linux takes 107, and a name for the time of its making is longer by 4."""
-
 _BACKLOG = 1024
 
 
@@ -99,3 +91,10 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """Return the effective user id that the process had when it connected."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _process, uid, _group = _CREDENTIALS.unpack(found)
+    return int(uid)

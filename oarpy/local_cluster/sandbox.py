@@ -27,31 +27,7 @@ from oarpy.transport.agent.job.processes import NODE
 _END_POLL = 0.01
 
 
-def end_jobs(nodes: Path, timeout: float) -> None:
-    """Kill every process that was started on a node whose state is kept below ``nodes``, for up to ``timeout`` seconds.
-
-    Their supervisors end with them, as no agent is there to give them more work.
-    """
-    until = time.monotonic() + timeout
-    while (left := _started_below(nodes)) and time.monotonic() < until:
-        for pid in left:
-            with suppress(OSError):  # gone meanwhile, or it became another user's
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(_END_POLL)
-
-
-def _started_below(nodes: Path) -> list[int]:
-    wanted = os.fsencode(f"{NODE}={os.path.abspath(nodes)}{os.sep}")
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if any(variable.startswith(wanted) for variable in entry.read_bytes().split(b"\0")):
-                found.append(int(entry.parent.name))
-    return found
-
-
 Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str]]]
-
 _STOP_TIMEOUT = 30.0
 _LONGEST_SOCKET = 100
 """Bytes of a path. In a folder with a longer one the cluster does without a gateway."""
@@ -245,3 +221,26 @@ def _toml(sections: Mapping[str, Mapping[str, object]]) -> str:
         # JSON strings, numbers, booleans and lists of them are TOML too.
         lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     return "\n".join(lines) + "\n"
+
+
+def end_jobs(nodes: Path, timeout: float) -> None:
+    """Kill every process that was started on a node whose state is kept below ``nodes``, for up to ``timeout`` seconds.
+
+    Their supervisors end with them, as no agent is there to give them more work.
+    """
+    until = time.monotonic() + timeout
+    while (left := _started_below(nodes)) and time.monotonic() < until:
+        for pid in left:
+            with suppress(OSError):  # gone meanwhile, or it became another user's
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_END_POLL)
+
+
+def _started_below(nodes: Path) -> list[int]:
+    wanted = os.fsencode(f"{NODE}={os.path.abspath(nodes)}{os.sep}")
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if any(variable.startswith(wanted) for variable in entry.read_bytes().split(b"\0")):
+                found.append(int(entry.parent.name))
+    return found
