@@ -10,6 +10,7 @@ from oarpy.model.errors import NotFound, OarpyError
 from oarpy.modules.metascheduler.order_plugins import Policies
 from oarpy.modules.metascheduler.what_if import read_only
 from oarpy.scheduler.order.priorities import Factor, Part
+from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
 from oarpy.scheduler.order.queue_position import QueuePosition, standing
 from oarpy.store.passes.last_answer import standing as stored_standing
 
@@ -108,20 +109,13 @@ def _rank_lines(found: QueuePosition) -> Iterator[str]:
 
 
 def _order_line(found: QueuePosition) -> str:
-    orders = {
-        "fifo": "Jobs go by date of submission.",
-        "smallest": f"Jobs with the fewest resources go first; this one asks for {found.size}.",
-        "largest": f"Jobs with the most resources go first; this one asks for {found.size}.",
-        "shortest": f"Jobs with the shortest walltime go first; this one asks for {_walltime(found)}.",
-        "longest": f"Jobs with the longest walltime go first; this one asks for {_walltime(found)}.",
-        "widest": (
-            "Jobs with the most resources, and among equals the longest walltime, go first; "
-            f"this one asks for {found.size} for {_walltime(found)}."
-        ),
-    }
     if "/" in found.policy:
         return "Jobs go by windows of their date of submission, and within one by the policy named before the slash."
-    return orders.get(found.policy, "The policy is a plug-in.")
+    order = QUEUE_ORDERS.get(found.policy)
+    if order is None:
+        return "The policy is a plug-in."
+    nearest = "" if found.nearest_value is None else f"; the job right before has {found.nearest_value:.4f}"
+    return order.rule.format(size=found.size, walltime=_walltime(found), value=found.value, nearest=nearest)
 
 
 def _walltime(found: QueuePosition) -> str:
@@ -130,7 +124,7 @@ def _walltime(found: QueuePosition) -> str:
 
 def _key_lines(found: QueuePosition) -> Iterator[str]:
     """Show the numbers of an order that has no better explanation: a plug-in's, or one by windows."""
-    if found.key and found.policy not in ("fifo", "smallest", "largest", "shortest", "longest", "widest"):
+    if found.key and found.policy not in QUEUE_ORDERS:
         nearest = f"; the job right before has {_key_text(found.nearest_key)}" if found.nearest_key else ""
         yield f"It orders by {_key_text(found.key)}, the smallest goes first{nearest}."
 

@@ -1,4 +1,4 @@
-"""The order of the jobs of a queue. An order is a sort key; plug-ins add their own to the mapping.
+"""The order of the jobs of a queue: each is described once, in :data:`QUEUE_ORDERS`. Plug-ins add their own keys.
 
 ``NAME/SECONDS`` serves windows of submission time one after the other, and NAME orders the jobs of a window.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from oarpy.scheduler.order.priorities import karma, multifactor_priority
@@ -70,25 +71,60 @@ def widest(candidate: Candidate) -> tuple[float, ...]:
 
 def fairshare(candidate: Candidate) -> tuple[float, ...]:
     """Those whose user and project had least beyond their targets first, then as :func:`fifo`."""
-    return karma(candidate.job, candidate.priorities), *fifo(candidate)
+    return _karma(candidate), *fifo(candidate)
 
 
 def multifactor(candidate: Candidate) -> tuple[float, ...]:
     """The highest weighted sum of factors first, then as :func:`fifo`."""
-    priority = multifactor_priority(candidate.job, candidate.size, candidate.now, candidate.priorities)
-    return -priority, *fifo(candidate)
+    return -_priority(candidate), *fifo(candidate)
 
 
-ORDERS: Mapping[str, Order] = {
-    "fifo": fifo,
-    "smallest": smallest,
-    "largest": largest,
-    "shortest": shortest,
-    "longest": longest,
-    "widest": widest,
-    "fairshare": fairshare,
-    "multifactor": multifactor,
+def _karma(candidate: Candidate) -> float:
+    return karma(candidate.job, candidate.priorities)
+
+
+def _priority(candidate: Candidate) -> float:
+    return multifactor_priority(candidate.job, candidate.size, candidate.now, candidate.priorities)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOrder:
+    """One order of the scheduler's own: ``key`` sorts jobs, the smallest goes first.
+
+    ``rule`` tells users who goes first; it may name ``{size}``, ``{walltime}`` and ``{value}`` of a job, and then
+    ``{nearest}``: that of the job right before. ``value`` is the number to tell of a job, None where size and walltime
+    say all. In an order ``of_the_job_alone`` two jobs never change places, whatever happens to others or how late it
+    gets. One ``of_the_past`` looks at what was used before.
+    """
+
+    key: Order
+    rule: str = ""
+    value: Callable[[Candidate], float] | None = None
+    of_the_job_alone: bool = True
+    of_the_past: bool = False
+
+
+QUEUE_ORDERS: Mapping[str, QueueOrder] = {
+    "fifo": QueueOrder(fifo, "Jobs go by date of submission."),
+    "smallest": QueueOrder(smallest, "Jobs with the fewest resources go first; this one asks for {size}."),
+    "largest": QueueOrder(largest, "Jobs with the most resources go first; this one asks for {size}."),
+    "shortest": QueueOrder(shortest, "Jobs with the shortest walltime go first; this one asks for {walltime}."),
+    "longest": QueueOrder(longest, "Jobs with the longest walltime go first; this one asks for {walltime}."),
+    "widest": QueueOrder(
+        widest,
+        "Jobs with the most resources, and among equals the longest walltime, go first; "
+        "this one asks for {size} for {walltime}.",
+    ),
+    "fairshare": QueueOrder(fairshare, value=_karma, of_the_job_alone=False, of_the_past=True),
+    "multifactor": QueueOrder(multifactor, value=_priority, of_the_job_alone=False, of_the_past=True),
 }
+"""Every order of the scheduler's own by its name."""
+
+ORDERS: Mapping[str, Order] = {name: one.key for name, one in QUEUE_ORDERS.items()}
+"""Their keys alone, which is what planning needs."""
+
+OF_THE_JOB_ALONE = frozenset(one.key for one in QUEUE_ORDERS.values() if one.of_the_job_alone)
+"""Keys under which two jobs never change places."""
 
 
 def windowed(name: str, orders: Mapping[str, Order]) -> Order:
@@ -103,9 +139,6 @@ def windowed(name: str, orders: Mapping[str, Order]) -> Order:
     return lambda candidate: (candidate.job.submitted // window, *order(candidate))
 
 
-_OF_THE_PAST = frozenset({"fairshare", "multifactor"})
-
-
 def looks_back(name: str) -> bool:
     """Tell whether the order of that name may look at what was used before: plug-ins may, too.
 
@@ -113,8 +146,4 @@ def looks_back(name: str) -> bool:
     (False, True, True)
     """
     inner = name.partition("/")[0]
-    return inner in _OF_THE_PAST or inner not in ORDERS
-
-
-OF_THE_JOB_ALONE = frozenset({fifo, smallest, largest, shortest, longest, widest})
-"""Orders in which two jobs never change places, whatever happens to others or how late it gets."""
+    return inner not in QUEUE_ORDERS or QUEUE_ORDERS[inner].of_the_past

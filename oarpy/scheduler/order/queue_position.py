@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from oarpy.scheduler.gantt.demands import CompiledRequests
-from oarpy.scheduler.order.priorities import Factor, Part, factors, karma, karma_parts, multifactor_priority
-from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.order.priorities import Factor, Part, factors, karma_parts
+from oarpy.scheduler.order.queue_orders import ORDERS, QUEUE_ORDERS, Candidate, Order
 from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
@@ -32,9 +32,9 @@ class QueuePosition:
     """``policy`` is the order of the first queue planned together; ``failure`` says why it gives no order.
 
     ``place`` counts from 1 among the jobs ``among`` those queues that are not held (the job itself always counts). It
-    is None for a reservation, which comes before them. ``value`` is the karma (least first) or the multifactor priority
-    (most first), ``nearest_value`` that of the job right before; None for other orders. ``key`` is what the queue
-    orders the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
+    is None for a reservation, which comes before them. ``value`` is the number that the order tells of a job, such as
+    its karma, ``nearest_value`` that of the job right before. It is None for orders that tell none. ``key`` is what the
+    queue orders the job by, least first, whatever it is; ``nearest_key`` that of the job right before.
     """
 
     job: WaitingJob
@@ -126,9 +126,8 @@ def _numbers(key: object) -> tuple[float, ...]:
 
 
 def _value(policy: str, job: WaitingJob, size: Size, snapshot: Snapshot) -> float | None:
-    """Return the number that the order goes by, None where it is not one."""
-    if policy == "fairshare":
-        return karma(job, snapshot.priorities)
-    if policy == "multifactor":
-        return multifactor_priority(job, size(job), snapshot.now, snapshot.priorities)
-    return None
+    """Return the number that the order tells of a job, None where it tells none."""
+    order = QUEUE_ORDERS.get(policy)
+    if order is None or order.value is None:
+        return None
+    return order.value(Candidate(job, snapshot.now, size, snapshot.priorities))
