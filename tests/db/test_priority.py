@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -235,6 +236,24 @@ def test_a_plug_in_orders_its_queue(connection: Connection, shell: Shell, instal
     )
     run_pass(connection)
     assert states(connection) == {first: "Waiting", second: "toLaunch"}
+
+
+def test_the_expected_slowdown_of_a_job_and_of_the_one_before(connection: Connection, shell: Shell) -> None:
+    shell.done("oarqueue", "--change", "default,3,slowdown")
+    add_nodes(connection, "n1")
+    long, short = add_job(connection, walltime=timedelta(hours=2)), add_job(connection, walltime=timedelta(hours=1))
+    connection.execute("UPDATE jobs SET submitted_at = now() - interval '1 hour'")
+    found = shown(shell, long)
+    assert (found["policy"], found["rank"]) == ("slowdown", {"place": 2, "among": 2})
+    assert (found["value"], found["ahead"]["nearest_value"]) == pytest.approx((1.5, 2.0), abs=0.1)
+    told = shell.done("oarstat", "--priority", str(long)).splitlines()[-1]
+    assert re.fullmatch(
+        r"Jobs with the largest expected slowdown, \(waited \+ walltime\) / walltime, go first; "
+        r"this one has 1\.[45]\d{3}; the job right before has [12]\.\d{4}\.",
+        told,
+    )
+    run_pass(connection)
+    assert states(connection)[short] == "toLaunch"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,9 @@ from oarpy.scheduler.snapshot import WaitingJob
 
 _WINDOW = re.compile(r"[0-9]{1,12}")
 
+_SHORTEST = 10.0
+"""Seconds that a shorter walltime counts as in a slowdown, so that jobs of no length do not go before all others."""
+
 
 class Candidate(NamedTuple):
     """A job to rank; one is made for every job of a queue in every pass."""
@@ -79,12 +82,23 @@ def multifactor(candidate: Candidate) -> tuple[float, ...]:
     return -_priority(candidate), *fifo(candidate)
 
 
+def slowdown(candidate: Candidate) -> tuple[float, ...]:
+    """The largest expected bounded slowdown first, then as :func:`fifo`; short jobs overtake others as they wait."""
+    return -_expected_slowdown(candidate), *fifo(candidate)
+
+
 def _karma(candidate: Candidate) -> float:
     return karma(candidate.job, candidate.priorities)
 
 
 def _priority(candidate: Candidate) -> float:
     return multifactor_priority(candidate.job, candidate.size, candidate.now, candidate.priorities)
+
+
+def _expected_slowdown(candidate: Candidate) -> float:
+    """Return the bounded slowdown of the job if it started now and used its whole walltime."""
+    waited = max(candidate.now - candidate.job.submitted, 0)
+    return (waited + candidate.walltime) / max(candidate.walltime, _SHORTEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +131,13 @@ QUEUE_ORDERS: Mapping[str, QueueOrder] = {
     ),
     "fairshare": QueueOrder(fairshare, value=_karma, of_the_job_alone=False, of_the_past=True),
     "multifactor": QueueOrder(multifactor, value=_priority, of_the_job_alone=False, of_the_past=True),
+    "slowdown": QueueOrder(
+        slowdown,
+        "Jobs with the largest expected slowdown, (waited + walltime) / walltime, go first; "
+        "this one has {value:.4f}{nearest}.",
+        value=_expected_slowdown,
+        of_the_job_alone=False,
+    ),
 }
 """Every order of the scheduler's own by its name."""
 

@@ -66,7 +66,7 @@ class Cluster:
 
     def __init__(self, draw: st.DrawFn, rich: bool) -> None:
         self.draw, self.rich, self.count = draw, rich, 0
-        policy = draw(st.sampled_from(["fifo", "smallest", "largest", "fairshare"]))
+        policy = draw(st.sampled_from(["fifo", "smallest", "largest", "fairshare", "slowdown"]))
         self.snapshot = Snapshot(
             now=0,
             platform=PLATFORM,

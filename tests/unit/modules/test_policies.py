@@ -38,6 +38,8 @@ def ranked(policy: str) -> list[int]:
         ("widest", [4, 3, 1, 2]),
         ("widest/60", [1, 2, 3, 4]),
         ("widest/100", [3, 1, 2, 4]),
+        ("slowdown", [1, 2, 4, 3]),
+        ("slowdown/60", [1, 2, 3, 4]),
     ],
 )
 def test_jobs_in_their_order(policy: str, order: list[int]) -> None:

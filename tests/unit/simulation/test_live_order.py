@@ -48,6 +48,14 @@ def test_an_order_of_the_jobs_alone_gives_the_same_starts_as_a_plug_in(
     assert plugged == replay(jobs, make_scheduler(policy, order, jobs, MACHINE))
 
 
+def test_who_loses_most_by_waiting_comes_first() -> None:
+    jobs = (TraceJob(1, 0, 100, 100, 4), TraceJob(2, 0, 80, 80, 4), TraceJob(3, 90, 10, 10, 4))
+    # at 100 job 2 has 180 / 80, job 3 only 20 / 10, or (submitted at 10) 100 / 10
+    assert replay(jobs, ordered("conservative", live("slowdown"), jobs, MACHINE)) == [0, 100, 180]
+    early = (*jobs[:2], TraceJob(3, 10, 10, 10, 4))
+    assert replay(early, ordered("conservative", live("slowdown"), early, MACHINE)) == [0, 110, 100]
+
+
 def test_who_used_less_comes_first() -> None:
     jobs = (
         TraceJob(1, 0, 100, 100, 4, "ann"),
