@@ -8,9 +8,11 @@ from typing import Literal, get_args
 
 from oarpy.model.errors import UsageError
 
-PolicyName = Literal["conservative", "easy", "fcfs"]
+PolicyName = Literal["conservative", "easy", "fcfs", "first_fit"]
 """What ``scheduler.policy`` may be; :mod:`oarpy.scheduler.passes.backfilling` has a class for each."""
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
+"""Policies that foresee a start for every waiting job that may ever start on this platform."""
 
 
 UNLIMITED = -1

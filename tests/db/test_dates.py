@@ -40,8 +40,9 @@ def test_a_postponed_job_starts_at_its_date(cluster: SmallCluster) -> None:
     assert cluster.state(job) == "Running"
 
 
-def test_easy_looks_again_at_the_dates_for_which_it_foresees_nothing(connection: Connection) -> None:
-    cluster = SmallCluster(connection, with_settings(scheduler={"policy": "easy"}))
+@pytest.mark.parametrize("policy", ["easy", "first_fit"])
+def test_a_pass_comes_at_the_dates_for_which_nothing_is_foreseen(connection: Connection, policy: str) -> None:
+    cluster = SmallCluster(connection, with_settings(scheduler={"policy": policy}))
     cluster.add_nodes("n1", "n2")
     running = cluster.submit("/nodes=1,walltime=0:10:0")
     postponed = cluster.submit("/nodes=1,walltime=1:0:0", types=dated(cluster, postpone=900))

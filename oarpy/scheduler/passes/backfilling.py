@@ -2,13 +2,14 @@
 
 On four processors, job 4 takes one for longer than job 2, the head, can wait::
 
-    conservative           EASY             fcfs
-    1 1 1 2 2 2 4 4 4 4    1 1 1 2 2 2 .    1 1 1 2 2 2 3 3 . .
-    1 1 1 2 2 2 . . . .    1 1 1 2 2 2 .    1 1 1 2 2 2 4 4 4 4
-    3 3 . 2 2 2 . . . .    3 3 . 2 2 2 .    . . . 2 2 2 . . . .
-    . . . 2 2 2 . . . .    . . . 2 2 2 .    . . . 2 2 2 . . . .
+    conservative           EASY             fcfs                   first fit
+    1 1 1 2 2 2 4 4 4 4    1 1 1 2 2 2 .    1 1 1 2 2 2 3 3 . .    1 1 1 . .
+    1 1 1 2 2 2 . . . .    1 1 1 2 2 2 .    1 1 1 2 2 2 4 4 4 4    1 1 1 . .
+    3 3 . 2 2 2 . . . .    3 3 . 2 2 2 .    . . . 2 2 2 . . . .    3 3 . . .
+    . . . 2 2 2 . . . .    . . . 2 2 2 .    . . . 2 2 2 . . . .    4 4 4 4 .
 
 A policy is a class here, which :data:`POLICIES` names, and its name in :data:`oarpy.model.setting_values.PolicyName`.
+One that foresees every start is named there in :data:`~oarpy.model.setting_values.FORESEEING` too.
 """
 
 from __future__ import annotations
@@ -179,8 +180,33 @@ class Easy:
         self._schedule.gantt.enter(owner.job, found.claim)
 
 
+class FirstFit:
+    """A job that can start now starts; any other one holds nothing and has no prediction (Graham's list scheduling).
+
+    So nobody waits behind a hole, and jobs that keep coming may keep a large one waiting for ever.
+    """
+
+    def __init__(self, schedule: Schedule, search: Search, now: float) -> None:
+        self.revised: dict[int, Found] = {}
+        self._schedule, self._search, self._now = schedule, search, now
+
+    def find(self, demand: Demand, ready: float) -> Answer:
+        """Find a start now."""
+        return Answer(None, None) if ready > self._now else self._search.at(self._schedule.gantt, demand, self._now)
+
+    def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
+        """Start the job now."""
+        if answer.found:
+            self._schedule.enter(demand, answer.found)
+
+    def twin(self) -> FirstFit:
+        """Return an independent policy in the same state."""
+        return FirstFit(self._schedule.copy(), self._search, self._now)
+
+
 POLICIES: Mapping[str, Callable[[Schedule, Search, float], PlanningPolicy]] = {
     "conservative": Conservative,
     "fcfs": FirstComeFirstServed,
     "easy": Easy,
+    "first_fit": FirstFit,
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import inf
 
 from oarpy.model.job_dates import NO_DATES
+from oarpy.model.setting_values import FORESEEING
 from oarpy.scheduler.rules.dependencies import earliest_start
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse
@@ -42,11 +43,11 @@ def next_lapse(snapshot: Snapshot) -> float | None:
 
 
 def next_start_asked(snapshot: Snapshot) -> float | None:
-    """Return the next instant at which a waiting job may start by what it asks for, under EASY; None without.
+    """Return the next instant before which the dates of a waiting job forbid its start; None without.
 
-    EASY has no prediction for such a job; the other policies have one.
+    Under a policy that foresees all starts such a job has a prediction instead.
     """
-    if snapshot.policy != "easy":
+    if snapshot.policy in FORESEEING:
         return None
     spans = {**snapshot.spans, **{job.id: (job.start, job.end) for job in snapshot.holding}}
     asked = (earliest_start(job, spans) for job in snapshot.waiting if not job.held)

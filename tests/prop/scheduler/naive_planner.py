@@ -150,6 +150,8 @@ class Reference:
         begin = ready
         if self.policy == "easy":
             found = self.easy(job, options, ready, line)
+        elif self.policy == "first_fit":
+            found = None if ready > self.now else self.best_at(job, options, self.now)
         elif self.policy == "fcfs":
             begin = max(ready, line["floor"])
             found = self.earliest(job, options, begin)

@@ -143,7 +143,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     scenario: dict[str, Any] = {
         "now": 0,
         "security_time": draw(st.integers(0, 2)),
-        "policy": draw(st.sampled_from(["conservative", "conservative", "fcfs", "easy"])),
+        "policy": draw(st.sampled_from(["conservative", "conservative", "fcfs", "easy", "first_fit"])),
         "resources": rows,
         "quotas": quotas,
         "running": running,
@@ -251,10 +251,10 @@ def check(made: Plan, scenario: dict[str, Any]) -> None:
     """Compare with the plan of the reference."""
     reference = Reference(scenario)
     reference.run()
-    easy = scenario["policy"] == "easy"
+    unforeseen = scenario["policy"] in ("easy", "first_fit")
     got = {
         placement.job: (
-            _word(placement.verdict, easy),
+            _word(placement.verdict, unforeseen),
             placement.alternative,
             placement.start,
             placement.end,
@@ -263,13 +263,13 @@ def check(made: Plan, scenario: dict[str, Any]) -> None:
         for placement in made.placements
     }
     expected = {
-        job: (_word(result.verdict, easy), result.alternative, result.start, result.end, result.resources)
+        job: (_word(result.verdict, unforeseen), result.alternative, result.start, result.end, result.resources)
         for job, result in reference.results.items()
     }
     assert got == expected
     assert list(made.kill) == sorted(reference.kill)
 
 
-def _word(verdict: str, easy: bool) -> str:
-    """Under EASY, why a job behind the head waits depends on how hard the planner tried; ``starts`` does not."""
-    return str(verdict) if not easy or verdict in ("starts", "reserved", "reservation") else "waits"
+def _word(verdict: str, unforeseen: bool) -> str:
+    """Why a job without a prediction waits depends on how hard the planner tried; ``starts`` does not."""
+    return str(verdict) if not unforeseen or verdict in ("starts", "reserved", "reservation") else "waits"

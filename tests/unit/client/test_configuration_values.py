@@ -21,7 +21,7 @@ from oarpy.scheduler.passes.backfilling import POLICIES
         ("[energy]\nkeep_alive = ['3', 'gpu = 1']\n", "energy.keep_alive: 'gpu = 1' has no number of nodes"),
         ("[scheduler]\ntime_zone = 'Middle-earth/Shire'\n", "this machine knows no time zone 'Middle-earth/Shire'"),
         ("[scheduler]\ntime_zone = '../../etc/passwd'\n", "this machine knows no time zone '../../etc/passwd'"),
-        ("[scheduler]\npolicy = 'best'\n", "scheduler.policy: 'best' is not one of conservative, easy, fcfs"),
+        ("[scheduler]\npolicy = 'best'\n", "policy: 'best' is not one of conservative, easy, fcfs, first_fit"),
         ("[scheduler]\nsecurity_time = -5\n", "scheduler.security_time: -5 is not a whole number, 0 or more"),
         ("[nodes]\nlost_timeout = 0\n", "nodes.lost_timeout: 0 is not a finite number of seconds above 0"),
         ("[nodes]\nport = 70000\n", "nodes.port: 70000 is not a port, 1 to 65535"),

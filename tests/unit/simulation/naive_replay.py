@@ -9,7 +9,7 @@ from oarpy.simulation.traces.trace import TraceJob
 
 
 class NaiveReplay:
-    """Replays ``jobs`` with ``fcfs`` or ``easy`` on ``procs`` processors; ``starts`` is the outcome."""
+    """Replays ``jobs`` with ``fcfs``, ``easy`` or ``first_fit`` on ``procs`` processors; ``starts`` is the outcome."""
 
     def __init__(self, jobs: Sequence[TraceJob], policy: str, order: str, procs: int) -> None:
         self.jobs, self.procs, self.policy = jobs, procs, policy
@@ -50,6 +50,11 @@ class NaiveReplay:
         self.queue.sort(key=lambda job: self.rank[job])
         while self.queue and self.jobs[self.queue[0]].procs <= self._idle():
             self.starts[self.queue.pop(0)] = now
+        if self.policy == "first_fit":
+            for job in [*self.queue]:
+                if self.jobs[job].procs <= self._idle():
+                    self.starts[job] = now
+                    self.queue.remove(job)
         if self.policy == "easy" and self.queue:
             self._backfill(now)
 

@@ -39,7 +39,9 @@ def workloads(draw: st.DrawFn) -> tuple[TraceJob, ...]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    workloads(), st.sampled_from(["fifo", "smallest", "shortest"]), st.sampled_from(["conservative", "easy", "fcfs"])
+    workloads(),
+    st.sampled_from(["fifo", "smallest", "shortest"]),
+    st.sampled_from(["conservative", "easy", "fcfs", "first_fit"]),
 )
 def test_an_order_of_the_jobs_alone_gives_the_same_starts_as_a_plug_in(
     jobs: tuple[TraceJob, ...], order: str, policy: str

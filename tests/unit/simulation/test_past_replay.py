@@ -163,7 +163,7 @@ def test_a_besteffort_reservation_gives_way_before_it_begins() -> None:
     assert found.refused == {1: "it gave way before it began"}
 
 
-@pytest.mark.parametrize("policy", ["conservative", "easy", "fcfs"])
+@pytest.mark.parametrize("policy", ["conservative", "easy", "fcfs", "first_fit"])
 @pytest.mark.parametrize(
     ("asked", "start"),
     [

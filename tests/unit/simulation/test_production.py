@@ -17,6 +17,7 @@ from oarpy.simulation.engines.queue_order import ranks
 from oarpy.simulation.traces.trace import TraceJob, in_submit_order
 from oarpy.simulation.workloads.generate import generated
 from tests.harness.busy_processors import busy_steps
+from tests.unit.simulation.naive_replay import NaiveReplay
 
 Row = tuple[int, int, int, int]
 ORDERS = st.sampled_from(["fifo", "smallest", "largest", "longest", "widest/10"])
@@ -92,6 +93,15 @@ def test_counting_processors_equals_the_planners_own_baselines(rows: list[Row], 
     machine = Machine(6)
     counted = replay(jobs, make_scheduler(policy, order, jobs, machine))
     assert counted == replay(jobs, UntilCompletion(jobs, order, machine, policy))  # type: ignore[arg-type]
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=rows(6), order=ORDERS)
+def test_first_fit_starts_whatever_fits_on_idle_processors(rows: list[Row], order: str) -> None:
+    jobs = workload(*rows)
+    starts = NaiveReplay(jobs, "first_fit", order, 6).starts
+    planned = replay(jobs, UntilCompletion(jobs, order, Machine(6), "first_fit"))
+    assert planned == [starts[job] for job in range(len(jobs))]
 
 
 @settings(max_examples=60, deadline=None)
