@@ -35,6 +35,10 @@ def oarnodesetting(
     drain: Annotated[
         str | None, typer.Option("-d", "--drain", metavar="on|off", help="on: no new jobs, running ones finish.")
     ] = None,
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="Why nodes are drained or taken down; kept until they are back."),
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,6 +59,7 @@ def oarnodesetting(
         None if maintenance is None else node_settings.parse_switch(maintenance, "-m"),
         None if drain is None else node_settings.parse_switch(drain, "-d"),
         tuple(assignments or ()),
+        reason,
     )
     if add and (resources or condition is not None):
         raise UsageError("-a goes with -h and -p only", hint="-r and --sql choose existing resources")

@@ -122,6 +122,51 @@ def test_absent_resources_that_can_be_woken_are_standby(connection: Connection, 
     assert shell.done("oarnodes", "-s") == "node1\n    1 : Alive (drain)\n"
 
 
+def test_a_node_tells_why_it_is_away_until_it_is_back(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1", "node2")
+    shell.done("oarnodesetting", "-h", "node1", "-d", "on", "--reason", "a fan\n is loud")
+    told = connection.execute("SELECT away_by, extract(epoch FROM away_since)::float8 FROM nodes WHERE away_by <> ''")
+    ((user, since),) = told.fetchall()
+    first, *_, other = shell.done("oarnodes").split("\n\n")
+    assert f"state: Alive (drain)\nreason: a fan is loud ({user}, " in first
+    assert "reason" not in other
+    document = json.loads(shell.done("oarnodes", "-J"))
+    assert [document[number]["away_reason"] for number in "123"] == ["a fan is loud"] * 2 + [None]
+    assert (document["2"]["away_by"], document["2"]["away_since"], document["3"]["away_since"]) == (
+        user,
+        int(since),
+        None,
+    )
+    shell.done("oarnodesetting", "-h", "node1", "-m", "on")
+    shell.done("oarnodesetting", "-h", "node1", "-d", "off")
+    shell.done("oarnodesetting", "-r", "1", "-m", "off")
+    assert json.loads(shell.done("oarnodes", "-J"))["1"]["away_reason"] == "a fan is loud"
+    connection.execute("UPDATE resources SET state = 'Alive', state_by = 'monitor' WHERE resource_id = 2")
+    assert connection.execute("SELECT DISTINCT away_reason, away_by, away_since FROM nodes").fetchall() == [(None,) * 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["-h", "node1", "-d", "off"], "--reason goes with what takes a node away"),
+        (["-h", "node1", "-s", "Alive"], "--reason goes with what takes a node away"),
+        (["-h", "node1", "-p", "cpu=2"], "--reason goes with what takes a node away"),
+        (["-a", "-h", "node2"], "--reason does not go with -a"),
+        (["--sql", "type = 'licence'", "-s", "Dead"], "--reason is kept with nodes, and these resources have none"),
+    ],
+)
+def test_a_reason_goes_with_nodes_that_go_away(
+    connection: Connection, shell: Shell, options: list[str], complaint: str
+) -> None:
+    add_nodes(connection, "node1")
+    shell.done("oaradmin", "resources", "add", "/licence={1}", "--type", "licence")
+    result = shell("oarnodesetting", *options, "--reason", "repair")
+    assert result.status == 2
+    assert complaint in result.err
+    assert "--reason has 0 characters" in shell("oarnodesetting", "-h", "node1", "-d", "on", "--reason", " ").err
+    assert connection.execute("SELECT DISTINCT state FROM resources").fetchall() == [("Alive",)]
+
+
 def test_jobs_on_nodes_taken_away_are_to_be_killed(connection: Connection, shell: Shell) -> None:
     cores = add_nodes(connection, "node1", "node2")
     add_job(connection, "Running", resources=cores[1:3])

@@ -12,10 +12,11 @@ from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import ResourceState
 from oarpy.store.jobs import kill_requests
-from oarpy.store.platform import properties, resources
+from oarpy.store.platform import nodes, properties, resources
 from oarpy.store.platform.resources import PropertyValue, ResourceRow
 
 _KILLING = frozenset({ResourceState.ABSENT, ResourceState.DEAD})
+_LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,16 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to become of them; None leaves a thing as it is. ``maintenance`` on is Absent, off is Alive."""
+    """What is to become of them; None leaves a thing as it is. ``maintenance`` on is Absent, off is Alive.
+
+    ``reason`` says why nodes go away: only with what takes them away.
+    """
 
     state: str | None = None
     maintenance: bool | None = None
     drain: bool | None = None
     assignments: tuple[str, ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ def change(session: Session, selection: Selection, changes: Changes) -> SettingO
     state = _state(changes)
     if state is None and changes.drain is None and not changes.assignments:
         raise UsageError("nothing to change", hint="-s STATE, -m on|off, -d on|off or -p NAME=VALUE")
+    reason = _reason(changes, state)
     with session.connection.transaction():
         resources.lock(session.connection)
         found = find(session, selection.resource_ids, selection.hosts, selection.condition)
@@ -84,7 +90,30 @@ def change(session: Session, selection: Selection, changes: Changes) -> SettingO
             resources.set_properties(session.connection, ids, values)
         consumables.give(session, amounts, ids)
         killed = () if state is None else _set_state(session, found, state)
+        if reason is not None:
+            _explain(session, found, reason)
     return SettingOutcome(ids, killed)
+
+
+def _reason(changes: Changes, state: ResourceState | None) -> str | None:
+    """Return why nodes go away, on one line; None when it is not said."""
+    if changes.reason is None:
+        return None
+    if not changes.drain and state in (None, ResourceState.ALIVE):
+        raise UsageError(
+            "--reason goes with what takes a node away", hint="-d on, -m on, or -s with another state than Alive"
+        )
+    reason = " ".join(changes.reason.split())
+    if not reason or len(reason) > _LONGEST_REASON:
+        raise UsageError(f"--reason has {len(reason)} characters", hint=f"1 to {_LONGEST_REASON}")
+    return reason
+
+
+def _explain(session: Session, found: Sequence[ResourceRow], reason: str) -> None:
+    names = {one.network_address for one in found if one.network_address is not None}
+    if not names:
+        raise UsageError("--reason is kept with nodes, and these resources have none")
+    nodes.explain_absence(session.connection, sorted(names), reason, session.user)
 
 
 def _state(changes: Changes) -> ResourceState | None:
@@ -121,9 +150,9 @@ def _refuse_moving_held(session: Session, values: Mapping[str, PropertyValue], i
 def _set_state(session: Session, found: Sequence[ResourceRow], state: ResourceState) -> tuple[int, ...]:
     ids = [one.resource_id for one in found]
     resources.set_state(session.connection, ids, state)
-    nodes = sorted({one.network_address for one in found if one.network_address is not None})
-    shown = ", ".join(nodes[:5]) + (" ..." if len(nodes) > 5 else "") or "a resource"
-    resources.log_change(session.connection, nodes, f"set {state} by {session.user}")
+    names = sorted({one.network_address for one in found if one.network_address is not None})
+    shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "") or "a resource"
+    resources.log_change(session.connection, names, f"set {state} by {session.user}")
     if state not in _KILLING:
         return ()
     return kill_requests.ask_on_resources(session.connection, ids, session.user, f"{shown} set {state}")
@@ -137,6 +166,8 @@ def _names(node: str, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
 def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutcome:
     """Add one resource on each of ``hosts`` (one without a node when there is none) with the values given."""
     session.require_admin("add resources")
+    if changes.reason is not None:
+        raise UsageError("--reason does not go with -a")
     state = _state(changes) or ResourceState.ALIVE
     from oarpy.client.platform.resource_pattern import node_names
 

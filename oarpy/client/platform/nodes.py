@@ -10,11 +10,12 @@ from itertools import groupby
 from oarpy.client.jobs.description import event_json, event_line
 from oarpy.client.platform.consumables import shown as amount_text
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
-from oarpy.client.rendering import JsonValue, ids_text, json_text, one_line
+from oarpy.client.rendering import JsonValue, ids_text, json_text, local_date, one_line
 from oarpy.client.session import Session
 from oarpy.store import events
 from oarpy.store.platform import consumables, nodes, resources
 from oarpy.store.platform.consumables import Capacity
+from oarpy.store.platform.nodes import NodeDescription
 from oarpy.store.platform.resources import ResourceRow
 
 LAST_EVENTS = 20
@@ -31,11 +32,11 @@ def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> st
     holders = resources.holders(session.connection, [one.resource_id for one in found])
     names = sorted({one.network_address for one in found if one.network_address is not None})
     stocks = _Stocks(session)
-    channels = {node.name: node for node in nodes.describe(session.connection, names)}
+    described = {node.name: node for node in nodes.describe(session.connection, names)}
     if as_json:
         document: dict[str, JsonValue] = {}
         for one in found:
-            node = channels.get(one.network_address or "")
+            node = described.get(one.network_address or "")
             document[str(one.resource_id)] = {
                 **resource_json(one),
                 "state_by": one.state_by,
@@ -50,9 +51,15 @@ def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> st
                 "transport": node.transport if node else None,
                 "address": (node.host or node.name) if node else None,
                 "port": node.port if node else None,
+                "away_reason": node.away_reason if node else None,
+                "away_by": node.away_by if node else None,
+                "away_since": int(node.away_since) if node and node.away_since else None,
             }
         return json_text(document)
-    return "\n".join(_described(one, holders.get(one.resource_id, ()), stocks.text(one)) for one in found)
+    return "\n".join(
+        _described(one, described.get(one.network_address or ""), holders.get(one.resource_id, ()), stocks.text(one))
+        for one in found
+    )
 
 
 class _Stocks:
@@ -78,18 +85,23 @@ class _Stocks:
         )
 
 
-def _described(one: ResourceRow, jobs: Sequence[int], stocks: str) -> str:
+def _described(one: ResourceRow, node: NodeDescription | None, jobs: Sequence[int], stocks: str) -> str:
     values = properties_of(one).items()
     pairs = ", ".join(f"{name}={shown(value)}" for name, value in values if name not in _IN_LINES and value is not None)
     lines = [
         f"network_address: {one.network_address or ''}".rstrip(),
         f"resource_id: {one.resource_id}",
         f"state: {state(one)}",
+        *([f"reason: {_reason(node)}"] if node and node.away_reason else []),
         *([f"jobs: {', '.join(map(str, jobs))}"] if jobs else []),
         *([f"consumables: {stocks}"] if stocks else []),
         f"properties: {one_line(pairs)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reason(node: NodeDescription) -> str:
+    return f"{one_line(node.away_reason or '')} ({node.away_by}, {local_date(node.away_since or 0)})"
 
 
 def state(one: ResourceRow) -> str:

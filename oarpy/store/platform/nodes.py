@@ -16,7 +16,10 @@ from oarpy.store.jobs import kill_requests
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """A node: how it is reached and the state of its channel (``unknown``, ``connected`` or ``lost``)."""
+    """A node: how it is reached and the state of its channel (``unknown``, ``connected`` or ``lost``).
+
+    ``away_reason`` is why ``away_by`` took it away, at ``away_since`` in epoch seconds; None when nobody gave one.
+    """
 
     name: str
     transport: str
@@ -24,17 +27,27 @@ class NodeDescription:
     port: int | None
     channel: str
     message: str
+    away_reason: str | None
+    away_by: str | None
+    away_since: float | None
 
 
 _LISTED_NODES = """
-    SELECT network_address, transport, host, port, channel, channel_message
+    SELECT network_address, transport, host, port, channel, channel_message,
+           away_reason, away_by, extract(epoch FROM away_since)::float8
     FROM nodes WHERE network_address = ANY(%s) ORDER BY network_address
 """
+_EXPLAIN = "UPDATE nodes SET away_reason = %s, away_by = %s, away_since = now() WHERE network_address = ANY(%s)"
 
 
 def describe(connection: Connection, names: Sequence[str]) -> tuple[NodeDescription, ...]:
     """Return the nodes of these names."""
     return tuple(NodeDescription(*row) for row in connection.execute(_LISTED_NODES, (list(names),)).fetchall())
+
+
+def explain_absence(connection: Connection, names: Sequence[str], reason: str, user: str) -> None:
+    """Note why ``user`` takes these nodes away; a trigger clears it when they are back."""
+    connection.execute(_EXPLAIN, (reason, user, list(names)))
 
 
 # By the index of each resource's holders.

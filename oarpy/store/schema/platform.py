@@ -45,6 +45,9 @@ nodes = table(
     column("channel_since", INSTANT, "since when", default=NOW),
     column("channel_message", Text, "why it is lost", default=""),
     column("boot_id", Text, "changes when the node restarts", default=""),
+    column("away_reason", Text, "why an admin drains it or took it down, until it is back", optional=True),
+    column("away_by", Text, "who said so", optional=True),
+    column("away_since", INSTANT, "when that was said", optional=True),
 )
 
 node_power = table(
