@@ -29,54 +29,10 @@ from oarpy.wire.openings import Request
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+log = structlog.get_logger()
+
 _BUFFER = 2**16
 _LARGEST_WRITE = 2**18
-
-
-class _Frames(io.RawIOBase):
-    """A raw stream: each write is a frame to the caller."""
-
-    def __init__(self, channel: Channel, kind: int, terminal: bool) -> None:
-        super().__init__()
-        self._channel = channel
-        self._kind = kind
-        self._terminal = terminal
-        self.abandoned = False
-
-    def writable(self) -> bool:
-        return True
-
-    def isatty(self) -> bool:
-        return self._terminal
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        # what is left of a larger write comes again
-        payload = bytes(memoryview(data)[:_LARGEST_WRITE])
-        if not self.abandoned:
-            try:
-                self._channel.send(self._kind, payload)
-            except Gone as error:
-                raise BrokenPipeError(errno.EPIPE, str(error)) from None
-        return len(payload)
-
-
-class Output:
-    """A text stream whose bytes arrive on a stream of the caller; ``terminal`` says what the caller's stream is."""
-
-    def __init__(self, channel: Channel, kind: int, *, terminal: bool, errors: str) -> None:
-        self._frames = _Frames(channel, kind, terminal)
-        buffer = io.BufferedWriter(self._frames, _BUFFER)
-        self.stream = io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=terminal)
-
-    def close(self) -> None:
-        """Send what is left, to a caller who may be gone."""
-        with suppress(BrokenPipeError):
-            self.stream.flush()
-        self._frames.abandoned = True
-        self.stream.close()
-
-
-log = structlog.get_logger()
 
 _LOOKS = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ")
 """Variables of the caller that decide how things look, and nothing else."""
@@ -147,3 +103,46 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
     if os.environ.get("TZ") != zone:
         time.tzset()
+
+
+class Output:
+    """A text stream whose bytes arrive on a stream of the caller; ``terminal`` says what the caller's stream is."""
+
+    def __init__(self, channel: Channel, kind: int, *, terminal: bool, errors: str) -> None:
+        self._frames = _Frames(channel, kind, terminal)
+        buffer = io.BufferedWriter(self._frames, _BUFFER)
+        self.stream = io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=terminal)
+
+    def close(self) -> None:
+        """Send what is left, to a caller who may be gone."""
+        with suppress(BrokenPipeError):
+            self.stream.flush()
+        self._frames.abandoned = True
+        self.stream.close()
+
+
+class _Frames(io.RawIOBase):
+    """A raw stream: each write is a frame to the caller."""
+
+    def __init__(self, channel: Channel, kind: int, terminal: bool) -> None:
+        super().__init__()
+        self._channel = channel
+        self._kind = kind
+        self._terminal = terminal
+        self.abandoned = False
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        # what is left of a larger write comes again
+        payload = bytes(memoryview(data)[:_LARGEST_WRITE])
+        if not self.abandoned:
+            try:
+                self._channel.send(self._kind, payload)
+            except Gone as error:
+                raise BrokenPipeError(errno.EPIPE, str(error)) from None
+        return len(payload)

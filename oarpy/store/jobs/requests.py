@@ -103,7 +103,6 @@ _PROGRESS = """
     WHERE j.job_id = %s
 """
 
-
 _RUNNING = """
     SELECT job_id FROM jobs
     WHERE state = 'Running' AND user_name = %s AND NOT types && %s::text[]
