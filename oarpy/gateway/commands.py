@@ -16,8 +16,8 @@ COMMANDS = (*NAMES, *_ADMINISTRATION)
 
 _PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.store")
 _LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
-_NOT_USED = frozenset({"demo", "sandbox", "migrations", "schema_check", "server_binaries"})
-"""Modules that no command of the gateway needs; those of table definitions bring SQLAlchemy with them."""
+_NOT_USED = frozenset({"oarpy.store.schema"})
+"""What no command of the gateway needs: the tables bring SQLAlchemy and Alembic with them."""
 
 
 def application(name: str) -> typer.Typer:
@@ -31,9 +31,16 @@ def warm_up() -> None:
     for name in COMMANDS:
         parser(application(name))
     for package in _PACKAGES:
-        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-            last = module.name.rpartition(".")[2]
-            if last not in _NOT_USED and not last.startswith("tables"):
-                importlib.import_module(module.name)
+        _import_all(package)
     for library in _LIBRARIES:
         importlib.import_module(library)
+
+
+def _import_all(name: str) -> None:
+    """Import a package and everything below it but what is not used."""
+    package = importlib.import_module(name)
+    for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+        if module.ispkg and module.name not in _NOT_USED:
+            _import_all(module.name)
+        elif not module.ispkg:
+            importlib.import_module(module.name)
