@@ -1,4 +1,4 @@
-# Refuse job types that are unknown, badly written, or not offered here (settings extra_types, types_not_offered).
+# Refuse types that are unknown, badly written, contradictory, or not offered here (extra_types, types_not_offered).
 not_offered = settings("types_not_offered", ["assign", "find", "constraints"])
 dates = {}
 for word in job.types:
@@ -15,6 +15,10 @@ for word in job.types:
         known = sorted(set(job_types) - set(not_offered))
         refuse(f"unknown job type '{word}', known are {', '.join(known)}")
 
+names = [word.partition("=")[0] for word in job.types]
+for name in names if "exclusive" in names else ():
+    if name in job_types and job_types[name].shares:
+        refuse(f"a job of type exclusive has its nodes to itself, leave {name} out")
 for name in ("deadline", "expire"):
     if name in dates and dates[name] <= site.now():
         refuse(f"the date of job type {name} is past, give a later one")

@@ -88,7 +88,7 @@ class JobTypes:
 
     ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
     ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``exclusive`` is False where the
-    planner, not the database, keeps others off its resources.
+    planner, not the database, keeps others off its resources. ``whole_nodes``: it gets all resources of its nodes.
     """
 
     idempotent: bool = False
@@ -102,6 +102,7 @@ class JobTypes:
     placeholders: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     exclusive: bool = True
+    whole_nodes: bool = False
     dated: tuple[str, ...] = ()
     """The words that hold a date, as written."""
 
@@ -265,6 +266,12 @@ _TABLE = (
         shape=_WORD,
         means=_names("allowed"),
         guide="#placeholders",
+    ),
+    JobType(
+        "exclusive",
+        "alone on its nodes: it gets all their resources, whatever part of them it asks for",
+        means=_sets("whole_nodes"),
+        guide="../scheduling/requests.md#nodes-of-ones-own",
     ),
     JobType("postpone", "does not start before the date", date="not_before", guide="../scheduling/dates.md"),
     JobType(

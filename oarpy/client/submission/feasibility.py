@@ -14,6 +14,7 @@ from oarpy.admission.filters.filters import check_condition, compile_filter, joi
 from oarpy.client.session import Session
 from oarpy.model.amounts import format_amount
 from oarpy.model.errors import AdmissionRefused, UsageError
+from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Count, Group, ResourceRequest
 from oarpy.model.submission import Submission
 from oarpy.store.database import Connection
@@ -89,7 +90,8 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     filters = {condition, *(group.filter for request in requests for group in request.groups)} - {""}
     named = set().union(*map(check_condition, filters)) - {"drain"}
     existing = session.existing_reader().read(session.connection, named)
-    taken = [_taken(existing, request, condition) for request in requests]
+    whole_nodes = read_types(submission.types).whole_nodes
+    taken = [_taken(existing, request, condition, whole_nodes=whole_nodes) for request in requests]
     reasons = {
         place: _reason(existing, request, condition) for place, request in enumerate(requests) if not taken[place]
     }
@@ -100,12 +102,12 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     return Need(first, taken[first], tuple(warnings))
 
 
-def _taken(existing: ExistingResources, request: ResourceRequest, condition: str) -> int:
+def _taken(existing: ExistingResources, request: ResourceRequest, condition: str, *, whole_nodes: bool) -> int:
     """Return how many resources the request takes, 0 if it can never be served."""
     if _too_much(existing.consumables, request):
         return 0
     masks = [existing.admitted(join_conditions(condition, group.filter), request.consumes) for group in request.groups]
-    matcher = existing.matcher(request.groups, masks)
+    matcher = existing.matcher(request.groups, masks, whole_nodes=whole_nodes)
     return matcher.match(matcher.usable).bit_count()
 
 

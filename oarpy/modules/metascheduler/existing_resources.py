@@ -81,10 +81,12 @@ class ExistingResources:
         self._matchers = Matchers(platform)
         self._admitted: dict[str, int] = {}
 
-    def matcher(self, groups: Sequence[Group], masks: Sequence[int]) -> RequestMatcher:
+    def matcher(self, groups: Sequence[Group], masks: Sequence[int], *, whole_nodes: bool = False) -> RequestMatcher:
         """Return what matches ``groups``, each with the set of resources that it may use."""
         if len(self._matchers) > _MOST_KEPT:
             self._matchers = Matchers(self.platform)
+        if whole_nodes:
+            return self._matchers.whole_nodes(groups, masks, self.platform.not_dead)
         return self._matchers.request(groups, masks)
 
     def admitted(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:

@@ -60,8 +60,8 @@ class Demand:
         return nextafter(latest, inf) if latest < inf else None
 
 
-Known = dict[tuple[str, tuple[Group, ...], tuple[Consumption, ...]], RequestMatcher]
-"""Compiled requests by the job's filter, the groups and the amounts."""
+Known = dict[tuple[str, bool, tuple[Group, ...], tuple[Consumption, ...]], RequestMatcher]
+"""Compiled requests by the job's filter, whether it gets whole nodes, the groups and the amounts."""
 
 
 class Masks:
@@ -118,17 +118,18 @@ class CompiledRequests:
     def _options(self, job: WaitingJob, usable: int, known: Known) -> tuple[CompiledAlternative, ...]:
         """Compile each alternative among the ``usable`` resources, or take it from the ``known`` ones."""
         options = []
+        whole_nodes = bool(job.types) and read_types(job.types).whole_nodes
         for rank, way in enumerate(job.alternatives):
-            key = job.filter, way.groups, way.consumes
+            key = job.filter, whole_nodes, way.groups, way.consumes
             matcher = known.get(key)
             if matcher is None:
-                matcher = known[key] = self._matcher(job, way, usable)
+                matcher = known[key] = self._matcher(job, way, usable, whole_nodes)
             consumes = way.consumes if matcher.groups else ()
             gauge = self._gauges.of(matcher, consumes) if consumes else None
             options.append(CompiledAlternative(rank, way.walltime, matcher, consumes, gauge))
         return tuple(options)
 
-    def _matcher(self, job: WaitingJob, way: Alternative, usable: int) -> RequestMatcher:
+    def _matcher(self, job: WaitingJob, way: Alternative, usable: int, whole_nodes: bool) -> RequestMatcher:
         """Return how to match one alternative; one that cannot be served gets a matcher with the reason."""
         try:
             masks = [mask & usable for mask in self._masks.of(job, way)]
@@ -136,6 +137,8 @@ class CompiledRequests:
                 masks = self._with_capacity(way.consumes, masks)
         except Unservable as error:
             return RequestMatcher([], str(error))
+        if whole_nodes:
+            return self._matchers.whole_nodes(way.groups, masks, usable & self._capacities.admitted(way.consumes))
         return self._matchers.request(way.groups, masks)
 
     def _with_capacity(self, consumes: tuple[Consumption, ...], masks: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ only one group may use is given first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oarpy.model.request import Count, Group
-from oarpy.scheduler.resources.bit_sets import lowest
+from oarpy.scheduler.resources.bit_sets import lowest, positions
 from oarpy.scheduler.resources.block_counting import BlockCounter, Counts
 from oarpy.scheduler.resources.hierarchy_trees import Forest, Tree
-from oarpy.scheduler.resources.platform import RESOURCE_ID, Platform
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform
 
 Shape = tuple[int, tuple[int, ...]]
 
@@ -286,6 +286,48 @@ class RequestMatcher:
         return 0
 
 
+class WholeNodesMatcher(RequestMatcher):
+    """A request that takes all of the ``nodes`` that it touches, given as disjoint sets, and so needs all of them free.
+
+    ::
+
+        node          1 1 1 1  2 2 2 2  3 3 3 3
+        free          x . x x  x x x x  x x x x
+        3 cores          |     3 3 3 .             node 1 is not whole
+        it takes               x x x x
+    """
+
+    def __init__(self, inner: RequestMatcher, nodes: Iterable[int]) -> None:
+        super().__init__(inner.groups, inner.reason)
+        self._node_of = {place: node for node in nodes if node & inner.usable for place in positions(node)}
+        self._of_nodes = 0
+        for node in self._node_of.values():
+            self._of_nodes |= node
+        self.usable |= self._of_nodes
+        self.plain_shape = self.usable, ()
+        self.shape, self.amounts = None, ()
+        self.fixed = self.grows = False
+        self.enough = self.screen = None
+
+    def may_fit(self, free: int) -> bool:
+        """Tell whether the nodes that are wholly ``free`` could serve each group alone."""
+        return super().may_fit(free & ~self._touched(~free))
+
+    def match(self, free: int) -> int:
+        """Return the nodes to take, and what is on none, 0 when the request does not fit."""
+        taken = super().match(free & ~self._touched(~free))
+        return taken | self._touched(taken)
+
+    def _touched(self, bits: int) -> int:
+        """Return all of the nodes that have a resource among ``bits``."""
+        touched, left = 0, bits & self._of_nodes
+        while left:
+            node = self._node_of[(left & -left).bit_length() - 1]
+            touched |= node
+            left &= ~node
+        return touched
+
+
 def _in_order(groups: Sequence[GroupMatcher], free: int, *, frugal: bool = False) -> int:
     """Serve the groups one after the other; ``frugal`` first offers each what no later group may use."""
     taken = 0
@@ -346,6 +388,14 @@ class Matchers:
         if key not in self._requests:
             self._requests[key] = RequestMatcher([self._group(group, mask) for group, mask in key])
         return self._requests[key]
+
+    def whole_nodes(self, groups: Sequence[Group], masks: Sequence[int], usable: int) -> RequestMatcher:
+        """Compile ``groups`` for a job that gets its nodes whole: those of which all that is not Dead is ``usable``."""
+        nodes = [block.bits & self.platform.not_dead for block in self.platform.blocks(NETWORK_ADDRESS)]
+        broken = 0
+        for node in nodes:
+            broken |= node if node & ~usable else 0
+        return WholeNodesMatcher(self.request(groups, [mask & ~broken for mask in masks]), nodes)
 
     def blocks(self, name: str) -> Layout | None:
         """Return all blocks of a level, whatever their number, with all their resources; None when it has none."""

@@ -378,6 +378,23 @@ class Reference:
             ):
                 return set()
             groups.append((levels, [ident for ident in ids if self.row[ident].get("state", "Alive") in states]))
+        if "exclusive" not in job.get("types", []):
+            return self.serve(groups, free)
+        usable = {ident for ident in self.row if self.row[ident].get("state", "Alive") in states}
+        for name, amount in asked(job, option).items():
+            capacity = self.consumables[name]["capacity"]
+            usable = {i for i in usable if all(capacity.get(block, 0) >= amount for block in self.blocks(name, {i}))}
+        groups = [(levels, [ident for ident in ids if self.node(ident) <= usable]) for levels, ids in groups]
+        taken = self.serve(groups, {ident for ident in free if self.node(ident) <= free})
+        return set().union(*map(self.node, taken))
+
+    def node(self, ident: int) -> set[int]:
+        """What is on the node of a resource and not Dead; a resource on no node is alone."""
+        name = self.row[ident].get("network_address")
+        there = {ident} if name is None else {i for i, row in self.row.items() if row.get("network_address") == name}
+        return {i for i in there if self.row[i].get("state", "Alive") != "Dead"}
+
+    def serve(self, groups: list[Any], free: set[int]) -> set[int]:
         if taken := self.in_order(groups, free, False):
             return taken
         if len(groups) > 1:

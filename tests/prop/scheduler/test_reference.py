@@ -55,6 +55,7 @@ TYPES = [
     "timesharing=user,name",
     "no_quotas",
     "odd",
+    "exclusive",
 ]
 users = st.sampled_from(["ann", "bob"])
 types: st.SearchStrategy[list[str]] = st.one_of(
