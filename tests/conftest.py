@@ -137,8 +137,13 @@ def dsn(server: str, template: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def cluster_database(server: str, template: str) -> Iterator[dict[str, str]]:
-    """Section ``[database]`` for a cluster of a module: a fresh database here instead of a server of its own."""
+    """Section ``[database]`` for a cluster of a module: a fresh database here instead of a server of its own.
+
+    It is an installation of its own: agents take processes that carry the mark of their installation for theirs.
+    """
     for dsn in _database(server, template):
+        with psycopg.connect(dsn, autocommit=True) as session:
+            session.execute("UPDATE site SET instance = gen_random_uuid()")
         yield {"url": dsn}
 
 
