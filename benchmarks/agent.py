@@ -1,9 +1,9 @@
 """Starts and ends of short jobs at the channel of a local node: ``python -m benchmarks.agent [--jobs N] [--slots N]``.
 
-Jobs run ``date`` with two output files, as many at a time as there are slots; each is forgotten after its end, as the
-launcher does. No database takes part. The machine's own limit is measured in the same run: the same commands spawned
-with the same files and nothing around them. Processor time is told apart by whose it is. It is the jobs' own (the shell
-and ``date``), the supervisors', the agent's, or that of the server's side of the channel.
+Jobs run ``date`` with two output files, as many at a time as there are slots. The benchmark forgets each after its end,
+as the launcher does. No database takes part. The machine's own limit is measured in the same run: the same commands
+spawned with the same files and nothing around them. Processor time is told apart by whose it is. It is the jobs' own
+(the shell and ``date``), the supervisors', the agent's, or that of the server's side of the channel.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An array of ``date`` runs on a cluster of local nodes. The benchmark tells the processor time a job by whose it is, the
 statements a job, and the slowest of these. It also tells the way of a job from the end of the one before it on its
 core. Its stages last until that end is recorded, the pass gives the core away, the launcher claims the job, its node
-starts it, and it ends.
+starts it, it ends.
 """
 
 from __future__ import annotations

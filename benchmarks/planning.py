@@ -6,8 +6,8 @@ minutes to 24 hours. All come from a fixed seed. Seconds are processor time, whi
 machine. The machine's own speed is measured in the same run (see ``machine_seconds``); ``x loop`` is the time of
 planning in that unit.
 
-Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, the others were planned,
-and a second later one more job is there.
+Rows ``..., one more`` are a pass after one event: the first jobs of the queue have started, and the others were
+planned. A second later one more job is there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Speed and outcome of the simulator on real traces, and ESP2: ``python -m benchmarks.simulation --traces FOLDER``.
 
-It prints two tables and, with ``--json``, saves everything. The machine's own speed is measured in the same run: the
-time of 2,000,000 ANDs of neighbours in a list of 20,001 random 10,240-bit integers, in a plain Python loop.
+It prints two tables and, with ``--json``, saves everything. The machine's own speed is measured in the same run. It is
+the time of 2,000,000 ANDs of neighbours in a list of 20,001 random 10,240-bit integers, in a plain Python loop.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ without one. ``no places`` is a question asked when the places of the last pass 
 The jobs ask for 1 to 256 cores, or 1 to 16 nodes with 1 to 64 cores each. They ask for 5 minutes to 24 hours
 (log-uniform, seeded). Besides the wall-clock, the processor time of all that an answer takes is counted: of command,
 gateway and database. ``ANDs`` is the processor time of 2,000,000 intersections of neighbours in a list of 20,001 sets
-of 10,240: about 200 ms on a quiet machine of 2026.
+of 10,240. That is about 200 ms on a quiet machine of 2026.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 - ``filters``: conditions that users type, checked, evaluated, and written as SQL with bound values.
 - ``rules``: Python texts of the site, run one after the other over a submission, and the cases that prove them.
 
-Words: a *filter* is a condition on properties; a *rule* sees a *submission* and asks the *site*; a *note* is a line
-that it shows to the user; a *trace* tells what each rule did.
+A *filter* is a condition on properties. A *rule* sees a *submission*, asks the *site*, and may show *notes* to the
+user. A *trace* tells what each rule did.
 
 Imports ``oarpy.model`` alone, so that filters and rules are tried without a database.
 """

@@ -1,7 +1,7 @@
 """Dependencies as ``oarsub -a`` takes them: ``7``, ``ok:7``, ``7,[+60``, ``7,]+0:10:0,]+1:0:0``.
 
 A bare id waits for the end of that job, ``ok:`` and ``notok:`` for a certain outcome. ``[`` counts from its start and
-``]`` from its end: the first such shift is the earliest start of the dependant, the second one its latest.
+``]`` from its end. The first such shift is the earliest start of the dependant, the second one its latest.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def period_texts(weekly: Sequence[WeeklyPeriod]) -> list[tuple[str, str, str]]:
     """Return text, rule set and label of periods, those that differ in their days alone as one.
 
     >>> period_texts(parse_period("19:00-24:00 fri-mon * *", "night"))
-    [('19:00-00:00 mon,fri-sun * *', 'night', '')]
+    [('19:00-00:00 fri-sun,mon * *', 'night', '')]
     """
 
     def alike(one: WeeklyPeriod) -> tuple[int, int, str, str]:
@@ -105,7 +105,7 @@ def _weekdays(word: str, text: str) -> list[int]:
 
 
 def _days_text(days: Sequence[int]) -> str:
-    """Write ascending days as :func:`_weekdays` reads them, neighbours as a range."""
+    """Write days as :func:`_weekdays` reads them, those that follow each other as a range."""
     if len(days) == 7:
         return "*"
     runs: list[list[int]] = []
@@ -176,7 +176,7 @@ def valid_spans(calendar: QuotaCalendar, begin: float, end: float) -> dict[str, 
     >>> from datetime import UTC
     >>> night = QuotaCalendar((WeeklyPeriod(3, 0, 21600, "night"),), (), "day", UTC)  # 1970 began on a Thursday
     >>> valid_spans(night, 0, 86400)
-    {'night': ((0, 21600.0),), 'day': ((21600.0, 86400),)}
+    {'night': ((0.0, 21600.0),), 'day': ((21600.0, 86400),)}
     """
     dated = _inside(((one.begin, one.end, one.rule_set) for one in calendar.dated), begin, end)
     weekly = _inside(_unrolled(calendar, begin, end), begin, end)

@@ -33,7 +33,7 @@ class Option:
 
     ``script_words`` are more words for it on ``#OAR`` lines (None: it may not stand there). A ``verbatim`` value has a
     grammar of its own: only quotes around the whole are taken off it there. ``read`` makes the value of the field from
-    the text, or from all texts of a ``repeated`` one; None where that takes more than the text.
+    the text, or from all texts of a ``repeated`` one. It is None where that takes more than the text.
     """
 
     words: tuple[str, ...]
@@ -82,9 +82,9 @@ def _field(form: Callable[[object], object], default: object, option: Option | N
 class Submission:
     """One call of ``oarsub``, whatever number of jobs it makes.
 
-    ``alternatives`` are the moldable choices, a walltime (seconds) of None and empty groups mean "not said";
-    ``checkpoint`` is in seconds before the end of the walltime (0 = none); ``reservation`` is the asked start, with its
-    time zone; ``dependencies`` are as written (``7``, ``ok:7``); ``array_parameters`` hold one argument line a member.
+    ``alternatives`` are the moldable choices: a walltime (seconds) of None and empty groups mean "not said".
+    ``checkpoint`` is in seconds before the end of the walltime (0 = none). ``reservation`` is the asked start, with its
+    time zone. ``dependencies`` are as written (``7``, ``ok:7``). ``array_parameters`` hold one argument line a member.
     """
 
     user: str = dataclasses.field(metadata={"submission": Field(checks.word, column="user_name", read_only=True)})

@@ -49,7 +49,7 @@ class Placement:
 class Plan:
     """The result of a pass: one placement per waiting job in the snapshot's order, and the best-effort jobs to cancel.
 
-    ``slots`` counts the periods of the timeline between which what is free, or may be consumed, changes; ``broken`` are
+    ``slots`` counts the periods of the timeline between which what is free, or may be consumed, changes. ``broken`` are
     the queues whose order failed, and how. ``unseen`` are jobs without a placement as the pass ended before: none of
     them starts.
     """

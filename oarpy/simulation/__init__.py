@@ -5,7 +5,7 @@
 - ``reports`` and ``charts``: how the starts that come out are judged and shown.
 - ``scenarios`` and ``scenario_writer``: snapshots as JSON, for ``oarpy plan``. ``run`` is ``oarpy simulate``.
 
-Words: a *trace* is a workload in a file; a *replay* runs it on a *machine* through a *scheduler*; the *past* is what a
+A *trace* is a workload in a file. A *replay* runs it on a *machine* through a *scheduler*. The *past* is what a
 site has run.
 
 Invariants: no clock but the virtual one; the same trace, machine, policy and order give the same starts; a scheduler

@@ -41,11 +41,11 @@ def run_simulate(
 ) -> int:
     """Replay the SWF file ``trace`` on ``procs`` processors with each of ``policies`` and print the summary.
 
-    ``live`` takes the place of ``order`` when that is none of the orders that look at the jobs alone.
-    ``jobs`` keeps only the first jobs that can be replayed; with ``cores_per_node`` above 1 jobs get whole nodes.
-    ``output`` is the CSV file and ``plot`` the SVG or PNG file; with several policies each gets its own file, the
-    policy's name before the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the
-    arguments or the trace, and :class:`OarpyError` when a file cannot be written.
+    ``live`` takes the place of ``order`` when that is none of the orders that look at the jobs alone. ``jobs`` keeps
+    only the first jobs that can be replayed; with ``cores_per_node`` above 1 jobs get whole nodes. ``output`` is the
+    CSV file and ``plot`` the SVG or PNG file. With several policies each gets its own file, the policy's name before
+    the suffix. Returns the exit status, 0; raises :class:`UsageError` for anything wrong in the arguments or the trace,
+    and :class:`OarpyError` when a file cannot be written.
     """
     out, err = stdout or sys.stdout, stderr or sys.stderr
     _check(policies, order if live is None else None, jobs)

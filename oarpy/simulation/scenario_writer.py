@@ -122,6 +122,7 @@ def _default(field: Field[object]) -> object:
 
 
 def _plain(value: object) -> object:
+    """Return a value as JSON has it: objects for dataclasses, lists for tuples."""
     if hasattr(value, "__dataclass_fields__"):
         return _changed(value)  # type: ignore[arg-type]
     if isinstance(value, Mapping):
@@ -130,6 +131,7 @@ def _plain(value: object) -> object:
 
 
 def _resource(row: Resource) -> Json:
+    """Return a resource; property values that JSON does not have become texts."""
     known = {name: value for name, value in row.properties.items() if name not in _ROWS and value is not None}
     named = {name: value if isinstance(value, (str, int, float)) else str(value) for name, value in known.items()}
     return {"id": row.id, "type": row.type, "state": row.state, **named}
@@ -144,6 +146,7 @@ def _queue(queue: Queue) -> Json:
 
 
 def _quota(rule: QuotaRule) -> Json:
+    """Return a quota rule; a rule valid for ever has no end in its span."""
     written = _changed(rule, "valid")
     if rule.valid is not None:
         written["valid"] = [[begin, None if isinf(end) else end] for begin, end in rule.valid]
@@ -151,6 +154,7 @@ def _quota(rule: QuotaRule) -> Json:
 
 
 def _running(job: HoldingJob, platform: Platform) -> Json:
+    """Return a job that holds resources, these by their ids."""
     written = _changed(job, "bits", "resources", "consumes", "given_back", "resumes")
     written["resources"] = platform.ids_of(bits_held(platform, job))
     if job.consumes:
@@ -161,6 +165,7 @@ def _running(job: HoldingJob, platform: Platform) -> Json:
 
 
 def _job(job: WaitingJob) -> Json:
+    """Return a waiting job, its dependencies as ``oarsub -a`` takes them."""
     written = _changed(job, "alternatives", "filter", "depends_on", "dates")
     written["requests"] = [_alternative(way) for way in job.alternatives]
     if job.filter:

@@ -45,7 +45,7 @@ def compile_filter(text: str, columns: Columns = None) -> Filter:
     """Check ``text`` and return its :class:`Filter`; raise :class:`UsageError` naming what is wrong with it.
 
     ``columns`` are the names allowed. As a mapping to SQL types the check is PostgreSQL's (``mem = 4`` on a text column
-    is refused); as plain names, values compare by what they look like. None allows every name.
+    is refused). As plain names, values compare by what they look like. None allows every name.
 
     >>> compile_filter("cpu > 1 and model like 'x%'", ["cpu", "model"]).matches({"cpu": 2, "model": "x1"})
     True

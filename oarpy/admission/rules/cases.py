@@ -8,8 +8,8 @@ They are TOML, one ``[[case]]`` each::
     site = { settings = { default_queue = "day" } }
     expect = { changes = { queue = "day" } }
 
-``expect.changes`` lists exactly the fields that change, in JSON form (none when left out); ``expect.notes`` the lines
-shown; ``expect.refused`` a part of the message of the refusal.
+``expect.changes`` lists exactly the fields that change, in JSON form (none when left out). ``expect.notes`` are the
+lines shown, ``expect.refused`` is a part of the message of the refusal.
 """
 
 from __future__ import annotations

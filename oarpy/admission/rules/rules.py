@@ -93,8 +93,8 @@ class AdmissionTrace:
 class RefusedByRule(AdmissionRefused):
     """A rule refused the submission, or failed, at ``line``; ``trace`` tells what ran before.
 
-    ``timed_out`` says that the rule was interrupted, perhaps in the middle of a question to the site: a database
-    connection behind it may be in the middle of a query and must not be used again.
+    ``timed_out`` says that the rule was interrupted, perhaps in the middle of a question to the site. A database
+    connection behind it may be in the middle of a query: it must not be used again.
     """
 
     def __init__(

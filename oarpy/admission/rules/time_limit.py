@@ -88,8 +88,8 @@ def _signal_limiter() -> Iterator[_SignalLimiter]:
 class _ThreadLimiter:
     """Any other thread: one watcher for all the actions, which compares the clock with the current deadline.
 
-    The state is guarded by a plain lock: an exception raised from outside cannot arrive between its acquisition and
-    the body of ``with``, as it could inside a lock written in Python.
+    A plain lock guards the state. An exception raised from outside cannot arrive between its acquisition and the body
+    of ``with``. Inside a lock written in Python it could.
     """
 
     def __init__(self) -> None:

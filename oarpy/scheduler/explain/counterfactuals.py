@@ -1,6 +1,6 @@
 """Why a job does not start, what binds it, and what would have let it start: tried out where it stands in its queue.
 
-Each claim is a placement on the very timeline of the pass, at the job's own rank: ``plan`` would answer the same had
+Each claim is a placement on the very timeline of the pass, at the job's own rank. ``plan`` would answer the same had
 the job been submitted like that. A relaxed job has one alternative: the predicted one, or the first when none is
 predicted. Job 3 asks for 3 cores for 4 units; with 2 cores it would start now, for 3 units earlier::
 
@@ -79,7 +79,7 @@ class Shortage:
 class Counterfactuals:
     """Everything known about why a waiting job waits. Instants are on the snapshot's axis, None is "no prediction".
 
-    ``alternative`` is the predicted one, on the resources ``bits``; ``leaner`` are the largest smaller amounts that
+    ``alternative`` is the predicted one, on the resources ``bits``. ``leaner`` are the largest smaller amounts that
     would start now; ``resumed`` is when a held job would start if it were not.
     """
 
@@ -121,7 +121,7 @@ def counterfactuals(
 
     Starts are those of jobs that wait for sleeping nodes, as ``waking`` says.
 
-    ``foreseen`` are the placements of a pass that just ended; they save planning the jobs ahead once more, and are not
+    ``foreseen`` are the placements of a pass that just ended. They save planning the jobs ahead once more, and are not
     used when they do not agree with ``snapshot``.
     """
     job = next((one for one in snapshot.waiting if one.id == job_id), None)

@@ -5,8 +5,8 @@
 - ``search``, ``shared_search``: the earliest place. ``slot_windows``, ``free_counts``, ``known_lower_bounds`` make it
   fast. ``demands``: jobs made ready for it.
 
-Words: a *slot* is a stretch of the *timeline* during which the same resources are free; a *window* is consecutive slots
-long enough for a job; a *claim* is a place taken; a *view* is what one job sees as free.
+A *slot* is a stretch of the *timeline* during which the same resources are free. A *window* is consecutive slots long
+enough for a job, a *claim* a place taken, a *view* what one job sees as free.
 
 May import ``oarpy.model``, ``resources``, the snapshot, ``job_roles`` and the quotas of ``order``.
 """

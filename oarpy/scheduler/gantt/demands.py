@@ -1,4 +1,7 @@
-"""Waiting jobs made ready for placing: compiled requests, roles, the quota that applies."""
+"""Waiting jobs made ready for placing: compiled requests, roles, the quota that applies.
+
+A search looks at many instants. What is the same at all of them is worked out here, once for a job or for a request.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Gantt:
         """Enter ``claim`` for ``job``: it holds its resources until its end and the security time after it.
 
         The claim was found on this Gantt, unless ``everywhere``: then the job holds its resources whoever else does. An
-        inner job holds them inside its container; ``everywhere`` also takes them from the platform, so that one which
+        inner job holds them inside its container. ``everywhere`` also takes them from the platform, so that one which
         runs on although its container has ended keeps what it has.
         """
         roles = roles_of(job)

@@ -226,7 +226,7 @@ class Search:
         """Return a date before which the views together do not serve a single group, None when they never do.
 
         As long as the beginning of a window stays in one slot of the others, moving on only takes away from what they
-        share; so what they share at first bounds it until then.
+        share. So what they share at first bounds it until then.
         """
         instant: float | None = start
         while instant is not None and (latest is None or instant < latest):

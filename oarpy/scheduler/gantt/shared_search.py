@@ -46,7 +46,7 @@ def first_fit(
     """Find the first date, ``instant`` or later, from which ``matcher`` is served for ``hold`` seconds.
 
     ``partners`` are resources free beside those of ``alone``, ``stock`` says which have enough of what the request
-    consumes, as ``gauge`` counts it; each changes only where ``alone`` does. Return the date with the resources to
+    consumes, as ``gauge`` counts it. Each changes only where ``alone`` does. Return the date with the resources to
     take, out of ``within``; None when there is none, or none before ``latest``.
     """
     return _Joint(alone, partners, stock, gauge, matcher, within).first(

@@ -80,7 +80,7 @@ class Timeline:
     """Slots of constant content. The first one begins at ``origin``; earlier times do not exist.
 
     Every slot ends where the next begins, the last one never. Beside the sets the timeline keeps the number of free
-    resources of each slot. For hierarchies that were searched for, it also keeps tables of what is free of each block;
+    resources of each slot. For hierarchies that were searched for, it also keeps tables of what is free of each block.
     ``_rows`` are the places of the slots there, once there is a table.
     """
 

@@ -45,7 +45,7 @@ class Changed:
 class LastPass:
     """The last pass. ``conditions`` are those that were known then, ``anteriors`` what waiting jobs depend on.
 
-    ``starting`` were to start at once, ``next_start`` is the first start predicted for another; ``steady`` says that
+    ``starting`` were to start at once, ``next_start`` is the first start predicted for another. ``steady`` says that
     the clock's moving on changes no placement, ``halves`` that a waiting job asks for half of what is free.
     """
 

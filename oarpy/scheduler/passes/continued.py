@@ -1,7 +1,7 @@
 """A pass that is kept, and goes on when jobs were added behind all others.
 
-It keeps the planner with its timeline and, for each job that was searched for, what was asked and found: enough to say
-later, without a search, why the job waits then. Whether a pass may go on is decided elsewhere
+It keeps the planner with its timeline and, for each job that was searched for, what was asked and found. That is enough
+to say later, without a search, why the job waits then. Whether a pass may go on is decided elsewhere
 (:mod:`oarpy.scheduler.passes.changes`).
 """
 

@@ -49,7 +49,7 @@ class _Moment:
 class Probe:
     """Looks at the jobs up to ``job``, which is settled but not entered; a held one as if it had been resumed.
 
-    ``foreseen`` are the places that a pass which just ended gave to jobs: under conservative backfilling they stand as
+    ``foreseen`` are the places that a pass which just ended gave to jobs. Under conservative backfilling they stand as
     long as nothing happens, so they are entered without being searched for. Raises :class:`Stale` when one of them is
     past or not free; which of them a later pass would merely better is not looked at. What jobs consume is not
     foreseen: when one asks for a consumable, all are searched for.

@@ -3,8 +3,8 @@
 Under conservative backfilling a job gets the earliest place that those ahead of it leave. So the places found last time
 are those that a full pass would find again when, since then,
 
-- the jobs that hold resources are the same, but for jobs that started as planned: what they were to take, they took
-  (and no job waits for half of what is free, which would be counted without them);
+- the jobs that hold resources are the same, but for jobs that started as planned: what they were to take, they took;
+- no job waits for half of what is free, or none has started: the half would be counted without those that did;
 - the jobs that waited wait unchanged, and in the same order; new ones come behind all of them;
 - no predicted start has gone by: a place that is the earliest from one instant on is the earliest from any later
   instant up to itself.
@@ -36,7 +36,7 @@ from oarpy.scheduler.snapshot import Snapshot
 class Planning:
     """Plans again and again. What it remembers is a cache: without it, every pass is a full one.
 
-    With ``compression``, early ends do not call for a full pass: jobs are moved forward from their places instead, and
+    With ``compression``, early ends do not call for a full pass. Jobs are moved forward from their places instead, and
     plans are no longer those that :func:`~oarpy.scheduler.plan.plan` makes.
     """
 

@@ -33,7 +33,7 @@ def starts_suffice(snapshot: Snapshot) -> bool:
     """Tell whether a pass over ``snapshot`` may end early.
 
     Under other policies than conservative backfilling free resources may come back in a pass. And some jobs have to see
-    others placed: one that may start a time before or after another, a new reservation with an anterior or a container.
+    others placed: one with a window after another, a new reservation with an anterior or a container.
     """
     suspects = (job for job in snapshot.waiting if job.depends_on or job.reservation is not None)
     return snapshot.policy == "conservative" and not any(map(_looks_at_others, suspects))

@@ -430,7 +430,7 @@ class Matchers:
 def bottleneck(group: GroupMatcher) -> tuple[int, int]:
     """Return the level (0 is outermost) for which a group fails on an empty platform, and how many blocks it has.
 
-    It is the innermost one of which no block of the level above holds enough; the blocks are those that serve what is
+    It is the innermost one of which no block of the level above holds enough. The blocks are those that serve what is
     asked below, in the place that has most. For a group that is served it is (-1, 0).
     """
     for depth in reversed(range(len(group.counts))):

@@ -64,8 +64,8 @@ class Platform:
     ) -> Platform:
         """Order ``resources`` by the properties of ``order`` (missing values last), then by id.
 
-        ``hierarchy`` names the properties usable as levels besides ``network_address`` and ``resource_id`` (None =
-        all of them); ``aliases`` are other names of levels, which a property of that very name overrides.
+        ``hierarchy`` names the properties usable as levels besides ``network_address`` and ``resource_id`` (None = all
+        of them). ``aliases`` are other names of levels, which a property of that very name overrides.
         """
         rows = list(resources)
         # one stable pass a property, the last first: cheaper than a key of all of them for each row

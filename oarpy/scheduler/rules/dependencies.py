@@ -39,7 +39,7 @@ class Readiness:
 class Dependencies:
     """Answers from the jobs that hold, the placements made so far, and the outcomes of those that have ended.
 
-    An anterior that waits is not looked at before it has been placed or set aside, whatever its rank: its dependant is
+    An anterior that waits is not looked at before it has been placed or set aside, whatever its rank. Its dependant is
     then placed right after it.
     """
 

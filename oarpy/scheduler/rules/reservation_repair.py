@@ -26,7 +26,7 @@ from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 def shifted(snapshot: Snapshot, reservations: Sequence[WaitingJob]) -> dict[int, int]:
     """Return new resources, as sets, for those of ``reservations`` that can be served all the same.
 
-    Each of them also is in ``snapshot.holding``, with what it has; its ``reservation`` is the date, its first
+    Each of them also is in ``snapshot.holding``, with what it has. Its ``reservation`` is the date, its first
     alternative what it was promised, from then on. Resources count as equal when they serve that request. What other
     reservations and running jobs hold stays theirs; best-effort jobs give way unless they are too young to, or the
     reservation is best-effort too.

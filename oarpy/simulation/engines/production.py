@@ -6,8 +6,8 @@ the earliest instant that what is already placed allows. So its placements stand
 the last pass foresaw:
 
 - a job that ends exactly when predicted changes nothing ahead;
-- a job that arrives leaves the places of those ahead of it as they are: it and those behind are placed after them, on
-  the timeline that they leave;
+- a job that arrives leaves the places of those ahead of it as they are: it and those behind get places on the timeline
+  that they leave;
 - a job that ends early calls for a full pass.
 
 :class:`Compressed` is another policy: there an early end never makes a prediction later.

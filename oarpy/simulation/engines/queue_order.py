@@ -2,9 +2,9 @@
 
 An order is a name, or ``NAME/SECONDS``. Then windows of submission time of that length are served one after the other,
 and the name orders the jobs within a window. So nobody starves, whatever the name. Who is ahead of a job is settled
-when its window ends. Each of them starts at most the longest walltime after it became the head of the queue: the head's
-reservation never moves back, and it comes at the latest when all that ran at that moment has ended. So a job starts at
-most (jobs ahead + 1) * longest walltime after the end of its window, under every policy here.
+when its window ends. Each of them starts at most the longest walltime after it became the head of the queue. For the
+head's reservation never moves back, and it comes at the latest when all that ran at that moment has ended. So a job
+starts at most (jobs ahead + 1) * longest walltime after the end of its window, under every policy here.
 """
 
 from __future__ import annotations

@@ -201,6 +201,7 @@ def _built(kind: type[Value], entry: Struct, **read: object) -> Value:
 
 
 def _platform(file: ScenarioFile) -> Platform:
+    """Make the platform. Resources that were recorded stay in the order of the file, as their planner had them."""
     rows = [_resource(row, rank) for rank, row in enumerate(file.resources)]
     _refuse_repeated("resource", "id", (row.id for row in rows))
     platform = Platform.build(rows, None if file.hierarchy is UNSET else file.hierarchy)
@@ -221,6 +222,7 @@ def _known(owner: str, key: str, ids: tuple[int, ...], platform: Platform) -> tu
 
 
 def _resource(row: dict[str, object], place: int) -> Resource:
+    """Make a resource; what is not a key of its own is a property."""
     try:
         entry = typed_values.from_values(row, ResourceEntry)
     except Misfit as error:
@@ -346,6 +348,7 @@ def _alternative(entry: RequestEntry, owner: str, consumables: frozenset[str]) -
 
 
 def _dependency(owner: str, item: int | str) -> Dependency:
+    """Read a dependency. Ids may be below 0 here, other than after ``oarsub -a``."""
     if isinstance(item, int):
         return Dependency(item)
     outcome, colon, number = item.partition(":")
@@ -437,6 +440,7 @@ def _rows(platform: Platform) -> list[dict[str, object]]:
 
 
 def _texts(job: WaitingJob) -> list[tuple[str, str]]:
+    """Return the filters of a job, each with where it stands for errors."""
     texts = [("key 'properties'", job.filter)]
     for rank, alternative in enumerate(job.alternatives):
         texts += [(f"request {rank + 1}: key 'resources'", group.filter) for group in alternative.groups]

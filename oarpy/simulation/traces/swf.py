@@ -1,8 +1,8 @@
 """Reader and writer of the Standard Workload Format (SWF 2), plain or gzip.
 
 A line starting with ``;`` is a comment, every other line is one job of 18 numbers separated by blanks, -1 when unknown.
-The conventions are those of the Parallel Workloads Archive: the size is the number of requested processors, else of
-allocated ones; a record without a size, a run time or an estimate above 0 is a job that never ran and is left out.
+The conventions are those of the Parallel Workloads Archive. The size is the number of requested processors, else of
+allocated ones. A record without a size, a run time or an estimate above 0 is a job that never ran: it is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The ESP2 benchmark (Effective System Performance, NERSC): 230 jobs of 14 types that measure a batch scheduler.
 
-A. Wong et al., "ESP: a system utilization benchmark" (SC 2000); sizes, counts, times and order are those of ESP 2.2.
-A job's size is a fraction of the machine. Two rules turn it into processors: the nearest whole number (ESP's own) and,
-for machines whose nodes are given whole, that number rounded up to whole nodes. The two Z jobs take the whole machine.
+A. Wong et al., "ESP: a system utilization benchmark" (SC 2000); sizes, counts, times and order are those of ESP 2.2. A
+job's size is a fraction of the machine. Two rules turn it into processors. ESP's own is the nearest whole number. On
+machines whose nodes are given whole, that number is rounded up to whole nodes. The two Z jobs take the whole machine.
 
 Efficiency = lower bound of the makespan (all work / processors) over the real makespan.
 """
@@ -106,8 +106,8 @@ def all_at_once(mix: Sequence[EspJob]) -> tuple[TraceJob, ...]:
 def multimode(mix: Sequence[EspJob], seed: int, *, light: bool = False) -> tuple[tuple[TraceJob, ...], frozenset[int]]:
     """Return the workload of the multimode test, and the indexes of its Z jobs, which no other job may overtake.
 
-    50 jobs at once, then one every 30 s on average (Gaussian, 5 s wide; a twelfth of that for the light variant), the Z
-    jobs at 2,400 and 7,200 s (200 and 600 s).
+    50 jobs come at once, then one every 30 s on average (Gaussian, 5 s wide). The Z jobs come at 2,400 and 7,200 s. The
+    light variant has a twelfth of all these times.
     """
     draw = random.Random(seed)
     shrink = 12 if light else 1

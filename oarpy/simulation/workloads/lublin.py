@@ -28,7 +28,7 @@ _LONGEST_LOG_GAP = 13.0
 class LublinModel:
     """Constants of one type of jobs.
 
-    ``serial`` and ``power_of_two`` are shares of all jobs; ``low``, ``bend`` and ``high`` bound the two-stage uniform
+    ``serial`` and ``power_of_two`` are shares of all jobs. ``low``, ``bend`` and ``high`` bound the two-stage uniform
     from which log2(size) is drawn, its lower stage with probability ``lower_stage``. A run time is exp(gamma): from
     ``short_run`` with probability clamp(``short_slope`` * size + ``short_offset``), else from ``long_run``. ``arrival``
     and ``daily`` are the gammas of the gaps and of the daily cycle, ``pace`` stretches the former.
@@ -164,7 +164,7 @@ def draw_run_time(model: LublinModel, size: int, draw: random.Random) -> int:
 def arrivals(model: LublinModel, draw: random.Random) -> Iterator[float]:
     """Yield arrival times in seconds, for ever.
 
-    Each gap is drawn in points and spent on the slots' weights: a busy half-hour costs more points, so the same gap
+    Each gap is drawn in points and spent on the slots' weights. A busy half-hour costs more points, so the same gap
     lasts less time there. Points not spent carry over.
     """
     weights = slot_weights(model)
