@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import io
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.client import optional_values, rendering
 from oarpy.client.rendering import Column, Table, elapsed, json_text, local_date, one_line
-
-
-@pytest.mark.parametrize("module", [rendering, optional_values])
-def test_examples_in_the_documentation(module: object) -> None:
-    result = doctest.testmod(module)  # type: ignore[arg-type]
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_columns_widen_for_long_cells_and_the_last_is_not_padded() -> None:
