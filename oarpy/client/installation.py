@@ -67,7 +67,7 @@ def _is_served(directory: str) -> bool:
 
 
 def upgrade(dsn: str) -> Upgrade:
-    """Bring the schema and the default rules up to date. Safe to repeat, and at the same time as another."""
+    """Bring the schema and the default rules up to date. It may be done again, and at the same time as another."""
     # here, for the start-up time of everything else
     from oarpy.store.schema import migrations
 

@@ -53,6 +53,10 @@ def speak(configuration: Configuration, knock: Knock, control: socket.socket) ->
 
 
 def _speak(configuration: Configuration, knock: Knock, control: socket.socket) -> None:
+    """Fetch the call from the node, hold it against the database, and carry it to the gateway.
+
+    The gateway hears that the call is taken before anything is carried: then its time limit for this process is over.
+    """
     timeout = configuration.database.connect_timeout
     with reachable(), connect(database_dsn(configuration), "call", timeout=timeout) as database:
         stream = _open(database, configuration, knock.node)

@@ -82,6 +82,7 @@ class Gateway:
             os.close(writer)
 
     def _turn(self) -> None:
+        """Do what is due, wait for something to happen and handle it; no handler waits."""
         now = time.monotonic()
         self._keep(now)
         pending = len(self._intake) or self._pool.busy or self._calls.pending

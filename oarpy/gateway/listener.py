@@ -13,9 +13,9 @@ from oarpy.model.errors import OarpyError, UsageError
 
 _CREDENTIALS = struct.Struct("iII")
 
-
 _LONGEST_PATH = 100
 """Bytes of a socket's path; Linux takes 107, and a name for the time of its making is longer by 4."""
+
 _BACKLOG = 1024
 
 
@@ -23,9 +23,7 @@ class Listener:
     """The socket at ``path`` while this process is its gateway; it appears ready, with its rights, or not at all."""
 
     def __init__(self, path: str) -> None:
-        """Make the socket. Raises :class:`UsageError` for an unfit path, :class:`OarpyError` when another gateway has
-        it.
-        """
+        """Make the socket; raise :class:`UsageError` for an unfit path, :class:`OarpyError` if another has it."""
         if not os.path.isabs(path) or len(os.fsencode(path)) > _LONGEST_PATH:
             raise UsageError(
                 f"gateway.socket '{path}' cannot be a socket", hint=f"absolute, at most {_LONGEST_PATH} bytes"

@@ -65,6 +65,7 @@ class Worker:
             self._tell(IDLE)
 
     def _serve(self, connection: socket.socket, payload: bytes, speaker: Speaker) -> None:
+        """Run one request for its speaker and answer with the exit status; end the process after a session."""
         try:
             request = _understood(payload)
         except Malformed as error:

@@ -26,7 +26,6 @@ from oarpy.transport.agent.job.processes import NODE
 
 _END_POLL = 0.01
 
-
 Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str]]]
 _STOP_TIMEOUT = 30.0
 _LONGEST_SOCKET = 100

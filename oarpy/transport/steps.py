@@ -210,6 +210,7 @@ class _Step:
             self._thread.join(_SETTLE)
 
     def _run(self, mailbox: _Mailbox) -> None:
+        """Connect, start the writing thread, and read until the step's last word; without one the step has failed."""
         try:
             stream = self._opener(self._node, self._program)
         except (Unreachable, OSError) as error:

@@ -53,7 +53,7 @@ class ByteStream(Protocol):
         ...
 
     def abort(self) -> None:
-        """End the far end's program now: reading and writing return. Any thread, any number of times."""
+        """End the far end's program now: reading and writing return. Any thread may call this, any number of times."""
         ...
 
     def finish(self) -> str:
@@ -148,6 +148,10 @@ class StreamChannel:
             self._finished.set()
 
     def _converse(self) -> None:
+        """Connect, start the writing thread, read until the end, then say why it ended.
+
+        The channel may be given up while it connects: then it is ended as soon as there is a stream.
+        """
         program = agent_program(self.node, self._config)
         try:
             stream = self._opener(self.node, program)
@@ -193,6 +197,7 @@ class StreamChannel:
         return b"".join(parts)
 
     def _read(self, stream: ByteStream) -> None:
+        """Deliver whole lines until the bytes end, or a line grows too long."""
         unfinished: list[bytes] = []
         size = 0
         while content := stream.read():

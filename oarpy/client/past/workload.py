@@ -118,6 +118,7 @@ def _jobs(connection: Connection, rows: Sequence[history.EndedRow], begin: float
 def _past_job(
     row: history.EndedRow, ways: tuple[Alternative, ...], depends_on: tuple[Dependency, ...], begin: float | None
 ) -> PastJob:
+    """Return a job to be replayed; one submitted before ``begin`` arrives then, and is not measured."""
     assert row.started is not None
     assert row.walltime is not None
     ran = row.ended - row.started
@@ -168,6 +169,7 @@ def _occupations(
     held: Mapping[int, tuple[int, ...]],
     amounts: Mapping[int, tuple[Consumption, ...]],
 ) -> tuple[Occupation, ...]:
+    """Return the jobs that hold resources from the start, until they really ended."""
     return tuple(
         Occupation(
             HoldingJob(

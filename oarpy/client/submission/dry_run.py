@@ -109,6 +109,10 @@ def dry_run(session: Session, options: Options, arguments: Sequence[str], enviro
 
 
 def _predict(session: Session, admitted: Admitted) -> PredictedStart:
+    """Decide as a pass would that found the new jobs waiting; try each alternative alone by a probe of one job.
+
+    The platform and the jobs are read in one read-only transaction; of an array, only so many members are planned.
+    """
     reader = session.snapshot_reader()
     with session.connection.transaction():
         present = read_only(session.connection, reader).snapshot

@@ -43,6 +43,7 @@ def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: fl
 
 
 def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeout: float) -> list[ReservationAnswer]:
+    """Look at the answers whenever a notification comes, and now and then without one, until all are there."""
     caller = current()
     while True:
         rows = reservation_answers(connection, job_ids)

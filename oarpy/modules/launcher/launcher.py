@@ -208,6 +208,10 @@ class Launcher:
         return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
 
     def _ends(self, arrivals: Arrivals, current: dict[int, LiveRow], now: float) -> list[End]:
+        """Return the ends that nodes tell of, one a job: ended, refused, kept out by a prologue, or lost.
+
+        A job is lost when its first node, which has just been reached again, knows nothing of it.
+        """
         ends = {
             key.job: end_of(report, current[key.job].kill_reason)
             for key, (_, report) in arrivals.ended.items()

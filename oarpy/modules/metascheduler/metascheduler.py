@@ -92,6 +92,7 @@ class Metascheduler:
             return Outcome("amount not left", wake_at=time.time() + _RETRY)
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
+        """Read, decide and write in one transaction; say when the next pass is due."""
         began = time.monotonic()
         with connection.transaction():
             reading = self._reader.read(connection, now)
@@ -117,6 +118,7 @@ class Metascheduler:
         return Outcome(word, wake_at=min(instants, default=None))
 
     def _write(self, connection: Connection, reading: Reading, decided: Decisions) -> tuple[list[int], Writing]:
+        """Write what was decided; return the jobs that really start, and what is told of those that wait."""
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
         suspensions.give_back(connection, decided.resumed)

@@ -201,6 +201,7 @@ class SnapshotReader:
             self._requests, self._rows, self._jobs = {}, WaitingRows(), {}
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
+        """Read the platform again if its version moved, or a date of it is past; drop all that was compiled for it."""
         version = snapshot_rows.platform_version(connection)
         if version == self._version and now < self._unchanged_until:
             return
@@ -304,6 +305,9 @@ class SnapshotReader:
     def _holding_jobs(
         self, rows: Sequence[snapshot_rows.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int
     ) -> list[HoldingJob]:
+        """Return the jobs that hold resources. The bits of a job that held the same before are taken from the last
+        pass.
+        """
         known, self._bits = self._bits, {}
         for row in rows:
             found = known.get(row.id)
@@ -450,6 +454,7 @@ def _dates(row: snapshot_rows.WaitingRow) -> tuple[JobDates, str]:
 def _holding_job(
     row: snapshot_rows.HoldingRow, start: int, bits: int, consumes: tuple[Consumption, ...], given_back: int, now: int
 ) -> HoldingJob:
+    """Return a job that holds resources. One that is over its walltime is taken to hold them a little longer."""
     # up, not down: with the parts of a second that a job was suspended, it would else be over before its end
     walltime = math.ceil(row.walltime)
     walltime = max(walltime, now + OVERRUN - start if start + walltime <= now else 0)

@@ -1,4 +1,4 @@
-"""One line a job: what ``oarstat`` prints without ``-f``. One query, through the indexes of live jobs."""
+"""One line a job: what ``oarstat`` prints without ``-f``. One query reads it, through the indexes of live jobs."""
 
 from __future__ import annotations
 

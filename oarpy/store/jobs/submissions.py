@@ -45,8 +45,8 @@ _INSERT_SUBMISSION = """
     VALUES (%s, %s, %s, %s) RETURNING submission_id
 """
 
-# All alternatives, groups and levels of a submission in one statement, keyed by their positions. The snapshot of the
-# statement does not see its own rows, so the ids travel through RETURNING.
+# One statement stores all alternatives, groups and levels of a submission, keyed by their positions. The snapshot of
+# the statement does not see its own rows, so the ids travel through RETURNING.
 _INSERT_REQUEST = """
     WITH m AS (
         INSERT INTO moldable_descriptions (submission_id, position, walltime)

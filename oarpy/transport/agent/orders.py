@@ -69,6 +69,10 @@ class Orders:
             self._kill(key, _AS_SPECIFIED if order.grace is None else order.grace)
 
     def _kill(self, key: str, grace: int) -> None:
+        """Kill a job by its record: ask its holder, or write the end of one that nobody holds.
+
+        The record is made for a job that was never seen, so that a start which comes later is refused.
+        """
         self._jobs.give_up_start(key)
         found, held = record.lock_record(self._state.jobs, key, create=True)
         if found is None:

@@ -137,6 +137,7 @@ class JobRun:
                 self._checkpoint_at = self._walltime_at - self._spec.checkpoint
 
     def _launch(self) -> int:
+        """Write the job's files, enter its group, and start its program as its user; return the process id."""
         spec, account = self._spec, self._account
         try:
             write_files(self._state, self._record.key, spec, account)
@@ -363,6 +364,7 @@ class JobRun:
         return self._start + (time.monotonic() - self._began)
 
     def _finish(self, left: int) -> None:
+        """Write the outcome, however long the disk refuses it; then give the lock back and tell the agent."""
         end = self._now()
         outcome = {
             "start": self._start,

@@ -202,6 +202,10 @@ class NodeJobs:
             self._look_at(key)
 
     def _look_at(self, key: str) -> None:
+        """Look at the record of a job: forgotten, still held by somebody, or free.
+
+        When it is free its holder is dead: a bare claim can be started again, a started job has ended or is lost.
+        """
         watched = self._watched[key]
         found, held = record.lock_record(self._state.jobs, key, create=False)
         if found is None:

@@ -1,4 +1,4 @@
-"""Tombstones: which (job, attempt) were forgotten. One append-only file a day, shared by all agents."""
+"""Tombstones: which (job, attempt) were forgotten. All agents of a node append to one file a day."""
 
 from __future__ import annotations
 

@@ -154,6 +154,7 @@ class Scripts:
             found.close()
 
     def _begin(self, found: Record, order: Order) -> tuple[str, str] | None:
+        """Start a script in a process of its own, once ``started`` is in its record; return its end if it cannot."""
         if order.kind == PROLOGUE:
             self._tombstones.refresh()
             if order.key in self._tombstones:

@@ -167,6 +167,7 @@ class StepRun:
                 return spec
 
     def _launch(self, spec: StepSpec) -> None:
+        """Start the step's program as the job's user, in the job's group, on the streams or the terminal it gets."""
         job = spec.job
         account = Accounts().get(job.user)
         check_may_run(account, job.allow_root)
@@ -205,6 +206,10 @@ class StepRun:
             self._streams.release()
 
     def _converse(self, membership: Membership) -> None:
+        """Carry streams until the program ends, the job is over, or the channel ends.
+
+        The bell rings when a job of this node changes; without it the job is looked at now and then.
+        """
         bell = Bell(self._state.bell)
         bell.listen(True)
         poll = self._poll
