@@ -1,6 +1,4 @@
-"""Calls of commands on nodes: for each call request one process, which goes to the node and speaks for the command
-here.
-"""
+"""Calls of commands on nodes: each call request gets a process, which goes to the node and speaks for the command."""
 
 from __future__ import annotations
 

@@ -201,9 +201,7 @@ def _prepare(folder: Path, owner: ServerAccount, record: _Record | None, version
 
 
 def _place(folder: Path, owner: ServerAccount) -> Path:
-    """Return where the data goes: in the folder, or outside when the server's own user cannot reach it (below
-    ``/root``).
-    """
+    """Return where the data goes: in the folder, or outside when the server's own user cannot reach it."""
     if not owner.switch:
         return folder
     probe = folder / "probe"

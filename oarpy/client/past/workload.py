@@ -1,6 +1,4 @@
-"""The site's past as a workload, for ``oarpy.simulation.engines.history_replay``: read from the database, to be
-replayed.
-"""
+"""The site's past as a workload for ``oarpy.simulation.engines.history_replay``, read from the database."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What admins do with the platform, and what users see of it: nodes, resources, properties, queues, quotas,
-consumables.
+"""What admins do with the platform, and what users see of it: from nodes and resources to queues and quotas.
 
 - ``resource_creation`` makes resources from a ``resource_pattern``; ``node_settings`` changes them.
 - ``resource_selection`` and ``property_values`` read what is typed; ``resource_text`` and ``nodes`` show resources.

@@ -20,9 +20,7 @@ EVENTS = {FAILED: "EXIT_CODE_ERROR", TIMEOUT: "TIMEOUT", LOST: "LOST"}
 
 
 class ServerScripts:
-    """The runs of one kind of script. A row is written before each is started, so one that was cut off is known for
-    that.
-    """
+    """The runs of one kind of script. A row is written before each is started, so one that is cut off is known."""
 
     def __init__(self, kind: str, program: str, timeout: float) -> None:
         self.kind = kind

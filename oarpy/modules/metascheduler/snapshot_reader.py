@@ -305,9 +305,7 @@ class SnapshotReader:
     def _holding_jobs(
         self, rows: Sequence[snapshot_rows.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int
     ) -> list[HoldingJob]:
-        """Return the jobs that hold resources. The bits of a job that held the same before are taken from the last
-        pass.
-        """
+        """Return the jobs that hold resources; the bits of one that held the same before come from the last pass."""
         known, self._bits = self._bits, {}
         for row in rows:
             found = known.get(row.id)

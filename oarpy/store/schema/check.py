@@ -98,9 +98,7 @@ def _is_ours(thing: Any, name: str | None, kind: str, reflected: bool, compare_t
 
 
 def _named(step: tuple[Any, ...]) -> str:
-    """Return a difference in words: ``("add_column", None, "jobs", Column("state", ...))`` as ``add_column jobs
-    state``.
-    """
+    """Return a difference in words: ``("add_column", None, "jobs", Column("state"))`` as ``add_column jobs state``."""
     words = (getattr(part, "name", part) for part in step if not isinstance(part, dict))
     return " ".join(str(word) for word in words if word is not None)
 
