@@ -22,7 +22,7 @@ from oarpy.configuration import Configuration
 from oarpy.gateway.calls import TAKEN
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable
 from oarpy.modules.launcher import addresses
-from oarpy.modules.launcher.specifications import Places
+from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.store.database import Connection, connect, database_dsn, reachable
 from oarpy.store.platform import nodes, site
 from oarpy.transport.bundle import agent_program
@@ -175,7 +175,7 @@ def vouched_user(connection: Connection, settings: Configuration, node: str, nam
 
 
 def _is_there(connection: Connection, settings: Configuration, node: str, user: str) -> bool:
-    places = Places(settings.jobs)
+    places = JobHosts(settings.jobs)
     with connection.transaction():
         there = nodes.types_there(connection, node, user)
         # what runs on a host of the site may have its resources anywhere

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.configuration import Configuration
-from oarpy.modules.launcher.specifications import Places
+from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import notifications
 from oarpy.store.database import Connection
@@ -21,7 +21,7 @@ class Monitor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._timeout = configuration.nodes.lost_timeout
-        self._places = Places(configuration.jobs)
+        self._hosts = JobHosts(configuration.jobs)
         self.period = min(configuration.modules.monitor, max(self._timeout / 4, 0.5))
 
     def files(self) -> Sequence[int]:
@@ -49,7 +49,7 @@ class Monitor:
         """End jobs without their first node; have jobs killed that lost another one, where they can be reached."""
         ends: dict[int, execution.End] = {}
         kills: dict[int, str] = {}
-        for job, node, is_head in nodes.stranded(connection, self._timeout, self._places.elsewhere):
+        for job, node, is_head in nodes.stranded(connection, self._timeout, self._hosts.elsewhere):
             if is_head:
                 message = f"node {node} was lost while the job was there"
                 ends[job] = execution.End(job, "Error", None, None, now.timestamp(), "NODE_LOST", message)

@@ -17,7 +17,7 @@ from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable, Us
 from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import addresses
-from oarpy.modules.launcher.specifications import Places, specification
+from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.store.jobs import execution, requests
 from oarpy.store.jobs.execution import LaunchRow
 from oarpy.store.jobs.scope import JobScope
@@ -74,7 +74,7 @@ def running_job(session: Session, job_id: int) -> RunningJob:
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
         environment = execution.environments(connection, [row.submission]).get(row.submission, {})
         names = {str(one["network_address"]) for one in row.resources if one["type"] == "default"}
-        places = Places(session.configuration.jobs).of(row.types, sorted(names))
+        places = JobHosts(session.configuration.jobs).of(row.types, sorted(names))
         found = nodes.named(connection, places)
         instance = site.instance(connection)
     settings = session.configuration

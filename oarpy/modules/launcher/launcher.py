@@ -33,7 +33,7 @@ from oarpy.modules.launcher.hooks import Hooks
 from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.reports import Arrivals
 from oarpy.modules.launcher.signalling import Signalling
-from oarpy.modules.launcher.specifications import Places, specification
+from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.modules.launcher.suspending import Pauses
 from oarpy.modules.launcher.walltimes import Walltimes
 from oarpy.modules.loop.module import Outcome
@@ -83,9 +83,9 @@ class Launcher:
         self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
         self._hooks = Hooks(configuration.jobs)
         self._knocks = CallRequests(configuration.gateway.socket if configuration.gateway.calls else "")
-        self._places = Places(configuration.jobs)
-        self._walltimes = Walltimes(self._places)
-        self._pauses = Pauses(configuration, self._places)
+        self._hosts = JobHosts(configuration.jobs)
+        self._walltimes = Walltimes(self._hosts)
+        self._pauses = Pauses(configuration, self._hosts)
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         for part in (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses):
             for kind, hear in part.hears().items():
@@ -142,7 +142,7 @@ class Launcher:
             allow_many()
             with connection.transaction():
                 nodes.forget_lost_channels(connection)
-                nodes.add_hosts(connection, self._places.hosts)
+                nodes.add_hosts(connection, self._hosts.hosts)
             self._channels = Channels(self._nodes, site.instance(connection), self._make_transport)
         return self._channels
 
@@ -151,7 +151,7 @@ class Launcher:
         age = time.monotonic() - self._synced
         if age < self._sync_period:
             return self._sync_period - age
-        rows = nodes.nodes(connection, self._places.hosts)
+        rows = nodes.nodes(connection, self._hosts.hosts)
         closed = channels.sync(rows)
         for row in rows:
             if row.unfit:
@@ -204,7 +204,7 @@ class Launcher:
 
     def _placed(self, rows: Sequence[LiveRow]) -> list[LiveRow]:
         """Put on each job the nodes where it has something, by its types."""
-        placed = [(row, self._places.of(row.types, row.nodes)) for row in rows]
+        placed = [(row, self._hosts.of(row.types, row.nodes)) for row in rows]
         return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
 
     def _ends(self, arrivals: Arrivals, current: dict[int, LiveRow], now: float) -> list[End]:
@@ -323,7 +323,7 @@ class Launcher:
     def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool) -> int:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
         waiting = [
-            (job, self._places.of(types, hosts), read_types(types).runs_nothing)
+            (job, self._hosts.of(types, hosts), read_types(types).runs_nothing)
             for job, hosts, types, _ in (execution.to_launch(connection) if waits else ())
         ]
         ready = [

@@ -12,7 +12,7 @@ from oarpy.store.jobs.execution import LaunchRow
 from oarpy.wire.jobs import JobSpec
 
 
-class Places:
+class JobHosts:
     """Where the programs of jobs run, by the settings of the site: hosts for types of jobs, else their nodes."""
 
     def __init__(self, settings: JobSettings) -> None:

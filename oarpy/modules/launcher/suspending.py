@@ -20,7 +20,7 @@ from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.programs import ProgramEnd, Programs
 from oarpy.modules.launcher.reports import Hears
-from oarpy.modules.launcher.specifications import Places
+from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions
 from oarpy.store.jobs.suspensions import PauseRow
@@ -39,8 +39,8 @@ Order = type[Suspend] | type[Resume]
 class Pauses:
     """What was said to nodes, when (monotonic seconds), and whether they have answered."""
 
-    def __init__(self, settings: Configuration, places: Places) -> None:
-        self._places = places
+    def __init__(self, settings: Configuration, hosts: JobHosts) -> None:
+        self._hosts = hosts
         self._types = settings.scheduler.suspended_resource_types
         limit = settings.jobs.server_script_timeout
         self._after_suspend = PauseScripts("after_suspend", settings.jobs.after_suspend, limit)
@@ -122,7 +122,7 @@ class Pauses:
         """Tell the nodes of a job what they do not know; return whether all have obeyed."""
         key, wanted, moment = _key(row), _wanted(row), time.monotonic()
         done = True
-        for node in self._places.of(row.types, row.nodes):
+        for node in self._hosts.of(row.types, row.nodes):
             if self._obeyed.get((key, node)) is wanted:
                 continue
             done = False

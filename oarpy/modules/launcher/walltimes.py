@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.reports import Hears
-from oarpy.modules.launcher.specifications import Places
+from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.wire.jobs import JobKey
@@ -20,7 +20,7 @@ _REPEAT = 10.0
 class Walltimes:
     """What was said to whom, and when. Forgetting it only repeats it: a walltime counts from the start of its job."""
 
-    places: Places
+    hosts: JobHosts
     said: dict[JobKey, tuple[int, str, float]] = field(default_factory=dict)
     taken: dict[JobKey, int] = field(default_factory=dict)
     """Walltimes (seconds) that nodes have taken and that are not recorded yet."""
@@ -36,7 +36,7 @@ class Walltimes:
             self.said.clear()
             return
         moment = time.monotonic()
-        placed = [(row.job, self.places.of(row.types, () if row.head is None else (row.head,))) for row in rows]
+        placed = [(row.job, self.hosts.of(row.types, () if row.head is None else (row.head,))) for row in rows]
         heads = {job: nodes[0] for job, nodes in placed if nodes}
         here = [row for row in rows if row.job not in heads]
         if here:

@@ -8,7 +8,7 @@ import time
 
 from oarpy.transport.agent.job import record, requests
 from oarpy.transport.agent.job.environment import remove_files
-from oarpy.transport.agent.job.foreign_processes import Guests
+from oarpy.transport.agent.job.foreign_processes import ForeignProcesses
 from oarpy.wire.frames import Malformed
 from oarpy.wire.messages import (
     ChangeWalltime,
@@ -49,7 +49,7 @@ class Orders:
         self._tombstones = tombstones
         self._jobs = jobs
         self._outbox = outbox
-        self._guests = Guests(jobs)
+        self._foreign = ForeignProcesses(jobs)
 
     def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
         """Return the method for each command that is obeyed here."""
@@ -126,12 +126,12 @@ class Orders:
             raise Malformed("signal: 'signal' is not a signal number of this node")
         for key, taken in self._ask_running(order.jobs, requests.SIGNAL, order.signal):
             if not taken and not self._jobs.has_record(key):
-                self._guests.signal(key, order.signal)
+                self._foreign.signal(key, order.signal)
 
     def _on_terminate(self, order: Terminate) -> None:
         for key in map(str, order.jobs):
             if not self._jobs.has_record(key):
-                self._guests.terminate(key)
+                self._foreign.terminate(key)
 
     def _on_suspend(self, order: Suspend) -> None:
         for key in self._pause(order.jobs, requests.SUSPEND):
@@ -178,12 +178,12 @@ class Orders:
     def _on_clean(self, order: Clean) -> None:
         keys = list(map(str, order.jobs))
         if not order.grace:
-            self._guests.forget(keys)
-        self._clean(self._guests.hold_back(keys, order.grace) if order.grace else keys)
+            self._foreign.forget(keys)
+        self._clean(self._foreign.hold_back(keys, order.grace) if order.grace else keys)
 
     def look_around(self) -> None:
         """Clean up after jobs that were given time."""
-        self._clean(self._guests.due())
+        self._clean(self._foreign.due())
 
     def _clean(self, names: list[str]) -> None:
         keys = {self._jobs.mark(key): key for key in names}

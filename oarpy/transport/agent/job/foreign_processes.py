@@ -35,7 +35,7 @@ def terminate(pids: list[int]) -> None:
     processes.send(pids, signal.SIGCONT)
 
 
-class Guests:
+class ForeignProcesses:
     """What jobs have here whose program runs on another node, as far as an agent has to do with their ends."""
 
     def __init__(self, jobs: NodeJobs) -> None:
