@@ -23,6 +23,7 @@ from oarpy.wire.messages import (
     JobOrder,
     JobReport,
     Kill,
+    Load,
     Ping,
     Pong,
     Ready,
@@ -36,6 +37,7 @@ from oarpy.wire.messages import (
     Started,
     Suspend,
     Suspended,
+    TellLoad,
     WalltimeChanged,
 )
 
@@ -82,6 +84,7 @@ class FakeNode:
     starts: list[JobSpec] = field(default_factory=list)
     refusal: str = ""
     problem: str = ""
+    load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
     scripts: list[tuple[str, int]] = field(default_factory=list)
     script_outcomes: dict[str, str | None] = field(default_factory=dict)
     unreachable: str = ""
@@ -185,6 +188,8 @@ class FakeTransport:
             return [Pong(command.token, self._clock())]
         if isinstance(command, Check):
             return [Checked(node.problem)]
+        if isinstance(command, TellLoad):
+            return [node.load]
         if isinstance(command, RunScript):
             return [report for spec in command.jobs for report in self._script_of(node, command.kind, spec.key)]
         assert isinstance(command, JobOrder)

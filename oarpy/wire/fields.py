@@ -54,6 +54,13 @@ def seconds(value: Any) -> float:
     return value  # type: ignore[no-any-return]
 
 
+def quantity(value: Any) -> float:
+    """How much there is of something."""
+    if type(value) not in (int, float) or not 0 <= value < _BIG:
+        raise ValueError
+    return float(value)
+
+
 def instant(value: Any) -> float:
     """Seconds since the epoch, before the year 10000."""
     if type(value) not in (int, float) or not 0 <= value < _LATEST:

@@ -17,6 +17,7 @@ from oarpy.wire.fields import (
     name,
     one_of,
     optional,
+    quantity,
     remark,
     seconds,
     short,
@@ -148,6 +149,10 @@ class Check(Command, word="check"):
     """Ask a node whether it can start jobs; answered by :class:`Checked`."""
 
 
+class TellLoad(Command, word="load"):
+    """Ask a node how loaded it is; answered by :class:`Load`."""
+
+
 class JobReport(Structure):
     """A job the agent knows: ``state`` is claimed (not started yet), running, suspended or ended."""
 
@@ -275,6 +280,14 @@ class Checked(Report, word="checked"):
     """Answer to :class:`Check`: what the node cannot do, empty when it can start jobs."""
 
     problem: str = field(remark)
+
+
+class Load(Report, word="load"):
+    """Answer to :class:`TellLoad`: the load average over one minute, available memory in MiB, seconds of uptime."""
+
+    average: float = field(quantity)
+    available_memory: int = field(count)
+    uptime: int = field(count)
 
 
 class Knocked(Report, word="knock"):

@@ -39,6 +39,7 @@ from oarpy.wire.messages import (
     Forget,
     JobReport,
     Knocked,
+    Load,
     Pong,
     Ready,
     Refused,
@@ -362,6 +363,7 @@ SAMPLE_REPORTS: list[Report] = [
     Checked(""),
     ScriptEnded(_KEY, "prologue", "ok", ""),
     WalltimeChanged(_KEY, 60),
+    Load(0.5, 1024, 60),
     Knocked("0123456789abcdef" * 2),
     AgentError("e"),
 ]
@@ -409,6 +411,9 @@ def _not_storable(report: Report) -> list[str]:
         wrong += [f"text {one!r}" for one in texts if "\0" in one or one.encode(errors="replace").decode() != one]
         wrong += [f"time {at}" for at in (report.start, report.end) if at is not None and not 0 <= at < 1e12]
         wrong += [f"number {one}" for one in (report.status, report.left) if one is not None and not 0 <= one < 2**31]
+    if isinstance(report, Load):
+        wrong += [f"number {one}" for one in (report.available_memory, report.uptime) if not 0 <= one < 2**31]
+        wrong += [f"load {report.average}"] if not 0 <= report.average < 1e16 else []
     return wrong
 
 

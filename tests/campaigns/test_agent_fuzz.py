@@ -16,12 +16,11 @@ pytestmark = pytest.mark.e2e
 def test_no_crash_no_hang_no_effect(tmp_path: Path, seed: int) -> None:
     agent = Agent(tmp_path, f"fuzz-{tmp_path.name}-{os.getpid()}")
     try:
-        assert fuzz(agent, 2000, seed) == []
+        assert fuzz(agent, 3000, seed) == []
     finally:
         agent.close()
-    assert {"error", "refused", "ended", "pong", "suspended", "resumed", "cleaned", "checked", "scripted"} <= set(
-        agent.outcomes
-    )
+    words = "error refused ended pong suspended resumed cleaned checked load scripted"
+    assert set(words.split()) <= set(agent.outcomes)
 
 
 def test_what_a_hostile_agent_says_is_refused_or_can_be_stored() -> None:

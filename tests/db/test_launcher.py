@@ -6,7 +6,19 @@ import psycopg
 import pytest
 
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Checkpointed, Clean, Command, Forget, JobOrder, Kill, Signal, Start, Terminate
+from oarpy.wire.messages import (
+    Checkpointed,
+    Clean,
+    Command,
+    Forget,
+    JobOrder,
+    Kill,
+    Load,
+    Signal,
+    Start,
+    TellLoad,
+    Terminate,
+)
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
@@ -64,6 +76,32 @@ def test_a_node_looks_once_for_what_jobs_that_ended_together_left(cluster: Small
     assert cluster.states(jobs) == ["Terminated"] * 2
     keys = tuple(map(cluster.key, jobs))
     assert sorted(cluster.sent(Clean)) == [("n1", Clean(keys)), ("n2", Clean(keys)), ("n3", Clean(keys[:1]))]
+
+
+LOADS = "SELECT network_address, load_average, available_memory, uptime FROM nodes ORDER BY 1"
+
+
+def test_loads_are_asked_when_channels_open_then_once_a_minute_and_written_together(cluster: SmallCluster) -> None:
+    cluster.node("n1").load = Load(0.5, 2048, 100)
+    cluster.node("n2").load = Load(7.0, 10, 3600)
+    cluster.submit(command="true")
+    cluster.settle()
+    cluster.settle()
+    assert sorted(node for node, _ in cluster.sent(TellLoad)) == ["n1", "n2", "n3"]
+    assert cluster.sql(LOADS) == [("n1", 0.5, 2048, 100), ("n2", 7, 10, 3600), ("n3", 0, 1024, 60)]
+    cluster.nodes.inbox.put("n1", [Load(99.0, 0, 0)])  # nobody asked
+    cluster.settle()
+    assert cluster.sql(LOADS)[0] == ("n1", 0.5, 2048, 100)
+    cluster.node("n1").load = Load(0.75, 4096, 160)
+    cluster.node("n2").deaf = True
+    cluster.launcher._loads._ask_at = 0.0
+    cluster.launch()
+    cluster.launch()
+    assert len(cluster.sent(TellLoad)) == 6
+    assert cluster.sql(LOADS)[0] == ("n1", 0.5, 2048, 100)  # n2 may still answer
+    cluster.nodes.lose("n2")
+    cluster.launch()
+    assert cluster.sql(LOADS)[:2] == [("n1", 0.75, 4096, 160), ("n2", 7, 10, 3600)]
 
 
 def test_a_job_of_one_node_that_ends_by_itself_is_not_cleaned(cluster: SmallCluster) -> None:

@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 
+from oarpy.store.platform.nodes import record_loads
 from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -89,6 +90,19 @@ def test_oarnodes_in_full(connection: Connection, shell: Shell) -> None:
     )
     document = json.loads(shell.done("oarnodes", "-J"))["1"]
     assert (document["jobs"], document["besteffort"], document["channel"]) == ([job], True, "unknown")
+
+
+def test_oarnodes_shows_the_load_that_a_node_told(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1", "node2", cores=1)
+    record_loads(connection, [("node1", 0.126, 31000, 93784)])
+    first, other = shell.done("oarnodes").split("\n\n")
+    assert "\nload: 0.13, 31000 MiB available, up 26:3:4 (20" in first
+    assert "load" not in other
+    document = json.loads(shell.done("oarnodes", "-J"))
+    at = document["1"]["load"].pop("at")
+    assert document["1"]["load"] == {"average": 0.126, "available_memory": 31000, "uptime": 93784}
+    ((told,),) = connection.execute("SELECT extract(epoch FROM load_at)::float8 FROM nodes WHERE uptime > 0").fetchall()
+    assert (at, document["2"]["load"]) == (int(told), None)
 
 
 def test_oarnodes_views(connection: Connection, shell: Shell) -> None:

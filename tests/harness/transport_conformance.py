@@ -17,6 +17,7 @@ from oarpy.wire.messages import (
     Ended,
     Forget,
     Kill,
+    Load,
     Ping,
     Pong,
     Ready,
@@ -27,6 +28,7 @@ from oarpy.wire.messages import (
     Started,
     Suspend,
     Suspended,
+    TellLoad,
 )
 from tests.harness.transport_driver import Driver
 from tests.harness.waiting import until
@@ -111,6 +113,13 @@ class Conformance:
         driver.connect()
         driver.send(Ping("hello"))
         assert driver.expect(Pong).token == "hello"
+
+    def test_load(self, driver: Driver) -> None:
+        driver.connect()
+        driver.send(TellLoad())
+        load = driver.expect(Load)
+        assert load.available_memory > 0
+        assert load.uptime > 0
 
     def test_suspend_and_resume(self, driver: Driver) -> None:
         driver.connect()

@@ -12,6 +12,7 @@ from oarpy.client.platform.consumables import shown as amount_text
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
 from oarpy.client.rendering import JsonValue, ids_text, json_text, local_date, one_line
 from oarpy.client.session import Session
+from oarpy.model.durations import format_duration
 from oarpy.store import events
 from oarpy.store.platform import consumables, nodes, resources
 from oarpy.store.platform.consumables import Capacity
@@ -51,6 +52,7 @@ def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> st
                 "transport": node.transport if node else None,
                 "address": (node.host or node.name) if node else None,
                 "port": node.port if node else None,
+                "load": _load_json(node),
                 "away_reason": node.away_reason if node else None,
                 "away_by": node.away_by if node else None,
                 "away_since": int(node.away_since) if node and node.away_since else None,
@@ -93,11 +95,28 @@ def _described(one: ResourceRow, node: NodeDescription | None, jobs: Sequence[in
         f"resource_id: {one.resource_id}",
         f"state: {state(one)}",
         *([f"reason: {_reason(node)}"] if node and node.away_reason else []),
+        *([f"load: {_load(node)}"] if node and node.load_at else []),
         *([f"jobs: {', '.join(map(str, jobs))}"] if jobs else []),
         *([f"consumables: {stocks}"] if stocks else []),
         f"properties: {one_line(pairs)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _load_json(node: NodeDescription | None) -> dict[str, JsonValue] | None:
+    if node is None or node.load_at is None:
+        return None
+    return {
+        "average": node.load_average,
+        "available_memory": node.available_memory,
+        "uptime": node.uptime,
+        "at": int(node.load_at),
+    }
+
+
+def _load(node: NodeDescription) -> str:
+    up = format_duration(node.uptime or 0)
+    return f"{node.load_average:.2f}, {node.available_memory} MiB available, up {up} ({local_date(node.load_at)})"
 
 
 def _reason(node: NodeDescription) -> str:

@@ -26,7 +26,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import reports as sorting
 from oarpy.modules.launcher.call_requests import CallRequests
-from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
+from oarpy.modules.launcher.channels import Channels, NodeLoads, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.hooks import Hooks
@@ -86,8 +86,10 @@ class Launcher:
         self._hosts = JobHosts(configuration.jobs)
         self._walltimes = Walltimes(self._hosts)
         self._pauses = Pauses(configuration, self._hosts)
+        self._loads = NodeLoads()
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
-        for part in (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses):
+        parts = (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses)
+        for part in (*parts, self._loads):
             for kind, hear in part.hears().items():
                 self._hears.setdefault(kind, []).append(hear)
         self._environments: dict[int, dict[str, str]] = {}
@@ -124,6 +126,7 @@ class Launcher:
             self._walltimes.tell(connection, channels)
         if agenda.pauses or self._pauses.awaits:
             self._pauses.tend(connection, channels)
+        self._loads.tend(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
         wait = min(channels.tend(), next_sync, self._hooks.patience, self._pauses.patience)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)

@@ -19,6 +19,8 @@ class NodeDescription:
     """A node: how it is reached and the state of its channel (``unknown``, ``connected`` or ``lost``).
 
     ``away_reason`` is why ``away_by`` took it away, at ``away_since`` in epoch seconds; None when nobody gave one.
+    ``load_average`` (over one minute), ``available_memory`` (in MiB) and ``uptime`` (in seconds) are what the node told
+    at ``load_at``, None before that.
     """
 
     name: str
@@ -30,11 +32,16 @@ class NodeDescription:
     away_reason: str | None
     away_by: str | None
     away_since: float | None
+    load_average: float | None
+    available_memory: int | None
+    uptime: int | None
+    load_at: float | None
 
 
 _LISTED_NODES = """
     SELECT network_address, transport, host, port, channel, channel_message,
-           away_reason, away_by, extract(epoch FROM away_since)::float8
+           away_reason, away_by, extract(epoch FROM away_since)::float8,
+           load_average, available_memory, uptime, extract(epoch FROM load_at)::float8
     FROM nodes WHERE network_address = ANY(%s) ORDER BY network_address
 """
 _EXPLAIN = "UPDATE nodes SET away_reason = %s, away_by = %s, away_since = now() WHERE network_address = ANY(%s)"
@@ -140,6 +147,12 @@ _CHANNELS = """
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS c(node, channel, message, boot_id)
     WHERE n.network_address = c.node
       AND ((n.channel, n.channel_message) <> (c.channel, c.message) OR c.boot_id NOT IN ('', n.boot_id))
+"""
+
+_LOADS = """
+    UPDATE nodes n SET load_average = l.average, available_memory = l.memory, uptime = l.uptime, load_at = now()
+    FROM unnest(%s::text[], %s::float8[], %s::integer[], %s::integer[]) AS l(node, average, memory, uptime)
+    WHERE n.network_address = l.node
 """
 
 # Jobs that ended while a node could not be reached may have left processes there. By the index of each resource's
@@ -317,6 +330,11 @@ def record_channels(connection: Connection, channels: Sequence[tuple[str, str, s
     if channels:
         columns = [list(column) for column in zip(*channels, strict=True)]
         connection.execute(_CHANNELS, columns)
+
+
+def record_loads(connection: Connection, loads: Sequence[tuple[str, float, int, int]]) -> None:
+    """Note (node, load average, available memory in MiB, uptime in seconds)."""
+    connection.execute(_LOADS, [list(column) for column in zip(*loads, strict=True)])
 
 
 def left_behind(connection: Connection, node: str) -> list[tuple[int, int]]:

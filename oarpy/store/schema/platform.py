@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, ForeignKey, Identity, Index, Integer, Text, text
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import TSTZRANGE, UUID, ExcludeConstraint
 
 from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
@@ -48,6 +48,10 @@ nodes = table(
     column("away_reason", Text, "why an admin drains it or took it down, until it is back", optional=True),
     column("away_by", Text, "who said so", optional=True),
     column("away_since", INSTANT, "when that was said", optional=True),
+    column("load_average", Double, "its load over one minute, NULL before it told", optional=True),
+    column("available_memory", Integer, "memory that a new program could have, in MiB", optional=True),
+    column("uptime", Integer, "seconds since it was started", optional=True),
+    column("load_at", INSTANT, "when that was written", optional=True),
 )
 
 node_power = table(

@@ -31,11 +31,13 @@ from oarpy.wire.messages import (
     Checked,
     JobReport,
     Knocked,
+    Load,
     Ping,
     Pong,
     Ready,
     Refused,
     Start,
+    TellLoad,
     decode_command,
     encode_reports,
 )
@@ -86,6 +88,7 @@ class Agent:
             Start: self._on_start,
             Ping: self._on_ping,
             Check: self._on_check,
+            TellLoad: self._on_tell_load,
         }
 
     def serve(self) -> None:
@@ -159,6 +162,14 @@ class Agent:
 
     def _on_check(self, _check: Check) -> None:
         self._outbox.say(Checked(self._state.problem() or self._pool.problem()))
+
+    def _on_tell_load(self, _order: TellLoad) -> None:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            memory = dict(line.split(":") for line in lines)
+        with open("/proc/uptime", encoding="ascii") as line:
+            uptime = float(line.read().split()[0])
+        kibibytes = int(memory["MemAvailable"].split()[0])
+        self._outbox.say(Load(os.getloadavg()[0], kibibytes // 1024, int(uptime)))
 
     def _on_start(self, start: Start) -> None:
         fence = start.incarnation
