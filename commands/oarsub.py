@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -89,6 +89,13 @@ def oarsub(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="say whether it is admitted, when and where it would run; submit nothing")
     ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            help="end when the jobs are over, with their largest exit status; an interrupt leaves the jobs alone",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="print one JSON object")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="show what each admission rule changed")] = False,
     version: Annotated[bool, typer.Option("-V", "--version", help="print the version and stop")] = False,
@@ -105,6 +112,8 @@ def oarsub(
         flags=frozenset(name for name, value in asked.items() if value is True),
         scan_script=scanscript,
     )
+    if wait:
+        _check_wait({"-C": connect, "--dry-run": dry_run, "-I": "interactive" in options.flags})
     if connect:
         _connect(options, as_json=as_json)
     if dry_run and resubmit is not None:
@@ -122,6 +131,15 @@ def oarsub(
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
     if "interactive" in options.flags:
         _hold_session(submitted.job_ids[0], as_json=as_json)
+    if wait:
+        _wait_for_ends(submitted.job_ids)
+
+
+def _check_wait(others: Mapping[str, bool]) -> None:
+    """Refuse --wait beside options that give nothing whose end could be waited for, or wait themselves."""
+    for word, given in others.items():
+        if given:
+            raise UsageError(f"--wait with {word}", hint="--wait is for jobs that are submitted with a command")
 
 
 def _connect(options: Options, *, as_json: bool) -> NoReturn:
@@ -139,6 +157,13 @@ def _hold_session(job_id: int, *, as_json: bool) -> NoReturn:
     from oarpy.client.jobs import interactive
 
     raise typer.Exit(interactive.run_interactive(job_id, interactive.silent if as_json else say))
+
+
+def _wait_for_ends(job_ids: Sequence[int]) -> NoReturn:
+    """Wait for the ends of the jobs, and end as they did."""
+    from oarpy.client.jobs import interactive
+
+    raise typer.Exit(interactive.wait_for_ends(job_ids))
 
 
 def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:

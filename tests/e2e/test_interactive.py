@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ from tests.harness.waiting import until
 pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
 MOST_SESSIONS = 3
+WAIT = ("oarsub", "--wait", "-O", "/dev/null", "-E", "/dev/null")
 WAYS = pytest.mark.parametrize("way", [{}, {"OARPY_GATEWAY_SOCKET": ""}], ids=["gateway", "direct"])
 
 
@@ -256,6 +258,62 @@ def test_sessions_of_a_user_are_bounded(cluster: Sandbox) -> None:
     wait_for(cluster, job, "Error")
 
 
+@WAYS
+def test_waiting_for_the_ends_of_jobs(cluster: Sandbox, way: dict[str, str]) -> None:
+    for words, status in (
+        (("exit 7",), 7),
+        (("kill -9 $$",), 128 + signal.SIGKILL),
+        (("--array", "3", "exit $((OAR_ARRAY_INDEX * 2))"), 6),
+        (("-t", "noop", "-l", "/core=1,walltime=0:0:1"), 0),
+    ):
+        with at_terminal(cluster, *WAIT, *words, **way) as session:
+            job_of(session)
+            assert session.wait() == status, words
+
+
+@WAYS
+def test_an_interrupt_ends_the_waiting_and_not_the_job(cluster: Sandbox, way: dict[str, str]) -> None:
+    with at_terminal(cluster, *WAIT, "-J", "-l", "/core=1,walltime=0:10:0", "sleep 600", **way) as session:
+        session.expect("}")
+        job = int(json.loads(session.text[session.text.index("{") :])["job_id"])
+        wait_for(cluster, job, "Running")
+        session.type("\x03")
+        assert session.wait() == 130
+    assert row(cluster, job)[0] == "Running"
+    cluster.run("oardel", str(job))
+    wait_for(cluster, job, "Error")
+
+
+@WAYS
+def test_a_job_that_never_ran_and_one_that_is_killed(cluster: Sandbox, way: dict[str, str]) -> None:
+    with at_terminal(cluster, *WAIT, "--hold", "true", **way) as session:
+        cluster.run("oardel", str(job_of(session)))
+        assert session.wait() == 1
+    with at_terminal(cluster, *WAIT, "exec sleep 600", **way) as session:
+        job = job_of(session)
+        wait_for(cluster, job, "Running")
+        cluster.run("oardel", str(job))
+        _, status, _ = wait_for(cluster, job, "Error")
+        assert session.wait() == (1 if status is None else 128 + os.WTERMSIG(status))
+
+
+def test_many_who_wait_leave_the_gateway_to_others(cluster: Sandbox) -> None:
+    words = (*WAIT, "-l", "/core=1,walltime=0:10:0", "sleep 600")
+    with (
+        at_terminal(cluster, *words) as one,
+        at_terminal(cluster, *words) as two,
+        at_terminal(cluster, *words) as three,
+    ):
+        jobs = [job_of(session) for session in (one, two, three)]
+        with at_terminal(cluster, *words) as fourth:
+            jobs.append(job_of(fourth))
+            fourth.expect(f"oarsub: you are attached to {MOST_SESSIONS} programs in jobs")
+            assert fourth.wait() == 1
+        assert str(jobs[0]) in cluster.run("oarstat").stdout
+        cluster.run("oardel", *map(str, jobs))
+        assert all(session.wait() for session in (one, two, three))
+
+
 def test_what_cannot_be_interactive_is_refused(cluster: Sandbox) -> None:
     for words, status, what in (
         (["oarsub", "-I", "-t", "noop"], 2, "oarsub: -I with -t noop ("),
@@ -263,6 +321,9 @@ def test_what_cannot_be_interactive_is_refused(cluster: Sandbox) -> None:
         (["oarsub", "-I", "-r", "now"], 2, "oarsub: -I with -r ("),
         (["oarsub", "-C", "-q", "default"], 2, "oarsub: -C with other options"),
         (["oarsub", "-C", "99999"], 4, "oarsub: there is no job 99999"),
+        (["oarsub", "--wait", "-I"], 2, "oarsub: --wait with -I ("),
+        (["oarsub", "--wait", "-C"], 2, "oarsub: --wait with -C ("),
+        (["oarsub", "--wait", "--dry-run", "true"], 2, "oarsub: --wait with --dry-run ("),
         (["oarconnect"], 4, "oarconnect: no job of "),
     ):
         with at_terminal(cluster, *words) as session:

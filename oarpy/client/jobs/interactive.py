@@ -1,10 +1,10 @@
-"""Interactive jobs: waiting for the start, and a shell on the first node of a running job."""
+"""Jobs that their user waits for: until an interactive one starts, for a shell on its first node; until others end."""
 
 from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from oarpy.client.caller import Streams, current
@@ -19,12 +19,19 @@ from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store.database import reachable
 from oarpy.store.jobs import requests
 from oarpy.store.jobs.requests import Progress
+from oarpy.store.notifications import EVENTS, Ear
 
 _POLL = 1.0
 """Seconds between two looks when no notification arrives."""
 
 _PAUSE = 0.1
 """Seconds between two looks however many notifications arrive."""
+
+_UNHEARD = 60.0
+"""Seconds after which ends are looked for though none was heard of."""
+
+_ENDS = frozenset(f"job {state}" for state in FINAL_STATES)
+"""What is announced when jobs end."""
 
 _OVER = FINAL_STATES | {JobState.TO_ERROR, JobState.FINISHING}
 
@@ -48,6 +55,35 @@ def run_interactive(job_id: int, say: Say) -> int:
         status = _shell(job, streams, say, lead=True)
     say(f"# Disconnected from OAR job {job_id}")
     return status
+
+
+def wait_for_ends(job_ids: Sequence[int]) -> int:
+    """Wait until these jobs are over, and return the largest of their exit statuses; who leaves leaves them alone."""
+    left, largest = set(job_ids), 0
+    with current().attached() as streams, open_session("oarsub") as session:
+        ear = Ear(session.connection, EVENTS)
+        while True:
+            for job_id, state, status in requests.ends(session.connection, sorted(left)):
+                left.remove(job_id)
+                largest = max(largest, _exit_status(state, status))
+            if not left:
+                return largest
+            _hear_of_an_end(ear, streams)
+
+
+def _exit_status(state: str | None, status: int | None) -> int:
+    """Return the exit status of a job whose command ended with the wait status ``status``, None if it never ran."""
+    found = 0 if status is None else job_steps.exit_status(status)
+    return found if state == JobState.TERMINATED else max(found, 1)
+
+
+def _hear_of_an_end(ear: Ear, streams: Streams) -> None:
+    """Return when some job has ended, or after a while, as that may go unheard."""
+    deadline = time.monotonic() + _UNHEARD
+    while _ENDS.isdisjoint(ear.drain()) and (seconds := deadline - time.monotonic()) > 0:
+        if _listen(seconds, [ear.fileno()], streams):
+            ear.listen()
+    _listen(_PAUSE, [], streams)
 
 
 def connect(job_id: int | None, say: Say) -> tuple[int, int]:

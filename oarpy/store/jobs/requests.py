@@ -103,6 +103,13 @@ _PROGRESS = """
     WHERE j.job_id = %s
 """
 
+# The jobs of a list that are over; one that is not there any more is, too.
+_ENDS = """
+    SELECT asked.job_id, j.state, j.exit_status
+    FROM unnest(%s::bigint[]) AS asked (job_id) LEFT JOIN jobs j USING (job_id)
+    WHERE j.state IS NULL OR j.state IN ('Terminated', 'Error')
+"""
+
 _RUNNING = """
     SELECT job_id FROM jobs
     WHERE state = 'Running' AND user_name = %s AND NOT types && %s::text[]
@@ -114,6 +121,11 @@ def progress(connection: Connection, job_id: int) -> Progress | None:
     """Return how far a job is, None when it is not there (any more)."""
     row = connection.execute(_PROGRESS, [job_id]).fetchone()
     return None if row is None else Progress(*row)
+
+
+def ends(connection: Connection, job_ids: Sequence[int]) -> list[tuple[int, str | None, int | None]]:
+    """Return which of these jobs are over, with their states (None: gone) and the wait statuses of their commands."""
+    return connection.execute(_ENDS, [list(job_ids)]).fetchall()
 
 
 def running_jobs(connection: Connection, user: str) -> list[int]:
