@@ -87,7 +87,7 @@ class JobTypes:
     """What the types of one job mean.
 
     ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
-    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``exclusive`` is False where the
+    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``held_by_constraint`` is False where the
     planner, not the database, keeps others off its resources. ``whole_nodes``: it gets all resources of its nodes.
     """
 
@@ -101,7 +101,7 @@ class JobTypes:
     timesharing: Sharing | None = None
     placeholders: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
-    exclusive: bool = True
+    held_by_constraint: bool = True
     whole_nodes: bool = False
     dated: tuple[str, ...] = ()
     """The words that hold a date, as written."""
@@ -178,7 +178,7 @@ def _read(words: tuple[str, ...]) -> JobTypes:
     found: dict[str, Any] = {}
     for word, kind in known_types(words).items():
         if kind.shares:
-            found["exclusive"] = False
+            found["held_by_constraint"] = False
         if kind.date:
             found["dated"] = (*found.get("dated", ()), word)
         for field, value in kind.means(split_word(word)[1]).items() if kind.means else ():

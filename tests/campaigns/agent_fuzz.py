@@ -284,7 +284,7 @@ class Messages:
             body["jobs"] = self.chance.choice([[key], [key, key], [tricky], [key, tricky], self.chance.choice(VALUES)])
         for name in fields:
             if name != "jobs" and self.chance.random() < 0.9:
-                body[name] = self.chance.choice([9, 3600, None] if self.chance.random() < 0.7 else VALUES)
+                body[name] = self.chance.choice([0, 9, 3600, None] if self.chance.random() < 0.7 else VALUES)
         if self.chance.random() < 0.1:
             body[self.chance.choice(["grace", "token", "no such field"])] = self.chance.choice(VALUES)
         return json.dumps(body).encode() + b"\n"

@@ -14,7 +14,7 @@ from oarpy.model.dependency import parse_dependency
 from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import parse_request
 from oarpy.model.setting_values import PolicyName
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.decide import GIVEN_UP, Decisions, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.order.usage_shares import FactorRules, Priorities, Usage
@@ -73,7 +73,7 @@ def outcome(text: str) -> str:
     given, _, expected = text.partition("gives\n")
     case = _read(given)
     snapshot = _snapshot(case)
-    memory, orders = Memory(lambda: 0.0, compression=case.compressed), Policies()
+    memory, orders = Memory(lambda: 0.0, compression=case.compressed), SiteOrders()
     # what just ended early is still there in the pass before, which is compressed or forgotten
     decide(replace(snapshot, holding=(*snapshot.holding, *case.ended)), memory, orders)
     decided = decide(snapshot, memory, orders)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.decide import decide
 from oarpy.simulation.scenario_writer import decisions_json, placement_json, scenario_of
 from oarpy.simulation.scenarios.reader import read_scenario
@@ -45,8 +45,8 @@ def test_case(text: str) -> None:
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in cases()])
 def test_a_case_written_as_a_scenario_is_decided_the_same(text: str) -> None:
     snapshot = snapshot_of(text)
-    again = read_scenario(json.dumps(scenario_of(snapshot)), Policies())
-    decided, once_more = (decide(one, None, Policies()) for one in (snapshot, again))
+    again = read_scenario(json.dumps(scenario_of(snapshot)), SiteOrders())
+    decided, once_more = (decide(one, None, SiteOrders()) for one in (snapshot, again))
     assert [*map(placement_json, once_more.plan.placements)] == [*map(placement_json, decided.plan.placements)]
     assert decisions_json(once_more) == decisions_json(decided)
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from oarpy.model.dependency import Dependency, Outcome
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.simulation.scenarios.scenario import run_plan
 from oarpy.store.passes import decisions
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
@@ -407,7 +407,7 @@ def test_a_recorded_pass_is_decided_again_as_it_was(connection: Connection, tmp_
     cluster.settle()
     passes = sorted((tmp_path / "passes").glob("*.json"))
     out, err = io.StringIO(), io.StringIO()
-    assert run_plan(list(map(str, passes)), False, out, err, orders=Policies(), decisions=True) == 0
+    assert run_plan(list(map(str, passes)), False, out, err, orders=SiteOrders(), decisions=True) == 0
     again = [json.loads(line) for line in out.getvalue().splitlines()]
     told = [json.loads(one.with_suffix(".decided").read_text(encoding="utf-8")) for one in passes]
     assert [{"jobs": one["jobs"], "decisions": one["decisions"]} for one in again] == told

@@ -16,7 +16,7 @@ import pytest
 from oarpy.configuration import Configuration, load
 from oarpy.model.errors import UsageError
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
-from oarpy.modules.metascheduler.order_plugins import GROUP, Policies
+from oarpy.modules.metascheduler.order_plugins import GROUP, SiteOrders
 from oarpy.modules.metascheduler.priority_history import REFRESH, PriorityHistory
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.scheduler.order.queue_orders import ORDERS, fifo
@@ -327,7 +327,7 @@ def test_messages_of_people_stay(connection: Connection, shell: Shell) -> None:
 def test_names_of_the_scheduler_are_not_taken(install: Install) -> None:
     install("fifo", "def order(candidate):\n    return (0,)\n")
     install("late", "def order(candidate):\n    return (0,)\n")
-    policies = Policies()
+    policies = SiteOrders()
     assert policies["fifo"] is fifo
     assert set(policies) == {*ORDERS, "late"}
     assert len(policies) == len(ORDERS) + 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.states import JobState
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen, read_only
 from oarpy.scheduler.decide import Kept, keep_promises
@@ -63,7 +63,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         places = foreseen(connection, snapshot.platform)
         if any(claim.bits & snapshot.asleep for claim in places.values()):
             places = {}  # who waits for nodes to wake was placed at once, and is foreseen later
-        answer = counterfactuals(snapshot, job_id, Policies(), reader.matchers, places, waking_of(snapshot))
+        answer = counterfactuals(snapshot, job_id, SiteOrders(), reader.matchers, places, waking_of(snapshot))
         asleep = _asleep(snapshot, answer.bits & snapshot.asleep)
         if asleep and answer.verdict is Verdict.STARTS:
             answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from oarpy.client.rendering import Column, JsonValue, Table, elapsed, one_line
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.what_if import read_only
 from oarpy.scheduler.order.priorities import Factor, Part
 from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
@@ -22,7 +22,7 @@ def priority(session: Session, job_id: int) -> QueuePosition:
         stored = stored_standing(session.connection, job_id)
     if stored is None:
         raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
-    found = standing(reading.snapshot, job_id, Policies())
+    found = standing(reading.snapshot, job_id, SiteOrders())
     if found is None:
         raise OarpyError(f"job {job_id} is {stored.state}, so it has no rank", hint="only jobs that wait have one")
     return found

@@ -18,7 +18,7 @@ from oarpy.client.platform.quotas import read as read_file
 from oarpy.client.session import Session
 from oarpy.model.errors import UsageError
 from oarpy.model.setting_values import POLICIES, PolicyName
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.resources.bit_sets import positions
 from oarpy.scheduler.snapshot import QuotaRule
 from oarpy.simulation.charts.gantt import check_plot, write_plot
@@ -95,7 +95,7 @@ def _policies(session: Session, change: PolicyChange) -> Sequence[PolicyName]:
             raise UsageError(f"unknown policy '{name[:40]}'", hint="use one of " + ", ".join(POLICIES))
     if len(set(names)) < len(names):
         raise UsageError(f"a policy is given twice in '{','.join(names)}'", hint="name each policy once")
-    if change.order is not None and change.order not in (known := Policies()):
+    if change.order is not None and change.order not in (known := SiteOrders()):
         raise UsageError(
             f"unknown order '{change.order[:40]}'", hint="use one of " + ", ".join(known) + ", or NAME/SECONDS"
         )
@@ -136,7 +136,7 @@ def _replay(
         replace(past.base, policy=policy),
         past.jobs,
         past.occupations,
-        Policies(),
+        SiteOrders(),
         admission=admission,
         usage_window=session.configuration.priority.window,
     )

@@ -25,9 +25,9 @@ def parse_queue(text: str) -> QueueDescription:
         raise UsageError(f"'{name[:60]}' is no name for a queue", hint="a letter, then letters, digits, _ . -")
     if not (priority.isascii() and priority.isdigit()) or len(priority) > 7 or int(priority) > _HIGHEST:
         raise UsageError(f"'{priority[:40]}' is no priority", hint=f"a whole number from 0 to {_HIGHEST}")
-    from oarpy.modules.metascheduler.order_plugins import Policies
+    from oarpy.modules.metascheduler.order_plugins import SiteOrders
 
-    known = Policies()
+    known = SiteOrders()
     if policy not in known:
         raise UsageError(f"'{policy[:40]}' is no policy", hint="one of " + ", ".join(known) + ", or NAME/SECONDS")
     return QueueDescription(name, int(priority), policy, active=True)

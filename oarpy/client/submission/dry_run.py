@@ -12,7 +12,7 @@ from oarpy.client.submission.submission import Admitted, admit
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_dates import NO_DATES
 from oarpy.model.job_types import read_types
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.what_if import read_only, with_jobs
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
@@ -122,7 +122,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
         members = [replace(first, id=first.id + rank) for rank in range(planned)]
         snapshot = with_jobs(session.connection, reader, present, members)
-    policies = Policies()
+    policies = SiteOrders()
     decided = decide(snapshot, None, policies, reader.matchers)
     placements, waking = decided.plan.by_job(), waking_of(snapshot)
     probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)

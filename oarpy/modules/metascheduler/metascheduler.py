@@ -18,7 +18,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
 from oarpy.model.job_types import read_types
 from oarpy.modules.loop.module import Outcome
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
@@ -58,7 +58,7 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings = configuration.scheduler
         self._reader = SnapshotReader(configuration)
-        self._policies = Policies()
+        self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
         self._texts = RangeTexts()
@@ -96,7 +96,7 @@ class Metascheduler:
         began = time.monotonic()
         with connection.transaction():
             reading = self._reader.read(connection, now)
-            decided = decide(reading.snapshot, self._memory, self._policies, self._reader.matchers)
+            decided = decide(reading.snapshot, self._memory, self._orders, self._reader.matchers)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing = self._write(connection, reading, decided)
@@ -155,7 +155,7 @@ class _Rows:
         return {job.id: job.types for job in jobs if job.types}
 
     def _is_exclusive(self, job: int) -> bool:
-        return read_types(self._types.get(job, ())).exclusive
+        return read_types(self._types.get(job, ())).held_by_constraint
 
     def moldable(self, job: int, alternative: int) -> int:
         """Return the id of an alternative, which is given by its place."""
@@ -194,7 +194,7 @@ class _Rows:
 
     def move(self, one: Reservation) -> decisions.Move:
         """Return a reservation that goes to other resources."""
-        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).exclusive)
+        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).held_by_constraint)
 
     def prediction(self, one: Placement, texts: RangeTexts) -> decisions.Prediction:
         """Return what is told of a job that waits."""

@@ -15,7 +15,7 @@ from oarpy.scheduler.order.queue_orders import ORDERS, Candidate, Order, windowe
 GROUP = "oarpy.queue_policies"
 
 
-class Policies(Mapping[str, Order]):
+class SiteOrders(Mapping[str, Order]):
     """Orders by name, ``NAME/SECONDS`` too. Installed packages are looked through for names that are not our own."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.modules.metascheduler.order_plugins import Policies
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.order.queue_orders import Candidate
 from oarpy.scheduler.snapshot import WaitingJob
 from tests.harness.scheduling_cases import job
@@ -19,7 +19,7 @@ JOBS = (
 
 
 def ranked(policy: str) -> list[int]:
-    order = Policies()[policy]
+    order = SiteOrders()[policy]
 
     def size(one: WaitingJob) -> int:
         return one.alternatives[0].groups[0].levels[0].count
@@ -48,4 +48,4 @@ def test_jobs_in_their_order(policy: str, order: list[int]) -> None:
 
 @pytest.mark.parametrize("name", ["lottery", "lottery/60", "fifo/", "fifo/0", "fifo/-1", "fifo/1.5", "/60"])
 def test_other_names_are_no_policy(name: str) -> None:
-    assert name not in Policies()
+    assert name not in SiteOrders()
