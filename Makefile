@@ -54,8 +54,12 @@ bench: $(VENV)/.installed-dev ## measure; tables on standard output, JSON in ben
 	)
 
 .PHONY: docs
-docs: $(VENV)/.installed-dev ## write the generated pages of docs/ and the transcript of the demo again
-	@for script in generate command_pages schema_pages transcript; do $(BIN)/python docs/$$script.py </dev/null; done
+docs: pages ## write the generated pages of docs/ and the transcript of the demo again
+	@$(BIN)/python docs/transcript.py </dev/null
+
+.PHONY: pages
+pages: $(VENV)/.installed-dev ## write the generated pages of docs/ again, without the demo
+	@for script in generate command_pages schema_pages; do $(BIN)/python docs/$$script.py </dev/null; done
 
 .PHONY: clean
 clean: ## remove what the other targets made, the demo's cluster included

@@ -87,8 +87,9 @@ class JobTypes:
     """What the types of one job mean.
 
     ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
-    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``held_by_constraint`` is False where the
-    planner, not the database, keeps others off its resources. ``whole_nodes``: it gets all resources of its nodes.
+    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``held_by_constraint`` is False
+    where the planner, not the database, keeps others off its resources. ``whole_nodes``: it gets all resources of its
+    nodes.
     """
 
     idempotent: bool = False

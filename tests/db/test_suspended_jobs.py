@@ -373,7 +373,7 @@ def test_a_job_stays_suspended_when_it_may_not_go_on(
 ) -> None:
     path = tmp_path / "before"
     if text is None:
-        monkeypatch.setattr("oarpy.modules.launcher.programs.shutil.which", lambda name: None)
+        monkeypatch.setattr("oarpy.modules.launcher.scripts.programs.shutil.which", lambda name: None)
     else:
         program(path, text)
     cluster = with_programs(connection, before_resume=str(path), server_script_timeout=0.3)

@@ -25,11 +25,11 @@ from oarpy.store import notifications
 from oarpy.store.jobs import submissions
 from oarpy.store.platform import consumables
 from oarpy.transport.base import Transport
-from oarpy.transport.fake import FakeNode, FakeTransport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Command
+from tests.harness.fake_transport import FakeNode, FakeTransport
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 

@@ -8,24 +8,19 @@ from dataclasses import dataclass, field
 
 from oarpy import configuration
 from oarpy.modules.launcher.addresses import channel_config, confines, node_address, ssh_config
-from oarpy.modules.launcher.reports import Hears
-from oarpy.store.database import Connection
-from oarpy.store.platform.nodes import NodeRow, record_loads
+from oarpy.store.platform.nodes import NodeRow
 from oarpy.transport.base import Transport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import ChannelLost, Command, Forget, Load, Ready, Report, TellLoad
+from oarpy.wire.messages import ChannelLost, Command, Forget, Ready, Report
 
 _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
 _IDLE = 3600.0
 _LEISURE = 0.5
 """Seconds for which a node may go on remembering what it could forget: many jobs are forgotten at the cost of one."""
-
-_LOAD_PERIOD = 60.0
-"""Seconds between two questions for the load of a node."""
 
 TransportMaker = Callable[[NodeMode, configuration.Nodes, Inbox, ChannelConfig], Transport]
 """Makes the transport for the nodes of one mode; tests put in one without nodes."""
@@ -165,53 +160,6 @@ class Channels:
         if mode not in self._transports:
             self._transports[mode] = self._make_transport(mode, self._settings, self._inbox, self._config)
         return self._transports[mode]
-
-
-class NodeLoads:
-    """Asks nodes for their load: when the channel opens, then once a minute; writes the answers in one statement.
-
-    No round comes for that alone: those that the module makes anyhow are enough.
-    """
-
-    def __init__(self) -> None:
-        self._ask_at = time.monotonic() + _LOAD_PERIOD
-        self._opened: set[str] = set()
-        """Nodes to be asked at once."""
-        self._asked: set[str] = set()
-        """Nodes that have not answered yet; nobody else is heard."""
-        self._told: dict[str, Load] = {}
-
-    def hears(self) -> Hears:
-        """The method for each report that is heard here."""
-        return {Ready: self._open, ChannelLost: self._lose, Load: self._note}
-
-    def tend(self, connection: Connection, channels: Channels) -> None:
-        """Write down what was told when all have answered, or have had a minute; ask who is to be asked."""
-        due = time.monotonic() >= self._ask_at
-        if self._told and (due or not self._asked):
-            with connection.transaction():
-                loads = [(node, told.average, told.available_memory, told.uptime) for node, told in self._told.items()]
-                record_loads(connection, loads)
-            self._told = {}
-        if due:
-            self._ask_at = time.monotonic() + _LOAD_PERIOD
-            self._asked = set()
-        wanted = channels.names if due else self._opened
-        if wanted:
-            self._asked.update(node for node in wanted if channels.send(node, TellLoad()))
-            self._opened = set()
-
-    def _open(self, node: str, _report: Ready) -> None:
-        self._opened.add(node)
-
-    def _lose(self, node: str, _report: ChannelLost) -> None:
-        self._opened.discard(node)
-        self._asked.discard(node)
-
-    def _note(self, node: str, report: Load) -> None:
-        if node in self._asked:
-            self._asked.remove(node)
-            self._told[node] = report
 
 
 def make_transport(mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:

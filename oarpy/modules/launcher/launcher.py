@@ -26,12 +26,13 @@ from oarpy.model.job_types import read_types
 from oarpy.model.states import JobState
 from oarpy.modules.launcher import reports as sorting
 from oarpy.modules.launcher.call_requests import CallRequests
-from oarpy.modules.launcher.channels import Channels, NodeLoads, TransportMaker, make_transport
+from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
-from oarpy.modules.launcher.hooks import Hooks
-from oarpy.modules.launcher.node_scripts import end_of_prologue, fault_of_script
+from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.reports import Arrivals
+from oarpy.modules.launcher.scripts.hooks import Hooks
+from oarpy.modules.launcher.scripts.on_nodes import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.signalling import Signalling
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.modules.launcher.suspending import Pauses

@@ -18,8 +18,8 @@ from collections.abc import Set
 from oarpy.configuration import Configuration
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.programs import ProgramEnd, Programs
 from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.scripts.programs import ProgramEnd, Programs
 from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions

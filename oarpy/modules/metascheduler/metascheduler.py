@@ -194,7 +194,9 @@ class _Rows:
 
     def move(self, one: Reservation) -> decisions.Move:
         """Return a reservation that goes to other resources."""
-        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).held_by_constraint)
+        return decisions.Move(
+            one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).held_by_constraint
+        )
 
     def prediction(self, one: Placement, texts: RangeTexts) -> decisions.Prediction:
         """Return what is told of a job that waits."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.fake import FakeTransport
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import NodeAddress
 from oarpy.wire.messages import ChannelLost
+from tests.harness.fake_transport import FakeTransport
 from tests.harness.transport_conformance import FIRST, Conformance
 from tests.harness.transport_driver import Driver
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oarpy.modules.launcher.programs import Programs
+from oarpy.modules.launcher.scripts.programs import Programs
 from oarpy.store.database import Connection
 from oarpy.store.jobs import server_scripts
 from oarpy.store.jobs.server_scripts import ScriptOutcome

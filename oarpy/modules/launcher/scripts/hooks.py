@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from oarpy.configuration import JobSettings
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
-from oarpy.modules.launcher.node_scripts import NodeScripts
 from oarpy.modules.launcher.reports import Hears
-from oarpy.modules.launcher.server_scripts import EVENTS, ServerScripts
+from oarpy.modules.launcher.scripts.on_nodes import NodeScripts
+from oarpy.modules.launcher.scripts.on_server import EVENTS, ServerScripts
 from oarpy.store.database import Connection
 from oarpy.store.jobs import server_scripts
 from oarpy.store.jobs.execution import End, LiveRow
