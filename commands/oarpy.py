@@ -60,6 +60,23 @@ def database_upgrade(as_json: Json = False) -> None:
     write("".join(f"admission rule {name} {what}\n" for what, names in rules.items() for name in names))
 
 
+@database.command("downgrade")
+def database_downgrade(
+    revision: Annotated[str, typer.Argument(metavar="REVISION", help="The revision to go back to, as 0023.")],
+    as_json: Json = False,
+) -> None:
+    """Take the schema back to an earlier revision, for an older version; what later revisions keep is destroyed."""
+    from oarpy.client import installation
+    from oarpy.configuration import load
+    from oarpy.store.database import database_dsn
+
+    undone = installation.downgrade(database_dsn(load()), revision)
+    if as_json:
+        write(json_text({"undone": undone}))
+    else:
+        write("".join(f"schema revision {one} undone\n" for one in undone) or f"the schema is at {revision} already\n")
+
+
 @database.command("check")
 def database_check(as_json: Json = False) -> None:
     """Compare the database with what this version needs; exit status 1 when something is wrong."""

@@ -35,11 +35,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Destroy everything that later revisions have left. The extension stays: it may have been there before."""
-    connection = op.get_bind()
-    connection.exec_driver_sql("DROP SCHEMA oar_report CASCADE")
-    for name in names("functions"):
-        # with its triggers
-        connection.exec_driver_sql(f"DROP FUNCTION IF EXISTS {name} CASCADE")
-    for table in reversed(TABLES):
-        table.drop(connection, checkfirst=True)
+    """Refuse: before the baseline there is no schema to go back to."""
+    raise NotImplementedError("revision 0020 is the whole schema: drop the database instead")

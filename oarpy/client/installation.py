@@ -76,6 +76,20 @@ def upgrade(dsn: str) -> Upgrade:
         return Upgrade(revisions, load_default_rules(connection))
 
 
+def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
+    """Take the schema back to an earlier revision, with what later ones keep; return the revisions that were undone.
+
+    Raises :class:`OarpyError` while a server works on the database: it needs the schema of its own version.
+    """
+    # here, for the start-up time of everything else
+    from oarpy.store.schema import migrations
+
+    with reachable(), connect(dsn, "db downgrade") as connection:
+        if nodes.is_led(connection, notifications.leadership_key("automaton")):
+            raise OarpyError("a server works on this database", hint="stop it, on every machine, then try again")
+        return migrations.downgrade(dsn, revision)
+
+
 def load_default_rules(connection: Connection) -> LoadedRules:
     """Add the default rules that the database has never had, and renew those that nobody has changed.
 

@@ -18,6 +18,7 @@ from oarpy.postgres import embedded_server
 from oarpy.store import notifications
 from oarpy.store.database import connect
 from oarpy.store.platform import admission_rules
+from oarpy.store.schema import migrations
 from tests.harness.bare_environment import bare_environment
 
 pytestmark = pytest.mark.db
@@ -43,6 +44,26 @@ def test_upgrade_from_nothing_then_nothing_to_do(empty_dsn: str) -> None:
     second = installation.upgrade(empty_dsn)
     assert (second.revisions, second.rules.added, second.rules.updated, second.rules.kept) == ((), (), (), ())
     assert installation.check(empty_dsn) == ()
+
+
+def test_downgrade_undoes_later_revisions_and_refuses_under_a_server(
+    dsn: str, cluster_environment: dict[str, str]
+) -> None:
+    installation.upgrade(dsn)
+    with connect(dsn, "automaton") as server:
+        assert notifications.try_lead(server, "automaton")
+        refused = run(cluster_environment, "db", "downgrade", "0022")
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert "a server works on this database (stop it" in refused.stderr
+    undone = succeed(cluster_environment, "db", "downgrade", "0022").splitlines()
+    assert undone[0] == f"schema revision {migrations.head()} undone"
+    assert undone[-1] == "schema revision 0023 undone"
+    assert succeed(cluster_environment, "db", "downgrade", "0022") == "the schema is at 0022 already\n"
+    unknown = run(cluster_environment, "db", "downgrade", "9999")
+    assert unknown.returncode == 4
+    assert unknown.stderr.startswith("oarpy: the database cannot go back to revision '9999' (one of 0020, 0021, 0022")
+    succeed(cluster_environment, "db", "upgrade")
+    assert installation.check(dsn) == ()
 
 
 def test_loaded_rules_are_those_of_the_files_and_signed(dsn: str) -> None:

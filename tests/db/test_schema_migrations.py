@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import psycopg
+import psycopg.sql
 import pytest
 
 from oarpy.model.errors import OarpyError
@@ -66,6 +67,17 @@ def indexes(dsn: str) -> set[str]:
         return {name for relation in describe(connection) for name, _ in relation.indexes}
 
 
+def rows(dsn: str) -> dict[str, object]:
+    """How many rows the tables of facts have."""
+    with psycopg.connect(dsn) as connection:
+        return {
+            table: connection.execute(
+                psycopg.sql.SQL("SELECT count(*) FROM {}").format(psycopg.sql.Identifier(table))
+            ).fetchall()
+            for table in ("jobs", "submissions", "assigned_resources", "resources", "nodes", "accounting", "quotas")
+        }
+
+
 @pytest.fixture
 def older_dsn(empty_dsn: str) -> str:
     """A database of a cluster at revision 0020: jobs over, running, suspended, waiting, held and reserved.
@@ -109,18 +121,39 @@ def test_jobs_of_an_older_version_go_on(older_dsn: str) -> None:
     assert check(older_dsn) == ()
 
 
-def test_up_down_up(empty_dsn: str) -> None:
-    first = migrations.upgrade(empty_dsn)
-    assert (first[0], first[-1]) == (BASELINE, migrations.head())
-    before = schema(empty_dsn)
-    assert migrations.downgrade(empty_dsn) == tuple(reversed(first))
-    with psycopg.connect(empty_dsn) as connection:
-        assert describe(connection) == ()
-        assert not connection.execute(FUNCTIONS).fetchall()
-        assert not connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_report'").fetchall()
-    assert migrations.upgrade(empty_dsn) == first
-    assert schema(empty_dsn) == before
-    assert check(empty_dsn) == ()
+def test_every_revision_goes_up_and_down_and_up_again(older_dsn: str) -> None:
+    """A revision has both ways: back at the baseline the schema is what it was, and from any revision it goes on."""
+    baseline = schema(older_dsn)
+    counted = rows(older_dsn)
+    applied = migrations.upgrade(older_dsn)
+    newest = schema(older_dsn)
+    for revision in (*reversed(applied[:-1]), BASELINE):
+        undone = migrations.downgrade(older_dsn, revision)
+        assert undone == tuple(reversed(applied[len(applied) - len(undone) :]))
+        assert migrations.current(older_dsn) == revision
+        if revision == BASELINE:
+            assert schema(older_dsn) == baseline
+            assert rows(older_dsn) == counted
+        assert migrations.upgrade(older_dsn) == tuple(reversed(undone))
+        assert schema(older_dsn) == newest, f"after {revision} and up again"
+    assert check(older_dsn) == ()
+
+
+def test_a_new_database_goes_back_too(empty_dsn: str) -> None:
+    migrations.upgrade(empty_dsn)
+    newest = schema(empty_dsn)
+    assert migrations.downgrade(empty_dsn, BASELINE)[0] == migrations.head()
+    migrations.upgrade(empty_dsn)
+    assert schema(empty_dsn) == newest
+
+
+@pytest.mark.parametrize("revision", ["base", "0019", "nonsense", "", "-1"])
+def test_a_database_does_not_go_back_to_what_it_never_was(dsn: str, revision: str) -> None:
+    with pytest.raises(OarpyError, match="cannot go back to revision") as refused:
+        migrations.downgrade(dsn, revision)
+    assert refused.value.hint is not None
+    assert BASELINE in refused.value.hint
+    assert migrations.current(dsn) == migrations.head()
 
 
 def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:

@@ -36,6 +36,7 @@ USES = [
     ("oaradmin", "resources", "list", "-J"),
     ("oaradmissionrules", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
+    ("oarpy", "db", "downgrade", "0020"),
     ("oarpy", "run", "metascheduler", "--once"),
 ]
 

@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, NullPool, create_engine, text
 
-from oarpy.model.errors import OarpyError
+from oarpy.model.errors import NotFound, OarpyError
 from oarpy.store.database import connect
 
 FOLDER = Path(str(resources.files("oarpy.migrations")))
@@ -42,10 +42,22 @@ def upgrade(dsn: str) -> tuple[str, ...]:
         return _between(before, head())
 
 
-def downgrade(dsn: str, revision: str = "base") -> tuple[str, ...]:
-    """Migrate back, destroying what the later revisions added; return the revisions that were undone."""
+def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
+    """Migrate back, destroying what the later revisions added; return the revisions that were undone, the last first.
+
+    All of it is one transaction. Raises :class:`OarpyError` for a revision that the database cannot go back to.
+    """
     with _migrating(dsn) as (connection, config):
         before = revision_of(connection)
+        if before is None:
+            raise OarpyError("there is no oarpy schema in this database", hint="run 'oarpy db upgrade'")
+        _must_know(before)
+        passed = _between(None, before)
+        if revision not in passed:
+            raise NotFound(
+                f"the database cannot go back to revision '{revision[:80]}'",
+                hint=f"one of {', '.join(passed)}; {passed[0]} is the whole schema: drop the database to be rid of it",
+            )
         command.downgrade(config, revision)
         after = revision_of(connection)
         return tuple(reversed(_between(after, before)))
