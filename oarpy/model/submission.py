@@ -217,7 +217,7 @@ class Submission:
         column="notify",
     )
     checkpoint: int = _field(
-        checks.integer(0, 2**31 - 1),
+        checks.integer(0, _LONGEST_CHECKPOINT),
         0,
         Option(
             ("--checkpoint",),

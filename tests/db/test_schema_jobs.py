@@ -363,13 +363,6 @@ def test_accounting_is_checked(connection: Connection, columns: dict[str, object
         insert(connection, "accounting", **good)
 
 
-def test_transition_in_use_cannot_be_forgotten(connection: Connection) -> None:
-    job = add_job(connection)
-    move(connection, job, "Hold")
-    with pytest.raises(ForeignKeyViolation):
-        connection.execute("DELETE FROM job_transitions WHERE (from_state, to_state) = ('Waiting', 'Hold')")
-
-
 def test_error_of_a_move_has_a_hint(connection: Connection) -> None:
     job = add_job(connection)
     with pytest.raises(CheckViolation) as caught:

@@ -156,6 +156,31 @@ def test_a_database_does_not_go_back_to_what_it_never_was(dsn: str, revision: st
     assert migrations.current(dsn) == migrations.head()
 
 
+WRONG = """
+UPDATE jobs SET types = '{NULL,noop}', walltime = '200 years', message = 'wrong' WHERE state = 'Running';
+UPDATE jobs SET types = '{{a,b},{c,d}}', reservation_offer = 'infinity', started_at = now() WHERE state = 'Hold';
+UPDATE moldable_descriptions SET walltime = '200 years';
+UPDATE event_logs SET at = '-infinity', hosts = '{NULL,a}';
+UPDATE scheduling_passes SET seconds = 'NaN';
+UPDATE accounting SET consumption = 'NaN';
+ALTER TABLE resources ADD COLUMN bought timestamptz DEFAULT 'infinity';
+INSERT INTO resource_properties VALUES ('bought', 'timestamptz');
+DELETE FROM scheduling_passes;
+"""
+
+
+def test_wrong_rows_of_an_older_version_are_mended(older_dsn: str) -> None:
+    with psycopg.connect(older_dsn) as connection:
+        connection.execute(WRONG)
+    migrations.upgrade(older_dsn)
+    assert check(older_dsn) == ()
+    with psycopg.connect(older_dsn) as connection:
+        types = connection.execute("SELECT state, types FROM jobs WHERE state IN ('Running', 'Hold')").fetchall()
+        assert dict(types) == {"Hold": ["a", "b", "c", "d"], "Running": ["noop"]}
+        told = connection.execute("SELECT DISTINCT description FROM event_logs WHERE type = 'ROW_MENDED'").fetchall()
+        assert {"jobs.types was {{a,b},{c,d}}", "jobs.walltime was 200 years"} <= {text for (text,) in told}
+
+
 def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:
     head = migrations.current(dsn)
     assert check(dsn) == (f"the schema is at revision {head}, this oarpy needs next: run 'oarpy db upgrade'",)

@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.db, pytest.mark.oldest]
         ("resources", {"type": "a b"}, CheckViolation),
         ("resources", {"type": "default"}, CheckViolation),
         ("resources", {"type": "token", "available_upto": "infinity"}, CheckViolation),
+        ("resource_properties", {"name": "gpu", "kind": "integer"}, CheckViolation),
         ("resource_properties", {"name": "Gpu", "kind": "integer"}, CheckViolation),
         ("resource_properties", {"name": "gpu; drop", "kind": "integer"}, CheckViolation),
         ("resource_properties", {"name": "gpu", "kind": "float"}, CheckViolation),
@@ -123,7 +124,7 @@ def test_log_of_states_refuses_overlaps(connection: Connection) -> None:
     [
         "INSERT INTO resources (network_address) VALUES ('n2')",
         "UPDATE resources SET core = 5",
-        "INSERT INTO resource_properties VALUES ('gpu', 'integer')",
+        "DELETE FROM resource_properties WHERE name = 'cpu'",
         "DELETE FROM resources",
     ],
 )

@@ -1,7 +1,7 @@
 -- What is held changes all the time and is no change of the platform.
 CREATE OR REPLACE FUNCTION capacities_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE site SET platform_version = platform_version + 1;
+    UPDATE site SET platform_version = (platform_version + 1) % 9007199254740992;
     PERFORM announce(ARRAY['platform changed']);
     RETURN NULL;
 END $$;

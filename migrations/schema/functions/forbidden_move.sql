@@ -16,5 +16,6 @@ CREATE OR REPLACE TRIGGER forbidden_move BEFORE UPDATE OF state ON jobs FOR EACH
         OR (NEW.state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'Terminated')
             AND (NEW.moldable_id IS NULL OR NEW.walltime IS NULL))
         OR (NEW.state IN ('Running', 'Suspended', 'Resuming', 'Terminated') AND NEW.started_at IS NULL)
+        OR (NEW.state IN ('Hold', 'Waiting', 'toAckReservation', 'toLaunch') AND NEW.started_at IS NOT NULL)
         OR (NEW.state = 'Finishing' AND NEW.final_state IS NULL)))
     EXECUTE FUNCTION forbidden_move();

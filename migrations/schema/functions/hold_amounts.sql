@@ -15,7 +15,7 @@ BEGIN
             lacking.change, lacking.consumable, lacking.block, lacking.remaining
             USING ERRCODE = 'check_violation', TABLE = 'consumable_capacities', CONSTRAINT = 'enough_left';
     END IF;
-    UPDATE consumable_capacities c SET held = c.held + w.change
+    UPDATE consumable_capacities c SET held = greatest(c.held + w.change, 0)
         FROM unnest(names, blocks, changes) AS w(consumable, block, change)
         WHERE (c.consumable, c.block) = (w.consumable, w.block);
 END $$;

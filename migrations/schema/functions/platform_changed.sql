@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION platform_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM changed) THEN
-        UPDATE site SET platform_version = platform_version + 1;
+        UPDATE site SET platform_version = (platform_version + 1) % 9007199254740992;
         PERFORM announce(ARRAY['platform changed']);
     END IF;
     RETURN NULL;

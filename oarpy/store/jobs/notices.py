@@ -43,7 +43,7 @@ _GIVE_UP = """
     SELECT type, job_id, 'notice ' || tag || ': ' || reason FROM gone
 """
 _POSTPONE = """
-    UPDATE notices SET attempts = attempts + 1, due = now() + make_interval(secs => %(delay)s * 2 ^ attempts)
+    UPDATE notices SET attempts = attempts + 1, due = now() + make_interval(secs => %(delay)s * 2 ^ least(attempts, 12))
     WHERE notice_id = ANY(%(notices)s)
 """
 
@@ -80,6 +80,6 @@ def give_up(connection: Connection, failures: Sequence[tuple[int, str, str]]) ->
 
 
 def postpone(connection: Connection, notices: Sequence[int], delay: float) -> None:
-    """Try notices again after ``delay`` seconds, doubled for each earlier failure."""
+    """Try notices again after ``delay`` seconds, doubled for each of the first dozen earlier failures."""
     if notices:
         connection.execute(_POSTPONE, {"notices": list(notices), "delay": delay})

@@ -14,6 +14,9 @@ from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
 from oarpy.store.jobs.kill_requests import ask_once
 
+_LAST_INSTANT = 32_503_679_999.0
+"""Epoch seconds: the end of the year 2999, after which the database has no instants."""
+
 
 @dataclass(frozen=True, slots=True)
 class StartRow:
@@ -158,7 +161,7 @@ _SET_ASIDE = """
     WHERE g.verdict IS DISTINCT FROM 'never'
 """
 
-_PASS = "UPDATE scheduling_passes SET pass = pass + 1, at = now(), seconds = %s, waiting = %s"
+_PASS = "UPDATE scheduling_passes SET pass = (pass + 1) %% 9007199254740992, at = now(), seconds = %s, waiting = %s"
 
 
 def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
@@ -280,8 +283,11 @@ def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
 
 
 def _float(instant: float | None) -> float | None:
-    """Return a number as a float: the driver makes no array of whole numbers and others together."""
-    return None if instant is None else float(instant)
+    """Return an instant as a float: the driver makes no array of whole numbers and others together.
+
+    Behind enough jobs of years each a start is further away than the database has instants.
+    """
+    return None if instant is None else min(float(instant), _LAST_INSTANT)
 
 
 def _assignments(

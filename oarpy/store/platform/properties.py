@@ -25,6 +25,8 @@ class Property:
 _PROPERTIES = "SELECT name, kind, protected FROM resource_properties ORDER BY protected DESC, name"
 
 _ADD_COLUMN = "ALTER TABLE resources ADD COLUMN {} {}"
+# As the instants of all tables: infinity is none that a pass could compute with.
+_BOUND = "ALTER TABLE resources ADD CHECK ({0} >= '1970-01-01 00:00:00+00' AND {0} < '3000-01-01 00:00:00+00')"
 _ADD_ROW = "INSERT INTO resource_properties (name, kind) VALUES (%s, %s)"
 # An admin may have dropped the column by hand: what is left of the property goes all the same.
 _DROP_COLUMN = "ALTER TABLE resources DROP COLUMN IF EXISTS {}"
@@ -75,6 +77,8 @@ def live_user(connection: Connection, name: str) -> int | None:
 def add(connection: Connection, name: str, kind: str) -> None:
     """Add a column of one of :data:`KINDS`, NULL in every row."""
     _alter(connection, SQL(_ADD_COLUMN).format(Identifier(name), SQL(kind)))
+    if kind == "timestamptz":
+        _alter(connection, SQL(_BOUND).format(Identifier(name)))
     connection.execute(_ADD_ROW, (name, kind))
 
 

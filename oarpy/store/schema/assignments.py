@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, TSTZRANGE, ExcludeConstraint
 
-from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
+from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
 from oarpy.store.schema.platform import resources
 from oarpy.store.schema.submissions import moldable_descriptions
@@ -50,7 +50,7 @@ reserved_resources = table(
     "what accepted advance reservations will hold",
     of_job("the reservation", key=True),
     column("resource_id", Integer, "the resource", ForeignKey(resources.c.resource_id), key=True),
-    column("during", TSTZRANGE, "when"),
+    column("during", TSTZRANGE, "when; it goes along with the job's start", check="upper(during) > lower(during)"),
     column("exclusive", Boolean, "whether nobody else may hold it meanwhile", default=True),
     ExcludeConstraint(
         ("resource_id", "="), ("during", "&&"), name="one_exclusive_reservation", using="gist", where=text("exclusive")
@@ -87,7 +87,7 @@ scheduling_passes = table(
     "scheduling_passes",
     "the last scheduling pass; one row",
     column("only_row", Boolean, "always true: keeps the table at one row", default=True, key=True, check="only_row"),
-    column("pass", BigInteger, "number of the pass", default=0),
+    column("pass", BigInteger, "number of the pass", default=0, check=f"pass BETWEEN 0 AND {MANY}"),
     column("at", INSTANT, "when it was", default=NOW),
     column("seconds", Double, "how long it took", default=0),
     column("waiting", Integer, "how many jobs it looked at", default=0),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, Identity, MetaData, Table, text
-from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy import CheckConstraint, Column, Double, Identity, MetaData, Numeric, Table, text
+from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TIMESTAMP, TSTZRANGE
 from sqlalchemy.sql.elements import TextClause, conv
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
@@ -26,6 +26,27 @@ NOW = text("now()")
 CLOCK = text("clock_timestamp()")
 """When the row is written."""
 ME = text("SESSION_USER")
+LONGEST_REQUEST = 10 * 366 * 86400
+"""Seconds that commands let anybody ask for."""
+MANY = 1 << 53
+"""Up to here every whole number is one of JSON and of floats; what is counted for ever begins again there."""
+
+_EARLIEST, _LATEST = "TIMESTAMPTZ '1970-01-01 00:00:00+00'", "TIMESTAMPTZ '3000-01-01 00:00:00+00'"
+_LONGEST = 1_000_000_000
+"""Seconds: the longest shift that a dependency may have. Walltimes that grow stay below it too."""
+# What every column of a kind must keep to, so that whoever reads it can compute with it: NaN comes after all numbers,
+# infinity after all instants. The parts of an interval may have different signs, so its length is looked at.
+_SOUND: dict[type[Any], str] = {
+    TIMESTAMP: f"({{0}} >= {_EARLIEST}) AND ({{0}} < {_LATEST})",
+    INTERVAL: f"EXTRACT(epoch FROM {{0}}) BETWEEN -{_LONGEST} AND {_LONGEST}",
+    TSTZRANGE: (
+        f"isempty({{0}}) OR ((NOT lower_inf({{0}})) AND (lower({{0}}) >= {_EARLIEST})"
+        f" AND (upper_inf({{0}}) OR (upper({{0}}) < {_LATEST})))"
+    ),
+    ARRAY: "({0} = '{{}}') OR ((array_ndims({0}) = 1) AND (array_position({0}, NULL) IS NULL))",
+    Double: f"{{0}} BETWEEN -{MANY} AND {MANY}",
+    Numeric: f"{{0}} BETWEEN -{MANY} AND {MANY}",
+}
 
 
 def table(name: str, meaning: str, *parts: SchemaItem) -> Table:
@@ -45,10 +66,12 @@ def column(
 ) -> Column[Any]:
     """Return a column with what it is for; without ``optional`` it is NOT NULL.
 
-    ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone; ``key`` says that it belongs
-    to the primary key.
+    ``default`` is a value, or SQL as ``text``; ``check`` a condition on the column alone, beside what its kind must
+    keep to anyhow; ``key`` says that it belongs to the primary key.
     """
-    rules = [CheckConstraint(check, name=name)] if check else []
+    conditions = [condition for condition in (check, sound(name, kind)) if condition]
+    whole = conditions[0] if len(conditions) == 1 else " AND ".join(f"({one})" for one in conditions)
+    rules = [CheckConstraint(whole, name=name)] if conditions else []
     return Column(
         name,
         kind,
@@ -61,6 +84,15 @@ def column(
         autoincrement="auto" if any(isinstance(part, Identity) for part in parts) else False,
         server_default=text(str(default).lower()) if isinstance(default, int | float) else default,
     )
+
+
+def sound(name: str, kind: type[TypeEngine[Any]] | TypeEngine[Any]) -> str:
+    """Return the condition that every column of a kind keeps to, for column ``name``; empty when there is none.
+
+    Instants, intervals and ranges are finite and bounded, arrays flat and without NULL, numbers no NaN.
+    """
+    own = kind if isinstance(kind, type) else type(kind)
+    return _SOUND.get(own, "").format(name)
 
 
 def rule(name: str, condition: str) -> CheckConstraint:

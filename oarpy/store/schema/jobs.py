@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TSTZRANGE
 
+from oarpy.model.submission_checks import LONGEST_COMMAND, LONGEST_PATH
 from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
 from oarpy.store.schema.rules import queues
 from oarpy.store.schema.submissions import moldable_descriptions, submissions
@@ -58,15 +59,27 @@ jobs = table(
     column("array_index", Integer, "place in the array, from 1", default=1, check="array_index > 0"),
     column("job_name", Text, "name given by the user", default="", check="job_name ~ '^[ -~]{0,200}$'"),
     column("user_name", Text, "who submitted it, and whom it runs as", check="user_name <> ''"),
-    column("project", Text, "project that it counts for", default="default", check="project <> ''"),
+    column("project", Text, "project that it counts for", default="default", check="project ~ '^[ -~]{1,200}$'"),
     column("queue_name", Text, "queue that it is in", ForeignKey(queues.c.queue_name)),
     column(
         "kind", Text, "PASSIVE (a script) or INTERACTIVE", default="PASSIVE", check="kind IN ('PASSIVE', 'INTERACTIVE')"
     ),
-    column("types", ARRAY(Text), "the words of oarsub -t", default="{}"),
+    column(
+        "types",
+        ARRAY(Text),
+        "the words of oarsub -t",
+        default="{}",
+        check="(cardinality(types) <= 50) AND (array_to_string(types, '') ~ '^[ -~]*$')",
+    ),
     column("properties", Text, "SQL condition that every resource of it must meet", default=""),
-    column("command", Text, "what it runs", default=""),
-    column("launching_directory", Text, "directory that it starts in", default="/"),
+    column("command", Text, "what it runs", default="", check=f"octet_length(command) <= {LONGEST_COMMAND}"),
+    column(
+        "launching_directory",
+        Text,
+        "directory that it starts in",
+        default="/",
+        check=f"(launching_directory ~ '^/') AND (octet_length(launching_directory) <= {LONGEST_PATH})",
+    ),
     column("stdout_path", Text, "file for its standard output", default=""),
     column("stderr_path", Text, "file for its standard error", default=""),
     column(
@@ -74,7 +87,7 @@ jobs = table(
         INTERVAL,
         "how long before the end of its walltime it is signalled",
         default="0",
-        check="checkpoint >= interval '0'",
+        check="EXTRACT(epoch FROM checkpoint) >= 0",
     ),
     column(
         "checkpoint_signal", SmallInteger, "with which signal", default=12, check="checkpoint_signal BETWEEN 1 AND 64"
@@ -122,7 +135,7 @@ jobs = table(
         INTERVAL,
         "walltime of that alternative, or what it was changed to",
         optional=True,
-        check="walltime > interval '0'",
+        check="EXTRACT(epoch FROM walltime) > 0",
     ),
     column("exit_status", Integer, "wait status of its command", optional=True),
     column(
@@ -143,7 +156,13 @@ jobs = table(
         optional=True,
     ),
     column("suspended_at", INSTANT, "since when it is suspended; NULL when it is not", optional=True),
-    column("suspended_time", INTERVAL, "how long it was suspended before, in all; added to its walltime", default="0"),
+    column(
+        "suspended_time",
+        INTERVAL,
+        "how long it was suspended before, in all; added to its walltime",
+        default="0",
+        check="EXTRACT(epoch FROM suspended_time) >= 0",
+    ),
     rule(
         "alternative_when_holding",
         "(state NOT IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'Terminated')) "
@@ -154,6 +173,11 @@ jobs = table(
     rule("suspended_since", "(suspended_at IS NOT NULL) = (state IN ('Suspended', 'Resuming'))"),
     rule("reservation_whole", "(reservation_start IS NULL) = (reservation_state IS NULL)"),
     rule("ends_after_start", "(started_at IS NULL) OR (ended_at IS NULL) OR (ended_at >= started_at)"),
+    rule("not_endless", "(ended_at - started_at) < interval '200000 hours'"),
+    rule(
+        "not_started_before_launch",
+        "(state NOT IN ('Hold', 'Waiting', 'toAckReservation', 'toLaunch')) OR (started_at IS NULL)",
+    ),
     rule("accounted_when_final", "(NOT accounted) OR (ended_at IS NOT NULL)"),
     rule(
         "started_when_running",

@@ -31,8 +31,8 @@ notices = table(
     ),
     column("comment", Text, "the news in words"),
     column("at", INSTANT, "when it happened", default=CLOCK),
-    column("attempts", SmallInteger, "how often telling it has failed", default=0, check="attempts >= 0"),
-    column("due", INSTANT, "not to be tried before", default="-infinity"),
+    column("attempts", SmallInteger, "how often telling it has failed", default=0, check="attempts BETWEEN 0 AND 1000"),
+    column("due", INSTANT, "not to be tried before", default=NOW),
     Index("notices_job", "job_id"),
 )
 

@@ -92,6 +92,8 @@ def connected(dsn: str) -> Iterator[Connection]:
 def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
     with connected(dsn) as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        # until the end of the transaction, rows that are part of a version may change
+        connection.execute(text("SELECT set_config('oarpy.migrating', 'yes', true)"))
         config = _config()
         config.attributes["connection"] = connection
         yield connection, config

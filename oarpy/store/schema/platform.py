@@ -5,14 +5,21 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import TSTZRANGE, UUID, ExcludeConstraint
 
-from oarpy.store.schema.columns import INSTANT, NOW, column, rule, table
+from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
 
+# its rows, and those of the other tables that say what this version is, stay: see the function rows_stay
 site = table(
     "site",
     "what this installation is; one row",
     column("only_row", Boolean, "always true: keeps the table at one row", default=True, key=True, check="only_row"),
     column("instance", UUID, "number of this installation, never used again", default=text("gen_random_uuid()")),
-    column("platform_version", BigInteger, "grows whenever resources, nodes or properties change", default=0),
+    column(
+        "platform_version",
+        BigInteger,
+        "changes whenever resources, nodes or properties do",
+        default=0,
+        check=f"platform_version BETWEEN 0 AND {MANY}",
+    ),
     column("created_at", INSTANT, "when the schema was created", default=NOW),
 )
 
@@ -102,8 +109,8 @@ resources = table(
     column("drain", Boolean, "whether running jobs may end but none start", default=False),
     column("besteffort", Boolean, "whether best-effort jobs may use it", default=True),
     column("deploy", Boolean, "whether deploy jobs may use it", default=False),
-    column("available_upto", INSTANT, "until when it can be woken up", optional=True, check="isfinite(available_upto)"),
-    column("cpuset", Integer, "its number inside the node", optional=True),
+    column("available_upto", INSTANT, "until when it can be woken up", optional=True),
+    column("cpuset", Integer, "its number inside the node", optional=True, check="cpuset >= 0"),
     column("host", Text, "its host", optional=True),
     column("cpu", Integer, "its processor", optional=True),
     column("core", Integer, "its core", optional=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, ForeignKey, Identity, Integer, SmallInteger, Text, UniqueConstraint
 from sqlalchemy.dialects.postgresql import INTERVAL, JSONB
 
-from oarpy.store.schema.columns import column, table
+from oarpy.store.schema.columns import LONGEST_REQUEST, column, table
 
 submissions = table(
     "submissions",
@@ -17,7 +17,8 @@ submissions = table(
         JSONB,
         "environment variables of the user",
         default="{}",
-        check="jsonb_typeof(environment) = 'object'",
+        check="(jsonb_typeof(environment) = 'object')"
+        " AND (NOT jsonb_path_exists(environment, '$.* ? (@.type() <> \"string\")'))",
     ),
     column(
         "request", JSONB, "the submission as the admission rules first saw it, to run rules again on it", default="{}"
@@ -31,7 +32,12 @@ moldable_descriptions = table(
     column("moldable_id", BigInteger, "number of the alternative", Identity(always=True), key=True),
     column("submission_id", BigInteger, "the submission", ForeignKey(submissions.c.submission_id, ondelete="CASCADE")),
     column("position", SmallInteger, "its place among them, from 0; the first wins ties", check="position >= 0"),
-    column("walltime", INTERVAL, "how long it may run", check="walltime > interval '0'"),
+    column(
+        "walltime",
+        INTERVAL,
+        "how long it may run",
+        check=f"EXTRACT(epoch FROM walltime) BETWEEN 1 AND {LONGEST_REQUEST}",
+    ),
     UniqueConstraint("submission_id", "position"),
 )
 
