@@ -18,7 +18,10 @@ from oarpy.model.errors import UsageError
 from oarpy.model.request import ResourceRequest, parse_request
 
 LONGEST_COMMAND = 131_071
-"""Bytes of one command with its arguments: what Linux passes to a program as one argument."""
+"""Bytes of one command with its arguments, or of a variable: what Linux passes to a program as one text."""
+
+LONGEST_ENVIRONMENT = 2**20
+"""Bytes of all variables with their values: half of what Linux passes to a program by default."""
 
 LONGEST_PATH = 4096
 _LONGEST_NAME = 200
@@ -148,6 +151,25 @@ def check_text(what: str, value: str, longest: int) -> None:
 def check_command(value: str) -> None:
     """Refuse a command that no program can be given."""
     check_text("command", value, LONGEST_COMMAND)
+
+
+def check_environment(value: Mapping[str, str]) -> None:
+    """Refuse variables that no program can be given."""
+    plain = all(name.isascii() and content.isascii() and "\0" not in content for name, content in value.items())
+    total = 0
+    for name, content in value.items():
+        what = f"environment variable {short(name)!a}"
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(f"{what} has a name that no variable can have", hint="not empty, without = and NUL")
+        length = len(name) + len(content) + 1
+        if not plain:
+            check_text(what, name + content, LONGEST_COMMAND)
+            length = size(name) + size(content) + 1
+        if length > LONGEST_COMMAND:
+            raise UsageError(f"{what} of {length} bytes", hint=f"at most {LONGEST_COMMAND}")
+        total += length + 1
+    if total > LONGEST_ENVIRONMENT:
+        raise UsageError(f"environment of {total} bytes", hint=f"at most {LONGEST_ENVIRONMENT}; unset large variables")
 
 
 def check_name(value: str) -> None:

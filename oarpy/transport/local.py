@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 
 from oarpy.model.errors import Unreachable
+from oarpy.transport.agent.descriptors import restore_in
 from oarpy.transport.agent.job.processes import MARK
 from oarpy.transport.bundle import agent_arguments
-from oarpy.transport.descriptors import restore_in
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.transport.stream import StreamTransport

@@ -29,12 +29,14 @@ from oarpy.wire.messages import (
     Pong,
     Ready,
     Report,
+    command_lines,
     decode_reports,
-    encode_command,
 )
 
 _LIVENESS = "liveness"
 _SETTLE = 5.0
+_PIECE = 1 << 20
+"""Bytes written at once."""
 
 
 class ByteStream(Protocol):
@@ -101,7 +103,11 @@ class StreamChannel:
         """Queue a command; False when the channel is not open."""
         if not self.ready:
             return False
-        self._outgoing.put(encode_command(command))
+        lines, refusals = command_lines(command)
+        for line in lines:
+            self._outgoing.put(line)
+        if refusals:
+            self._inbox.put(self.node.name, refusals)
         return True
 
     def close(self) -> None:
@@ -176,11 +182,19 @@ class StreamChannel:
         try:
             stream.write(program)
             while (content := self._next_to_write()) is not None:
-                stream.write(content)
+                self._write_all(stream, content)
         except OSError:
             return  # the reading thread sees the end and says why
         finally:
             stream.end_writing()
+
+    def _write_all(self, stream: ByteStream, content: bytes) -> None:
+        """Write in pieces. A whole piece is more than lies between two ends: a node that takes one is at work."""
+        for begin in range(0, len(content), _PIECE):
+            piece = content[begin : begin + _PIECE]
+            stream.write(piece)
+            if len(piece) == _PIECE:
+                self._heard = time.monotonic()
 
     def _next_to_write(self) -> bytes | None:
         """Wait for something to write; what waits together is written together. None: that was all."""

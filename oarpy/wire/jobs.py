@@ -112,9 +112,37 @@ def together(specs: Sequence[JobSpec]) -> dict[str, object]:
     return {"shared": shared, "each": jobs}
 
 
+class UnreadableSpec(JobSpec):
+    """A specification of which nothing can be read but whose it is: ``problem`` says what is wrong with it."""
+
+    problem: str = field(text)
+
+    @classmethod
+    def of(cls, job: Any, attempt: Any, problem: str) -> UnreadableSpec:
+        """Return the specification of this attempt at a job."""
+        key = job_key([job, attempt])
+        return cls.complete({**dict.fromkeys(cls.CHECKS), "job": key.job, "attempt": key.attempt, "problem": problem})
+
+
 def apart(value: Any) -> tuple[JobSpec, ...]:
-    """Return the specifications that were sent together; raise :class:`Malformed`."""
+    """Return the specifications that were sent together; one that cannot be read leaves the others as they are.
+
+    Raises :class:`Malformed` when it cannot be told whose they are.
+    """
     if type(value) is not dict or value.keys() != {"shared", "each"} or type(value["each"]) is not list:
         raise Malformed("jobs must be what is 'shared' and a list for 'each'")
-    shared = JobSpec.checked(value["shared"])
-    return tuple(JobSpec.complete({**shared, **JobSpec.checked(job)}) for job in value["each"])
+    try:
+        shared = JobSpec.checked(value["shared"])
+        return tuple(JobSpec.complete({**shared, **JobSpec.checked(job)}) for job in value["each"])
+    except Malformed:
+        return tuple(_readable(value["shared"], job) for job in value["each"])
+
+
+def _readable(shared: Any, own: Any) -> JobSpec:
+    if type(shared) is not dict or type(own) is not dict:
+        raise Malformed("a job must be an object")
+    entry = {**shared, **own}
+    try:
+        return JobSpec.read(entry)
+    except Malformed as error:
+        return UnreadableSpec.of(entry.get("job"), entry.get("attempt"), str(error))

@@ -27,6 +27,7 @@ from oarpy.wire.fields import (
 )
 from oarpy.wire.frames import Malformed
 from oarpy.wire.jobs import JobKey, JobSpec, apart, job_key, job_keys, together
+from oarpy.wire.lines import MAXIMUM_LINE
 from oarpy.wire.structure import Structure, field, shown
 
 TYPE_CHECKING = False
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
 PROLOGUE, EPILOGUE = "prologue", "epilogue"
 OK, SKIPPED, FAILED, TIMEOUT, LOST = SCRIPT_OUTCOMES = ("ok", "skipped", "failed", "timeout", "lost")
 """Words for how a script ended; what kept it from running has a word in capitals."""
+
+CLAIMED = "claimed"
+"""State of a job that an agent knows and did not start yet, as far as anybody can tell."""
+
+UNFIT = "UNFIT"
+"""What a job is refused with whose specification cannot be read or sent."""
+
+_MOST_BYTES = 8 << 20
+"""Of a command about several jobs: what reads more at once hears nothing else meanwhile."""
 
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":"), default=vars).encode
 
@@ -66,6 +76,10 @@ class Start(Command, word="start"):
 
     jobs: tuple[JobSpec, ...] = field(apart, write=together)
     incarnation: str = field(short, default="")
+
+    def refusal(self, key: JobKey, detail: str) -> Report:
+        """Return what the server is told of a job that cannot be read or sent."""
+        return Refused(key, UNFIT, detail)
 
 
 class JobOrder(Command):
@@ -133,6 +147,10 @@ class RunScript(Command, word="script"):
     timeout: float = field(seconds)
     jobs: tuple[JobSpec, ...] = field(apart, write=together)
     after_prologue: bool = field(flag, default=False)
+
+    def refusal(self, key: JobKey, detail: str) -> Report:
+        """Return what the server is told of a job that cannot be read or sent."""
+        return ScriptEnded(key, self.kind, UNFIT, detail)
 
 
 class Release(JobOrder, word="release"):
@@ -238,7 +256,7 @@ class Ended(Report, word="ended"):
 class Refused(Report, word="refused"):
     """The job was not started and this node keeps nothing of it.
 
-    ``reason``: NO_SUCH_USER, NOT_PERMITTED, START_DEADLINE, INCARNATION, FORGOTTEN, STATE_DIRECTORY, SUPERVISOR.
+    ``reason``: NO_SUCH_USER, NOT_PERMITTED, START_DEADLINE, UNFIT, INCARNATION, FORGOTTEN, STATE_DIRECTORY, SUPERVISOR.
     """
 
     key: JobKey = field(job_key)
@@ -319,6 +337,23 @@ REPORTS: dict[str, type[Report]] = {kind.WORD: kind for kind in Report.__subclas
 def encode_command(command: Command) -> bytes:
     """Return the line for a command."""
     return _encode({"type": command.WORD, **command.entry()}).encode() + b"\n"
+
+
+def command_lines(command: Command) -> tuple[list[bytes], list[Report]]:
+    """Return the lines for a command, and what to answer for jobs whose specification no line can hold.
+
+    Specifications that are large together go one after the other.
+    """
+    line = encode_command(command)
+    if len(line) <= _MOST_BYTES or not isinstance(command, (Start, RunScript)):
+        return [line], []
+    if len(command.jobs) == 1:
+        if len(line) <= MAXIMUM_LINE:
+            return [line], []
+        return [], [command.refusal(command.jobs[0].key, f"its specification has {len(line)} bytes")]
+    middle = len(command.jobs) // 2
+    halves = [command_lines(command.replace(jobs=jobs)) for jobs in (command.jobs[:middle], command.jobs[middle:])]
+    return halves[0][0] + halves[1][0], halves[0][1] + halves[1][1]
 
 
 def encode_reports(reports: Iterable[Report]) -> bytes:

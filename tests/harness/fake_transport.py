@@ -11,6 +11,7 @@ from oarpy.transport.inbox import Inbox
 from oarpy.transport.node import NodeAddress
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
+    CLAIMED,
     ChangeWalltime,
     ChannelLost,
     Check,
@@ -82,6 +83,8 @@ class FakeNode:
     jobs: dict[JobKey, FakeJob] = field(default_factory=dict)
     forgotten: set[JobKey] = field(default_factory=set)
     starts: list[JobSpec] = field(default_factory=list)
+    claimed: set[JobKey] = field(default_factory=set)
+    """Jobs whose agent was killed before it started them."""
     refusal: str = ""
     problem: str = ""
     load: Load = field(default_factory=lambda: Load(0.0, 1024, 60))
@@ -151,8 +154,9 @@ class FakeTransport:
             self._inbox.put(node.name, [ChannelLost(fake.unreachable)])
             return
         fake.connected = True
-        reports = tuple(JobReport(key, job.state) for key, job in fake.jobs.items())
-        ready = Ready(fake.boots, f"boot-{fake.boots}", fake.incarnation, self._clock(), reports)
+        reports = [JobReport(key, job.state) for key, job in fake.jobs.items()]
+        reports += [JobReport(key, CLAIMED) for key in fake.claimed]
+        ready = Ready(fake.boots, f"boot-{fake.boots}", fake.incarnation, self._clock(), tuple(reports))
         told: list[Report] = [ready]
         for job in fake.jobs.values():
             told += _story(job)
@@ -163,13 +167,15 @@ class FakeTransport:
         return self.node(name).connected
 
     def send(self, name: str, command: Command) -> bool:
-        """Act on a command as an agent would; a deaf node takes it and does nothing."""
+        """Act on a command as an agent would; a deaf node takes it and does nothing but claim jobs."""
         node = self.node(name)
         if not node.connected:
             return False
         self.sent.append((name, command))
         if not node.deaf:
             self._inbox.put(name, self._act(node, command))
+        elif isinstance(command, Start):
+            node.claimed |= {spec.key for spec in command.jobs} - node.jobs.keys()
         return True
 
     def disconnect(self, name: str) -> None:
@@ -233,6 +239,7 @@ class FakeTransport:
             return _story(node.jobs[key])
         if node.refusal:
             return [Refused(key, node.refusal, "as the test wants")]
+        node.claimed.discard(key)
         node.starts.append(spec)
         job = node.jobs[key] = FakeJob(spec, Started(key, self._clock()), walltime=spec.walltime)
         status = self._script(spec)

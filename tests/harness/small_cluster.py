@@ -18,6 +18,7 @@ from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.submission import Submission
 from oarpy.modules.canceller import Canceller
 from oarpy.modules.launcher import Launcher
+from oarpy.modules.launcher.sent_starts import PATIENCE
 from oarpy.modules.loop.module import Module, Outcome
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.modules.monitor import Monitor
@@ -100,6 +101,7 @@ class SmallCluster:
         self.addresses: dict[str, list[NodeAddress]] = defaultdict(list)
         self._wire: Wire | None = None
         self._slow = False
+        self.start_patience = PATIENCE
         self.launcher = self._new_launcher()
         self.scheduler = Metascheduler(settings)
         self.canceller = Canceller(settings)
@@ -249,7 +251,7 @@ class SmallCluster:
 
     def _new_launcher(self) -> Launcher:
         self._wire = None
-        return Launcher(self.settings, self._wire_up, node_sync_period=0.0)
+        return Launcher(self.settings, self._wire_up, node_sync_period=0.0, start_patience=self.start_patience)
 
     def _wire_up(self, mode: NodeMode, settings: configuration.Nodes, inbox: Inbox, config: ChannelConfig) -> Transport:
         self._wire = Wire(inbox, self.nodes, self.addresses)

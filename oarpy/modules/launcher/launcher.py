@@ -33,6 +33,7 @@ from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.reports import Arrivals
 from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.scripts.on_nodes import end_of_prologue, fault_of_script
+from oarpy.modules.launcher.sent_starts import PATIENCE, SentStarts
 from oarpy.modules.launcher.signalling import Signalling
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.modules.launcher.suspending import Pauses
@@ -42,9 +43,10 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, resubmission
 from oarpy.store.jobs.execution import End, LiveRow
 from oarpy.store.platform import nodes, site
-from oarpy.transport.descriptors import allow_many
+from oarpy.transport.agent.descriptors import allow_many
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
+    CLAIMED,
     Check,
     Clean,
     Cleaned,
@@ -58,6 +60,8 @@ from oarpy.wire.messages import (
 log = structlog.get_logger()
 
 _NODE_SYNC_PERIOD = 1.0
+_SHOWN = 20
+"""Jobs that a line of the log names."""
 
 
 class Launcher:
@@ -70,6 +74,7 @@ class Launcher:
         configuration: Configuration,
         make_transport: TransportMaker = make_transport,
         node_sync_period: float = _NODE_SYNC_PERIOD,
+        start_patience: float = PATIENCE,
     ) -> None:
         self.period = configuration.modules.launcher
         self._jobs = configuration.jobs
@@ -78,7 +83,7 @@ class Launcher:
         self._channels: Channels | None = None
         self._synced = float("-inf")
         self._sync_period = node_sync_period
-        self._sent: dict[JobKey, str] = {}
+        self._sent = SentStarts(start_patience)
         self._signalling = Signalling()
         self._unrecorded: list[tuple[str, Report]] = []
         self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
@@ -90,7 +95,7 @@ class Launcher:
         self._loads = NodeLoads()
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         parts = (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses)
-        for part in (*parts, self._loads):
+        for part in (*parts, self._loads, self._sent):
             for kind, hear in part.hears().items():
                 self._hears.setdefault(kind, []).append(hear)
         self._environments: dict[int, dict[str, str]] = {}
@@ -109,9 +114,10 @@ class Launcher:
         self._pass_on(reports)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
         self._unrecorded += reports
-        arrivals = sorting.sort(self._unrecorded, self._sent)
+        arrivals = sorting.sort(self._unrecorded, self._sent.nodes)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
         self._unrecorded = []
+        self._ask_again()
         agenda = execution.agenda(connection)
         over = agenda.noop_end is not None and agenda.noop_end <= now.timestamp()
         look = agenda.settle or over or self._unsure or bool(self._hooks)
@@ -129,7 +135,7 @@ class Launcher:
             self._pauses.tend(connection, channels)
         self._loads.tend(connection, channels)
         word = f"started {started}, ended {ended}" if started or ended else "nothing"
-        wait = min(channels.tend(), next_sync, self._hooks.patience, self._pauses.patience)
+        wait = min(channels.tend(), next_sync, self._hooks.patience, self._pauses.patience, self._sent.wait)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending)
 
@@ -265,15 +271,13 @@ class Launcher:
         forget: dict[str, list[JobKey]] = {}
         for key, (node, _) in arrivals.ended.items():
             forget.setdefault(node, []).append(key)
-        for key in (*arrivals.ended, *arrivals.refused):
-            self._sent.pop(key, None)
+        self._sent.over((*arrivals.ended, *arrivals.refused))
         self._signalling.over((*arrivals.ended, *arrivals.refused))
         for node, keys in forget.items():
             channels.forget(node, keys)
         self._unsure |= bool(arrivals.channels)
         for node in arrivals.channels:
-            # What was on its way when a channel was lost may not have arrived: it is said again.
-            self._sent = {key: head for key, head in self._sent.items() if head != node}
+            self._sent.lose(node)
         for node, dead in left_behind.items():
             if dead:
                 channels.send(node, Clean(tuple(JobKey(*key) for key in dead)))
@@ -284,7 +288,9 @@ class Launcher:
             if stray:
                 # The database says that these are over: what still runs of them is not wanted.
                 channels.send(node, Kill(tuple(stray), 0))
-            self._sent |= {one.key: node for one in ready.jobs if _is_current(one.key, current)}
+            # What is claimed only was not started: its agent may have been killed before. It is sent again.
+            known = [one.key for one in ready.jobs if one.state != CLAIMED and _is_current(one.key, current)]
+            self._sent.known(known, node)
 
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
         """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
@@ -324,6 +330,14 @@ class Launcher:
             row.kill_reason is not None or (row.ends_at is not None and row.ends_at <= now)
         )
 
+    def _ask_again(self) -> None:
+        """Have starts sent again that their nodes did not answer: that tells what became of the jobs."""
+        given_up = self._sent.give_up()
+        self._unsure |= bool(given_up)
+        for node in sorted({node for _, node in given_up}):
+            jobs = [key.job for key, where in given_up if where == node]
+            log.warning("node does not answer starts", node=node, jobs=jobs[:_SHOWN], count=len(jobs))
+
     def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool) -> int:
         """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
         waiting = [
@@ -357,7 +371,11 @@ class Launcher:
 
     def _is_unsent(self, row: LiveRow) -> bool:
         """Tell whether a job is still to be started."""
-        if row.state != JobState.LAUNCHING or row.kill_reason is not None or JobKey(row.id, row.attempt) in self._sent:
+        if (
+            row.state != JobState.LAUNCHING
+            or row.kill_reason is not None
+            or JobKey(row.id, row.attempt) in self._sent.nodes
+        ):
             return False
         return read_types(row.types).runs_nothing or bool(row.nodes)
 
@@ -381,7 +399,7 @@ class Launcher:
             if self._hooks:
                 specs = self._hooks.prepared([(spec, places[spec.job]) for spec in specs], channels)
             if specs and channels.send(node, Start(tuple(specs), incarnation)):
-                self._sent |= {spec.key: node for spec in specs}
+                self._sent.sent([spec.key for spec in specs], node)
                 sent += len(specs)
         return sent
 

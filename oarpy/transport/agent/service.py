@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 
+from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.calls import commands
 from oarpy.transport.agent.calls.call_requests import CallListener
 from oarpy.transport.agent.job import record
@@ -24,6 +25,7 @@ from oarpy.transport.agent.scripts.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
 from oarpy.transport.agent.steps.change_bell import Bell
 from oarpy.wire.frames import Malformed
+from oarpy.wire.jobs import UnreadableSpec
 from oarpy.wire.lines import Lines, write_line
 from oarpy.wire.messages import (
     AgentError,
@@ -94,6 +96,7 @@ class Agent:
     def serve(self) -> None:
         """Work until the channel ends."""
         become_subreaper()
+        descriptors.allow_many()
         self._poll.register(self._source, select.EPOLLIN)
         if self._bell.fd >= 0:
             self._poll.register(self._bell.fd, select.EPOLLIN)
@@ -110,7 +113,7 @@ class Agent:
             if self._bell.listen(self._jobs.follows or self._scripts.awaits):
                 self._look_around()  # what rang before it was listened to
             self._outbox.flush()
-            wait = max(0.0, next_tick - time.monotonic())
+            wait = 0.0 if self._jobs.has_starts else max(0.0, next_tick - time.monotonic())
             for fd, _events in self._poll.poll(wait):
                 if fd == self._source:
                     open_channel = self._read()
@@ -122,6 +125,7 @@ class Agent:
                         self._outbox.say(Knocked(token))
                 else:
                     self._jobs.hear(fd)
+            self._jobs.start_some()
 
     def _tick(self, now: float) -> None:
         self._pool.trim()
@@ -175,7 +179,9 @@ class Agent:
         fence = start.incarnation
         wanted: list[JobSpec] = []
         for spec in start.jobs:
-            if fence not in ("", self._incarnation):
+            if isinstance(spec, UnreadableSpec):
+                self._outbox.say(start.refusal(spec.key, spec.problem))
+            elif fence not in ("", self._incarnation):
                 self._outbox.say(Refused(spec.key, "INCARNATION", "first sent to an earlier life of this node"))
             elif spec.start_deadline and time.time() > spec.start_deadline:
                 self._outbox.say(Refused(spec.key, "START_DEADLINE", "the start came too late"))

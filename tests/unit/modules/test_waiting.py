@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from oarpy.modules.loop.module import readable
-from oarpy.transport.descriptors import allow_many, restore_in
+from oarpy.transport.agent.descriptors import allow_many, restore_in
 
 BEYOND_SELECT = 1100
 

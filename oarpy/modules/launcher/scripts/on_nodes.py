@@ -11,14 +11,14 @@ from oarpy.modules.launcher.channels import Channels
 from oarpy.store.jobs.execution import End
 from oarpy.store.platform.nodes import Fault
 from oarpy.wire.jobs import JobKey, JobSpec
-from oarpy.wire.messages import EPILOGUE, FAILED, LOST, OK, PROLOGUE, SKIPPED, TIMEOUT, RunScript, ScriptEnded
+from oarpy.wire.messages import EPILOGUE, FAILED, LOST, OK, PROLOGUE, SKIPPED, TIMEOUT, UNFIT, RunScript, ScriptEnded
 
 _LATE = 30.0
 """Seconds beyond its time limit for which an answer about an epilogue is waited for."""
 
 PROLOGUE_ERROR, EPILOGUE_ERROR = "PROLOGUE_ERROR", "EPILOGUE_ERROR"
 _NODES_FAULT = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
-_JOBS_FAULT = frozenset({"NO_SUCH_USER", "FORGOTTEN"})
+_JOBS_FAULT = frozenset({"NO_SUCH_USER", "FORGOTTEN", UNFIT})
 
 
 @dataclass(slots=True)

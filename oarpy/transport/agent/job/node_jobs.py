@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 
 from oarpy.transport.agent.job import processes, record, suspending
 from oarpy.wire.messages import REPORTS, Refused
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _CLEANING_PATIENCE = 5.0
 _TRIES = 3
+_TOGETHER = 16
+"""Starts until the agent looks again at what else there is: each may take it the copy of a process."""
 
 
 class _Watched:
@@ -54,6 +57,9 @@ class NodeJobs:
         self._outbox = outbox
         self._watched: dict[str, _Watched] = {}
         self._running: dict[str, tuple[JobSpec, int]] = {}
+        self._starts: deque[tuple[JobSpec, bool]] = deque()
+        self._awaited: set[str] = set()
+        """The jobs of ``_starts``."""
 
     def mark(self, key: str) -> str:
         """Return the mark that all processes of a job carry."""
@@ -97,7 +103,31 @@ class NodeJobs:
         return os.path.exists(os.path.join(self._state.jobs, key))
 
     def start(self, specs: list[JobSpec], durable: bool) -> None:
-        """Start those that nobody ever started, tell of the others; ``durable`` claims survive a power cut."""
+        """Start those that nobody ever started, tell of the others; ``durable`` claims survive a power cut.
+
+        The first of them now, the others when it is their turn: the agent hears and tells other things in between.
+        """
+        at_once = not self._starts
+        for spec in specs:
+            if str(spec.key) not in self._awaited:
+                self._awaited.add(str(spec.key))
+                self._starts.append((spec, durable))
+        if at_once:
+            self.start_some()
+
+    @property
+    def has_starts(self) -> bool:
+        """Whether there are jobs that wait for their turn to be started."""
+        return bool(self._starts)
+
+    def start_some(self) -> None:
+        """Start those whose turn it is."""
+        turn = [self._starts.popleft() for _ in range(min(_TOGETHER, len(self._starts)))]
+        if turn:
+            self._awaited.difference_update(str(spec.key) for spec, _ in turn)
+            self._start([spec for spec, _ in turn], any(durable for _, durable in turn))
+
+    def _start(self, specs: list[JobSpec], durable: bool) -> None:
         claims: list[tuple[Record, JobSpec]] = []
         for spec in specs:
             claimed = self._claim(str(spec.key), spec)

@@ -18,6 +18,7 @@ import fcntl
 import json
 import os
 
+from oarpy.wire import messages
 from oarpy.wire.jobs import JobKey
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _MAXIMUM = 1 << 20
 _encode = json.JSONEncoder(check_circular=False).encode
 
-CLAIMED = "claimed"
+CLAIMED = messages.CLAIMED
 RUNNING = "running"
 SUSPENDED = "suspended"
 ENDED = "ended"

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 
+from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
 from oarpy.transport.agent.job.job_run import WAKE, JobRun
 from oarpy.transport.agent.job.record import Record
@@ -96,6 +97,7 @@ def detach(keep: int) -> None:
         if fd > 2 and fd != keep:
             with contextlib.suppress(OSError):  # the descriptor of the listing itself
                 os.close(fd)
+    descriptors.restore()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, WAKE)

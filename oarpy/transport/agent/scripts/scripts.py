@@ -14,6 +14,7 @@ from oarpy.transport.agent.job import processes, record
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts
 from oarpy.transport.agent.job.environment import node_file, remove_files, write_files
 from oarpy.transport.agent.scripts.script_run import ScriptRun, start_runner
+from oarpy.wire.jobs import UnreadableSpec
 from oarpy.wire.messages import EPILOGUE, LOST, PROLOGUE, SKIPPED, Release, RunScript, ScriptEnded
 
 TYPE_CHECKING = False
@@ -84,6 +85,9 @@ class Scripts:
     def _on_script(self, script: RunScript) -> None:
         """Run what was never begun, tell of what has ended, follow what runs."""
         for spec in script.jobs:
+            if isinstance(spec, UnreadableSpec):
+                self._outbox.say(script.refusal(spec.key, spec.problem))
+                continue
             order = Order(script, spec)
             self._pending[order.name] = order
             self._look_at(order)

@@ -1,4 +1,4 @@
-"""How many descriptors the process that holds the channels may have: a channel takes up to three."""
+"""How many files a process may have open: many where there are channels or supervisors, what was given in jobs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ def allow_many() -> int:
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def restore() -> None:
+    """Take back the limit that this process, or the one it is a copy of, was started with."""
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, _GIVEN)
 
 
 def restore_in(pid: int) -> None:
