@@ -30,7 +30,9 @@ _PENDING_PER_NODE = 8
 
 _PENDING = 32
 _MOST_PER_NODE = 256
-_MOST = 1024
+MOST_CALLS = 1024
+"""Processes of calls, where enough files may be open."""
+
 _MOST_WAITING = 1024
 _MOST_WAITING_PER_NODE = 256
 
@@ -47,10 +49,11 @@ class Call:
 
 
 class Calls:
-    """``start`` forks the process of a call, given its end of the control socket and ours."""
+    """``start`` forks the process of a call, given its end of the control socket and ours; ``most`` may be there."""
 
-    def __init__(self, start: Callable[[Knock, socket.socket, socket.socket], int]) -> None:
+    def __init__(self, start: Callable[[Knock, socket.socket, socket.socket], int], most: int = MOST_CALLS) -> None:
         self._start = start
+        self._most = most
         self._waiting: OrderedDict[Knock, float] = OrderedDict()
         self._calls: dict[Call, None] = {}
         self._of_node: Counter[str] = Counter()
@@ -124,7 +127,7 @@ class Calls:
 
     def _has_room(self, node: str) -> bool:
         return (
-            len(self._calls) < _MOST
+            len(self._calls) < self._most
             and self._of_node[node] < _MOST_PER_NODE
             and self._pending.total() < _PENDING
             and self._pending[node] < _PENDING_PER_NODE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import resource
@@ -16,18 +17,24 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.gateway.call_session import speak
-from oarpy.gateway.calls import Call, Calls
+from oarpy.gateway.calls import MOST_CALLS, Call, Calls
 from oarpy.gateway.commands import warm_up
 from oarpy.gateway.intake import Client, Intake
 from oarpy.gateway.listener import Listener
 from oarpy.gateway.pool import Member, WorkerPool
 from oarpy.gateway.sessions import Sessions
 from oarpy.gateway.worker import Worker
+from oarpy.model.errors import OarpyError
 from oarpy.wire.openings import Knock
 
 log = structlog.get_logger()
 
 _MOST_CONNECTIONS = 4096
+_LEAST_CONNECTIONS = 16
+_OWN_FILES = 32
+"""Files that the gateway has open for itself, and a few for what it does in passing."""
+
+_NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SWEEP_PERIOD = 0.25
 """Seconds between two looks for what is late."""
 
@@ -43,14 +50,15 @@ class Gateway:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._most_connections, most_calls = _shares(_file_limit(), configuration.gateway.most_workers)
         self._listener = Listener(configuration.gateway.socket)
         self._selector = selectors.DefaultSelector()
         self._intake = Intake(configuration.gateway.request_timeout, self._knocked)
-        self._calls = Calls(self._fork_call)
+        self._calls = Calls(self._fork_call, most_calls)
         self._sessions = Sessions(configuration.gateway.sessions_per_user)
         self._pool = WorkerPool(configuration.gateway, self._fork)
-        self._most_connections = min(_MOST_CONNECTIONS, _file_limit() - 256)
         self._listening = False
+        self._accept_at = 0.0
         self._stopping = False
         self._swept = 0.0
 
@@ -85,7 +93,7 @@ class Gateway:
         """Do what is due, wait for something to happen and handle it; no handler waits."""
         now = time.monotonic()
         self._keep(now)
-        pending = len(self._intake) or self._pool.busy or self._calls.pending
+        pending = len(self._intake) or self._pool.busy or self._calls.pending or not self._listening
         for key, _ in self._selector.select(_SWEEP_PERIOD if pending else 2.0):
             if key.fileobj is self._listener.socket:
                 self._accept(now)
@@ -105,7 +113,7 @@ class Gateway:
             self._selector.register(member.control, selectors.EVENT_READ, member)
         for call in self._calls.begin(now):
             self._selector.register(call.control, selectors.EVENT_READ, call)
-        room = len(self._intake) < self._most_connections
+        room = len(self._intake) < self._most_connections and now >= self._accept_at
         if room is not self._listening:
             self._listening = room
             if room:
@@ -127,7 +135,10 @@ class Gateway:
         for _ in range(_PER_TURN):
             try:
                 connection, _ = self._listener.socket.accept()
-            except OSError:
+            except OSError as error:
+                if error.errno in _NO_MORE_FILES:
+                    log.warning("gateway accepts nothing for a moment", reason=error.strerror)
+                    self._accept_at = now + _SWEEP_PERIOD
                 return
             client = self._intake.enter(connection, now)
             if client is not None and self._intake.read(client):
@@ -191,8 +202,24 @@ class Gateway:
 
 
 def _file_limit() -> int:
-    """Raise the number of open files to what is allowed, and return it."""
+    """Raise the number of open files to what is allowed and may be wanted, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2 * _MOST_CONNECTIONS), hard), hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _shares(files: int, workers: int) -> tuple[int, int]:
+    """Return how many connections and how many calls so many open files allow beside the workers.
+
+    Raises :class:`OarpyError` when they are too few to serve anybody.
+    """
+    left = files - _OWN_FILES - workers
+    calls = min(MOST_CALLS, left // 4)
+    if left - calls < _LEAST_CONNECTIONS:
+        least = _OWN_FILES + workers + 2 * _LEAST_CONNECTIONS
+        raise OarpyError(
+            f"the gateway may open {files} files and needs {least} at least",
+            hint="raise its limit (ulimit -n, or LimitNOFILE= of its unit), or lower gateway.most_workers",
+        )
+    return min(_MOST_CONNECTIONS, left - calls), calls

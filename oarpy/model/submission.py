@@ -239,9 +239,7 @@ class Submission:
     resubmit_of: int | None = _field(checks.optional_integer, None, read_only=True)
     initial_request: str = _field(checks.text, "", read_only=True, recorded=False)
     submitted_from: str = _field(checks.text, "", read_only=True, recorded=False)
-    environment: Mapping[str, str] = _field(
-        checks.environment, {}, check=checks.check_environment, recorded=False
-    )
+    environment: Mapping[str, str] = _field(checks.environment, {}, check=checks.check_environment, recorded=False)
 
     def with_value(self, name: str, value: object) -> Submission:
         """Return the submission with another value in a field, given in any form that the field takes.
