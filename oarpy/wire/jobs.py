@@ -115,7 +115,7 @@ def together(specs: Sequence[JobSpec]) -> dict[str, object]:
 class UnreadableSpec(JobSpec):
     """A specification of which nothing can be read but whose it is: ``problem`` says what is wrong with it."""
 
-    problem: str = field(text)
+    problem: str = field(text, default="")
 
     @classmethod
     def of(cls, job: Any, attempt: Any, problem: str) -> UnreadableSpec:
