@@ -1,9 +1,10 @@
 """Starts and ends of short jobs at the channel of a local node: ``python -m benchmarks.agent [--jobs N] [--slots N]``.
 
 Jobs run ``date`` with two output files, as many at a time as there are slots. The benchmark forgets each after its end,
-as the launcher does. No database takes part. The machine's own limit is measured in the same run: the same commands
-spawned with the same files and nothing around them. Processor time is told apart by whose it is. It is the jobs' own
-(the shell and ``date``), the supervisors', the agent's, or that of the server's side of the channel.
+as the launcher does. As root they may be those of another ``--user``, as on a cluster. No database takes part. The
+machine's own limit is measured in the same run: the same commands spawned with the same files and nothing around them.
+Processor time is told apart by whose it is. It is the jobs' own (the shell and ``date``), the supervisors', the
+agent's, or that of the server's side of the channel.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class AgentMeasurement:
 class Node:
     """A local node with its channel, and the jobs on their way through it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, user: str) -> None:
         self._directory = directory
+        self._user = user
         self._inbox = Inbox()
         self._transport = LocalTransport(self._inbox, ChannelConfig(instance=f"benchmark-{os.getpid()}"))
         self._environment = dict(os.environ)
@@ -87,7 +89,7 @@ class Node:
         return JobSpec(
             job,
             1,
-            getpass.getuser(),
+            self._user,
             "date",
             str(self._directory),
             stdout=f"OAR.{job}.stdout",
@@ -151,12 +153,13 @@ def machine_limit(directory: Path, jobs: int, slots: int) -> float:
     return jobs / (time.perf_counter() - began)
 
 
-def measure(jobs: int, slots: int) -> AgentMeasurement:
+def measure(jobs: int, slots: int, user: str) -> AgentMeasurement:
     """Run the benchmark once, after a warm-up that starts the supervisors."""
     with tempfile.TemporaryDirectory(prefix="oarpy-benchmark-") as name:
         directory = Path(name)
         limit = machine_limit(directory, jobs, slots)
-        node = Node(directory)
+        directory.chmod(0o777)  # for jobs of another user
+        node = Node(directory, user)
         node.run(1, slots, slots)
         before = _account(node.pid)
         node.wakeups = 0
@@ -187,8 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--slots", type=int, default=34)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--user", default=getpass.getuser(), help="whose jobs; another's only as root")
     options = parser.parse_args(arguments)
-    runs = [measure(options.jobs, options.slots) for _ in range(options.repeat)]
+    runs = [measure(options.jobs, options.slots, options.user) for _ in range(options.repeat)]
     best = max(runs, key=lambda run: run.jobs_per_second)
     lines = [
         f"{best.jobs} jobs running date at {best.slots} slots: {best.jobs_per_second:.0f} jobs/s (starts and ends)",

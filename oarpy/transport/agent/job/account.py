@@ -1,31 +1,25 @@
-"""The user a job runs as, and becoming that user while files are opened and the command is started."""
+"""The user a job runs as, looking at files as that user, and becoming that user for good."""
 
 from __future__ import annotations
 
-import _thread
 import ctypes
+import errno
 import os
 import pwd
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    Result = TypeVar("Result")
-
 _FRESH = 60.0
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_GENERIC = (159, 149, 147)
-_WIDE = (206, 210, 208)
-# The numbers of the kernel calls (setgroups, setresgid, setresuid) with ids of 32 bits, by the name of the machine.
-_CALLS = {
-    "x86_64": (116, 119, 117),
+_NO_ID = 0xFFFFFFFF
+_GENERIC = 159
+_WIDE = 206
+# The number of the kernel call setgroups with ids of 32 bits, by the name of the machine.
+_SET_GROUPS = {
+    "x86_64": 116,
     "aarch64": _GENERIC,
     "riscv64": _GENERIC,
     "loongarch64": _GENERIC,
-    "ppc64le": (81, 169, 164),
+    "ppc64le": 81,
     "s390x": _WIDE,
     "i686": _WIDE,
     "armv7l": _WIDE,
@@ -93,54 +87,28 @@ def check_may_run(account: Account, allow_root: bool) -> None:
         raise AccountRefusal(
             "NOT_PERMITTED", f"the agent runs as uid {me} and cannot start a job of user '{account.name}'"
         )
-    if account.uid != me:
-        _check_machine()
-
-
-def run_as(account: Account, action: Callable[[], Result]) -> Result:
-    """Return what ``action`` returns, run with the user and groups of ``account``.
-
-    The ids are those of a thread made for it, set by the kernel's own calls (the C library's would change all threads).
-    The process as a whole stays root's. What the action starts may kill all processes of its user and does not reach
-    this one, and there are no privileges to take back.
-    """
-    if os.geteuid() != 0 or account.uid == 0:
-        return action()
-    outcome: list[tuple[Result | None, BaseException | None]] = []
-    finished = _thread.allocate_lock()
-    finished.acquire()
-
-    def become_and_act() -> None:
-        try:
-            _become(account)
-            outcome.append((action(), None))
-        except BaseException as error:  # raised again below, in the thread that asked
-            outcome.append((None, error))
-        finally:
-            finished.release()
-
-    _thread.start_new_thread(become_and_act, ())
-    finished.acquire()
-    result, raised = outcome[0]
-    if raised is not None:
-        raise raised
-    return result  # type: ignore[return-value]
-
-
-def _check_machine() -> None:
-    if os.uname().machine not in _CALLS:
+    if account.uid != me and os.uname().machine not in _SET_GROUPS:
         raise AccountRefusal("NOT_PERMITTED", f"running jobs of other users is not supported on {os.uname().machine}")
 
 
-def _become(account: Account) -> None:
-    set_groups, set_group, set_user = _CALLS[os.uname().machine]
+def take_file_rights(account: Account) -> None:
+    """Let this thread, alone, look at files as ``account``, until its end. Raises ``OSError``.
+
+    Only the ids by which files are looked at change: nobody may signal or limit a thread because of these. The others
+    stay root's, since who has those of one thread may stop, limit or kill its whole process.
+    """
     groups = (ctypes.c_uint32 * len(account.groups))(*account.groups)
-    _call(set_groups, ctypes.c_long(len(account.groups)), groups)
-    _call(set_group, *[ctypes.c_long(account.gid)] * 3)
-    _call(set_user, *[ctypes.c_long(account.uid)] * 3)
-
-
-def _call(number: int, *arguments: object) -> None:
-    if _LIBC.syscall(ctypes.c_long(number), *arguments) != 0:
+    number = _SET_GROUPS[os.uname().machine]  # the C library's own function would change all threads
+    if _LIBC.syscall(ctypes.c_long(number), ctypes.c_long(len(groups)), groups) != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
+    for change, wanted in ((_LIBC.setfsgid, account.gid), (_LIBC.setfsuid, account.uid)):
+        change(ctypes.c_uint32(wanted))
+        if change(ctypes.c_uint32(_NO_ID)) & _NO_ID != wanted:  # they tell of no error, but what it was before
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def become(account: Account) -> None:
+    """Make this process, a child forked for it by a thread with the file rights, that of ``account`` for good."""
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)

@@ -8,9 +8,8 @@ import signal
 import time
 
 from oarpy.transport.agent.job import foreign_processes, processes, requests, suspending
-from oarpy.transport.agent.job.account import run_as
 from oarpy.transport.agent.job.environment import job_environment, write_files
-from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, spawn, umask_of
+from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, start_as, umask_of
 from oarpy.transport.agent.steps import interactive_shell
 
 TYPE_CHECKING = False
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.job.isolation import Isolation
     from oarpy.transport.agent.job.record import Record
+    from oarpy.transport.agent.job.spawning import Start
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.wire.jobs import JobSpec
 
@@ -84,10 +84,11 @@ class JobRun:
         self._early: list[tuple[str, int]] = []
 
     def run(self) -> int:
-        """Run the job to its end; return how many of its processes could not be killed."""
+        """Run the job to its end; return how many of its processes, or starts, could not be ended."""
         self._start = time.time()
         self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
         self._tell_at = time.monotonic() + (0.0 if self._spec.keep else _SHORT)
+        hangs = False
         try:
             self._set_deadlines()
             self._take_requests()
@@ -98,10 +99,13 @@ class JobRun:
                 self._wait()
                 self._wait_for_steps()
         except LaunchFailure as failure:
-            self._reason, self._detail = failure.reason, str(failure)
+            if self._kill_at is None:
+                self._reason = failure.reason
+            self._detail = str(failure)
+            hangs = failure.goes_on
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
-        left = self._end()
+        left = self._end() + hangs
         self._finish(left)
         return left
 
@@ -143,7 +147,7 @@ class JobRun:
             write_files(self._state, self._record.key, spec, account)
             pipe = interactive_shell.make_pipe(self._state, self._record.key, account) if spec.keep else ""
         except OSError as error:
-            raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
+            raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         group = self._isolation.name_of(self._record.key)
         environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
         shell = spec.shell or account.command_shell
@@ -156,18 +160,27 @@ class JobRun:
             self._grouped = True
             entered = self._isolation.enter(self._record.key, spec.processors, spec.memory)
         try:
-            return run_as(account, lambda: self._execute(shell, arguments, environment))
+            return start_as(
+                account, lambda start: self._execute(start, shell, arguments, environment), self._is_overdue
+            )
         finally:
             if entered:
                 self._isolation.leave()
             os.chdir("/")
 
-    def _execute(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+    def _is_overdue(self) -> bool:
+        """While the command is being started: do what is asked; return whether the job should have been killed."""
+        self._take_requests()
+        now = time.monotonic()
+        self._meet_deadlines(now)
+        return self._kill_at is not None and now >= self._kill_at
+
+    def _execute(self, start: Start, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         """Start the command, as the job's user and with the files that are made as its submitter would."""
         with umask_of(environment):
-            return self._execute_there(shell, arguments, environment)
+            return self._execute_there(start, shell, arguments, environment)
 
-    def _execute_there(self, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+    def _execute_there(self, start: Start, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         enter_directory(self._spec.directory)
         opened = self._open_outputs()
         try:
@@ -182,8 +195,8 @@ class JobRun:
             if plain is not None:
                 # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
                 with contextlib.suppress(LaunchFailure):
-                    return spawn(*plain, {**environment, "_": plain[0]}, actions)
-            return spawn(shell, arguments, environment, actions)
+                    return start(*plain, {**environment, "_": plain[0]}, actions)
+            return start(shell, arguments, environment, actions)
         finally:
             for fd in opened:
                 os.close(fd)
@@ -198,7 +211,7 @@ class JobRun:
             except (OSError, ValueError) as error:
                 for fd in opened:
                     os.close(fd)
-                raise LaunchFailure("OUTPUT_FILES", error, path) from error
+                raise LaunchFailure.of("OUTPUT_FILES", error, path) from error
             os.set_blocking(fd, True)
             opened.append(fd)
         return opened

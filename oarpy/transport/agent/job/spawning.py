@@ -1,12 +1,22 @@
-"""Starting a program as a job's user: without a copy of this process, in the job's directory, with clean signals."""
+"""Starting a program as a job's user, in the job's directory, with clean signals.
+
+A program of this process's own user is spawned, without a copy of this process. For another user a thread takes only
+that user's rights to files, finds and opens what the program needs, and forks. The child becomes the user and the
+program. So no thread of this process can be signalled or limited by the user. And nothing of the user's, a dead file
+system or a stopped child, holds up the thread that asked.
+"""
 
 from __future__ import annotations
 
+import _thread
 import contextlib
+import errno
 import os
 import re
 import signal
 from functools import cache
+
+from oarpy.transport.agent.job.account import become, take_file_rights
 
 _SHELLS = frozenset({"sh", "dash", "bash"})
 
@@ -35,7 +45,7 @@ def plain_command(command: str, shell: str, environment: dict[str, str]) -> tupl
     if os.path.basename(shell) not in _SHELLS or not _PLAIN.fullmatch(command):
         return None
     words = command.split()
-    if words[0] in _OWN or not _STARTUP.isdisjoint(environment) or not os.access(shell, os.X_OK):
+    if words[0] in _OWN or not _STARTUP.isdisjoint(environment) or not _may_execute(shell):
         return None
     if _FUNCTION in " ".join(environment):
         return None
@@ -54,15 +64,24 @@ def _find(word: str, path: str) -> str | None:
 
 
 def _is_program(path: str) -> bool:
-    return os.access(path, os.X_OK) and os.path.isfile(path)
+    return _may_execute(path) and os.path.isfile(path)
+
+
+def _may_execute(path: str) -> bool:
+    # By the rights of this thread. Older systems ask about root instead: what then fails is given to the shell.
+    return os.access(path, os.X_OK, effective_ids=True)
 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
+    from oarpy.transport.agent.job.account import Account
+
     Action = tuple[Any, ...]
+    Start = Callable[[str, list[str], dict[str, str], Sequence[Action]], int]
+    """:func:`spawn`, or what does the same in a child that becomes the program."""
 
 UMASK = "OARPY_UMASK"
 """Variable of a submission with the file mode creation mask of whoever submitted, in octal digits."""
@@ -70,13 +89,28 @@ UMASK = "OARPY_UMASK"
 _USUAL_UMASK = 0o022
 
 
-class LaunchFailure(Exception):
-    """The command could not be executed: OAR's reason word and a text."""
+_LOOK_PERIOD = 1.0
+"""Seconds between two looks whether a start that takes long is still wanted."""
+_MOST_TOLD = 16
+_MOST_DESCRIPTORS = 1 << 20
 
-    def __init__(self, reason: str, error: OSError | ValueError, what: str) -> None:
-        detail = error.strerror if isinstance(error, OSError) else str(error)
-        super().__init__(f"{what[:200]}: {detail}")
+
+class LaunchFailure(Exception):
+    """The command could not be executed: OAR's reason word and a text.
+
+    ``goes_on``: a thread of this process hangs in the attempt, so that the process must end.
+    """
+
+    def __init__(self, reason: str, detail: str, *, goes_on: bool = False) -> None:
+        super().__init__(detail)
         self.reason = reason
+        self.goes_on = goes_on
+
+    @classmethod
+    def of(cls, reason: str, error: OSError | ValueError, what: str) -> LaunchFailure:
+        """Return the failure that ``error`` makes of ``what``."""
+        detail = error.strerror if isinstance(error, OSError) else str(error)
+        return cls(reason, f"{what[:200]}: {detail}")
 
 
 @cache
@@ -90,7 +124,7 @@ def enter_directory(directory: str) -> None:
     try:
         os.chdir(directory)
     except (OSError, ValueError) as error:
-        raise LaunchFailure("WORKING_DIRECTORY", error, directory) from error
+        raise LaunchFailure.of("WORKING_DIRECTORY", error, directory) from error
 
 
 @contextlib.contextmanager
@@ -121,4 +155,111 @@ def spawn(shell: str, arguments: list[str], environment: dict[str, str], actions
             setsigdef=_ignored_signals(),
         )
     except (OSError, ValueError) as error:
-        raise LaunchFailure("USER_SHELL", error, shell) from error
+        raise LaunchFailure.of("USER_SHELL", error, shell) from error
+
+
+def start_as(account: Account, action: Callable[[Start], int], given_up: Callable[[], bool]) -> int:
+    """Have ``action`` start a program with the user and groups of ``account``; return the program's process id.
+
+    The action gets what it starts the program with, as its last step. While it takes long, ``given_up`` is asked now
+    and then; once true, the start is left behind. Raises :class:`LaunchFailure`.
+    """
+    if os.geteuid() != 0 or account.uid == 0:
+        return action(spawn)
+    start = _StartAs(account, action)
+    while not start.wait(_LOOK_PERIOD):
+        if given_up():
+            start.abandon()
+            goes_on = not start.wait(_LOOK_PERIOD)
+            raise LaunchFailure("USER_SHELL", "the command could not be executed in time", goes_on=goes_on)
+    return start.result()
+
+
+class _StartAs:
+    """A start that goes on in a thread with the user's rights to files, from which a child becomes the program."""
+
+    def __init__(self, account: Account, action: Callable[[Start], int]) -> None:
+        self._account = account
+        self._action = action
+        self._child = 0
+        self._abandoned = False
+        self._outcome: int | BaseException = 0
+        self._running = _thread.allocate_lock()
+        self._running.acquire()
+        _thread.start_new_thread(self._run, ())
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the thread; False when it goes on."""
+        return self._running.acquire(timeout=seconds)
+
+    def abandon(self) -> None:
+        """Fork no more; kill the child, which its user may have stopped."""
+        self._abandoned = True
+        if self._child:
+            os.kill(self._child, signal.SIGKILL)
+
+    def result(self) -> int:
+        """Return what the action returned, or raise what it raised."""
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome
+
+    def _run(self) -> None:
+        try:
+            take_file_rights(self._account)
+            self._outcome = self._action(self._fork)
+        except BaseException as error:  # raised again in the thread that asked
+            self._outcome = error
+        finally:
+            self._running.release()
+
+    def _fork(self, program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:
+        """Do what :func:`spawn` does in a child that takes on the user's other ids."""
+        if self._abandoned:
+            raise LaunchFailure("USER_SHELL", "given up")
+        answer, told = os.pipe2(os.O_CLOEXEC)
+        pid = self._child = os.fork()
+        if pid == 0:
+            try:
+                become(self._account)
+                _execute(program, arguments, environment, actions, told)
+            except BaseException as error:
+                os.write(told, str(getattr(error, "errno", None) or errno.EINVAL).encode())
+            finally:
+                os._exit(1)
+        os.close(told)
+        try:
+            content = os.read(answer, _MOST_TOLD)
+        finally:
+            os.close(answer)
+        if content:
+            os.kill(pid, signal.SIGKILL)  # its user may have stopped it
+            self._child = 0
+            os.waitpid(pid, 0)
+            failed = int(content)
+            raise LaunchFailure.of("USER_SHELL", OSError(failed, os.strerror(failed)), program)
+        return pid
+
+
+def _execute(
+    program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action], told: int
+) -> None:
+    """Do in this process what the kernel does in one that is spawned; ``told`` stays open until the program runs."""
+    os.setsid()
+    for kind, fd, *rest in actions:
+        opened = os.open(*rest) if kind == os.POSIX_SPAWN_OPEN else fd
+        os.dup2(opened, fd if kind == os.POSIX_SPAWN_OPEN else rest[0])
+    os.closerange(3, told)  # the lock of the job's record, above all
+    os.closerange(told + 1, _MOST_DESCRIPTORS)
+    for number in _ignored_signals():
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.execve(program, arguments, environment)
+
+
+def close_all_but(keep: Collection[int]) -> None:
+    """Close the descriptors of this process except the three standard ones and those to ``keep``."""
+    for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if fd > 2 and fd not in keep:
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself
+                os.close(fd)

@@ -14,6 +14,7 @@ from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
 from oarpy.transport.agent.job.job_run import WAKE, JobRun
 from oarpy.transport.agent.job.record import Record
+from oarpy.transport.agent.job.spawning import close_all_but
 from oarpy.wire.jobs import JobSpec
 
 TYPE_CHECKING = False
@@ -34,17 +35,19 @@ def become_subreaper() -> None:
 
 
 class JobSupervisor:
-    """The agent's handle on one supervisor process."""
+    """The agent's handle on one supervisor process. ``user`` is whose jobs it runs, None before the first."""
 
     def __init__(self, pid: int, connection: socket.socket) -> None:
         self.pid = pid
         self.connection = connection
         self.key: str | None = None
+        self.user: str | None = None
         self.idle_since = 0.0
 
     def assign(self, record: Record, mark: str, spec: JobSpec) -> None:
         """Hand over a job with its locked record; the lock is then the supervisor's."""
         self.key = record.key
+        self.user = spec.user
         content = marshal.dumps((record.key, mark, vars(spec)))
         if len(content) <= _INLINE:
             socket.send_fds(self.connection, [content], [record.fd])
@@ -93,10 +96,7 @@ def detach(keep: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):
         os.dup2(null, fd)
-    for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
-        if fd > 2 and fd != keep:
-            with contextlib.suppress(OSError):  # the descriptor of the listing itself
-                os.close(fd)
+    close_all_but({keep})
     descriptors.restore()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)

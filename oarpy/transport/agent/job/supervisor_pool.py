@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _IDLE_SECONDS = 30.0
 _ORPHAN_PATIENCE = 5.0
+_MOST_OF_OTHERS = 64
+"""Supervisors that may idle while one is started for a user whom none of them has served."""
 
 
 class SupervisorPool:
@@ -36,12 +38,22 @@ class SupervisorPool:
     def run(self, record: Record, mark: str, spec: JobSpec) -> None:
         """Hand a job to a supervisor; a supervisor found dead is replaced."""
         while True:
-            supervisor = self._idle.pop() if self._idle else self._start()
+            supervisor = self._idle_for(spec.user) or self._start()
             try:
                 supervisor.assign(record, mark, spec)
                 return
             except (BrokenPipeError, ConnectionResetError):
                 supervisor.key = None  # its end is noticed by the poll
+
+    def _idle_for(self, user: str) -> JobSupervisor | None:
+        """Take an idle supervisor that has run no job of anybody else; let one go when too many are others'."""
+        for supervisor in reversed(self._idle):
+            if supervisor.user in (None, user):
+                self._idle.remove(supervisor)
+                return supervisor
+        if len(self._idle) >= _MOST_OF_OTHERS:
+            self._remove(self._idle[0])
+        return None
 
     def problem(self) -> str:
         """Return what keeps a supervisor from being started; empty when there is one."""

@@ -17,10 +17,10 @@ import termios
 import time
 
 from oarpy.transport.agent.job import processes, record
-from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run, run_as
+from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
 from oarpy.transport.agent.job.environment import job_environment, write_files
 from oarpy.transport.agent.job.isolation import Isolation
-from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, spawn, umask_of
+from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, start_as, umask_of
 from oarpy.transport.agent.job.supervisor import become_subreaper
 from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.statedir import StateDir, StateError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from oarpy.transport.agent.job.account import Account
+    from oarpy.transport.agent.job.spawning import Start
     from oarpy.wire.steps import StepTerminal
 
 _CHUNK = 1 << 16
@@ -143,7 +144,7 @@ class StepRun:
         membership = Membership(self._state, self._settings["keep_days"], spec)
         try:
             membership.check()
-            self._launch(spec)
+            self._launch(spec, membership)
             membership.check()
         except (AccountRefusal, LaunchFailure) as failure:
             self._end_processes(signal.SIGKILL, 0.0)
@@ -166,7 +167,7 @@ class StepRun:
                 self._early = arrived[1:]
                 return spec
 
-    def _launch(self, spec: StepSpec) -> None:
+    def _launch(self, spec: StepSpec, membership: Membership) -> None:
         """Start the step's program as the job's user, in the job's group, on the streams or the terminal it gets."""
         job = spec.job
         account = Accounts().get(job.user)
@@ -179,7 +180,7 @@ class StepRun:
             write_files(self._state, key, job, account, replace=False)
             self._state.note_step(key)
         except OSError as error:
-            raise LaunchFailure("CANNOT_WRITE_NODE_FILE", error, "node file") from error
+            raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         isolation = Isolation(self._settings["isolation"], self._settings["cgroup_root"], self._settings["state"])
         environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key))
         environment.update(spec.variables, PWD=spec.directory)
@@ -191,14 +192,14 @@ class StepRun:
         name = os.path.basename(shell)
         arguments = [name, "-c", spec.command] if spec.command else [f"-{name}"]
 
-        def execute() -> int:
+        def execute(start: Start) -> int:
             enter_directory(spec.directory)
             with umask_of(environment):
-                return spawn(shell, arguments, environment, self._streams.actions())
+                return start(shell, arguments, environment, self._streams.actions())
 
         entered = isolation.enter(key, job.processors, job.memory)
         try:
-            self._main = run_as(account, execute)
+            self._main = start_as(account, execute, lambda: _is_over(membership))
         finally:
             if entered:
                 isolation.leave()
