@@ -31,6 +31,7 @@ from oarpy.configuration import load
 from oarpy.frontend.conversation import connect
 from oarpy.local_cluster.sandbox import command
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
+from oarpy.modules.registry import PROGRAMS, module_command
 from oarpy.postgres import embedded_server
 from oarpy.store.database import Connection
 from oarpy.store.schema import migrations
@@ -133,7 +134,7 @@ def _spent(connection: Connection, asked: int | None) -> float:
 @contextmanager
 def gateway(folder: Path) -> Iterator[int]:
     """Run a gateway inside the block; give its process id."""
-    process = subprocess.Popen([sys.executable, "-m", "oarpy.gateway"], stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(module_command(PROGRAMS["gateway"]), cwd="/", stdin=subprocess.DEVNULL)
     try:
         until = time.monotonic() + _START_TIMEOUT
         while (there := connect(str(folder / "gateway" / "socket"))) is None:

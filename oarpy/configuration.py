@@ -31,6 +31,7 @@ Positive = Annotated[int, Meta(gt=0, description="a whole number above 0")]
 Port = Annotated[int, Meta(gt=0, lt=65536, description="a port, 1 to 65535")]
 Weight = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST, description="a finite number")]
 Seconds = Annotated[float, Meta(ge=0, le=_LARGEST, description="a finite number of seconds, 0 or more")]
+FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from / or ~")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
 
 
@@ -39,7 +40,7 @@ class Database:
     """Where PostgreSQL is. An empty ``url`` means the embedded server in ``directory``."""
 
     url: str = ""
-    directory: str = "~/.oarpy/postgresql"
+    directory: FilePath = "~/.oarpy/postgresql"
     connect_timeout: Positive = 5
 
 
@@ -78,7 +79,7 @@ class SchedulerSettings:
     suspended_resource_types: tuple[str, ...] = ("default",)
     jobs_per_user: NotNegative = 0
     time_zone: str = ""
-    record_passes: str = ""
+    record_passes: FilePath = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,11 @@ class Nodes:
     """How nodes are reached over SSH, and when one that does not answer is suspected. Durations in seconds."""
 
     user: str = ""
-    key_file: str = ""
-    known_hosts: str = "~/.ssh/known_hosts"
+    key_file: FilePath = ""
+    known_hosts: FilePath = "~/.ssh/known_hosts"
     port: Port = 22
     python: str = "python3"
-    state_directory: str = "/var/lib/oarpy/node"
+    state_directory: FilePath = "/var/lib/oarpy/node"
     connect_timeout: PositiveSeconds = 10.0
     ping_interval: PositiveSeconds = 5.0
     lost_timeout: PositiveSeconds = 60.0
@@ -217,7 +218,7 @@ class Modules:
 class GatewaySettings:
     """How commands of users reach the server. An empty ``socket`` means no gateway. Durations in seconds."""
 
-    socket: str = ""
+    socket: FilePath = ""
     workers: Positive = 4
     most_workers: Positive = 32
     workers_per_user: Positive = 8

@@ -80,13 +80,29 @@ PROGRAMS = {"gateway": "oarpy.gateway"}
 """What runs beside the modules with a loop of its own, by the name that Python finds it under."""
 
 
+def module_command(program: str, *arguments: str) -> list[str]:
+    """Return how Python runs a program of this package, to be started in ``/``.
+
+    ``-P``: nothing is imported from the directory that it is started in, which may be anybody's.
+    """
+    return [sys.executable, "-P", "-m", program, *arguments]
+
+
+def module_environment(configuration: Configuration) -> dict[str, str]:
+    """Return the variables by which a program started in ``/`` finds the same configuration."""
+    return {"OARPY_CONFIG": os.path.abspath(configuration.path)} if configuration.path else {}
+
+
 def run(name: str, configuration: Configuration, *, once: bool) -> int:
     """Run a module: once (by the instance that runs already, if one does), or until SIGTERM.
 
     Raises :class:`NotFound` for an unknown name.
     """
     if name in PROGRAMS and not once:
-        os.execv(sys.executable, [sys.executable, "-m", PROGRAMS[name]])
+        os.environ.update(module_environment(configuration))
+        os.chdir("/")
+        words = module_command(PROGRAMS[name])
+        os.execv(words[0], words)
     known = MODULES | OPTIONAL
     if name not in known:
         raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join([*known, *PROGRAMS]))

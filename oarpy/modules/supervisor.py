@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.loop.logging import configure_logging
 from oarpy.modules.loop.parent import PARENT_VARIABLE
-from oarpy.modules.registry import MODULES, PROGRAMS
+from oarpy.modules.registry import MODULES, PROGRAMS, module_command, module_environment
 from oarpy.postgres import embedded_server
 
 log = structlog.get_logger()
@@ -29,7 +28,7 @@ _STOP_TIMEOUT = 10.0
 
 @dataclass(slots=True)
 class _Child:
-    """A process to keep running; ``program`` is what Python runs with -m, and its arguments."""
+    """A process to keep running; ``program`` is a program of this package, and its arguments."""
 
     name: str
     program: tuple[str, ...]
@@ -115,11 +114,12 @@ class ModuleSupervisor:
         child.not_before = now + child.delay
 
     def _start(self, child: _Child, now: float) -> None:
-        environment = dict(os.environ, **{PARENT_VARIABLE: str(os.getpid())})
+        environment = {**os.environ, **module_environment(self._configuration), PARENT_VARIABLE: str(os.getpid())}
         child.started = now
         try:
             child.process = subprocess.Popen(
-                [sys.executable, "-m", *child.program],
+                module_command(*child.program),
+                cwd="/",
                 stdin=subprocess.DEVNULL,
                 env=environment,
                 start_new_session=True,

@@ -19,11 +19,11 @@ class Installation:
     site: Path
     added: frozenset[str]
 
-    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, program: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment, away from the checkout and without its settings."""
         return subprocess.run(
             [str(self.folder / "bin" / program), *arguments],
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             env=bare_environment(HOME=str(self.folder)),
             stdin=subprocess.DEVNULL,
             capture_output=True,

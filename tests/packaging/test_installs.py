@@ -55,6 +55,16 @@ def test_every_console_script_answers(installed: Installation) -> None:
         assert "Usage" in done.stdout, name
 
 
+def test_console_scripts_run_nothing_of_the_directory_they_are_started_in(
+    installed: Installation, tmp_path: Path
+) -> None:
+    for name in ("oarpy", "structlog", "typer", "os", "socket", "psycopg"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} of the current directory')\n")
+    for name in SCRIPTS:
+        done = installed.run(name, "--help", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), name
+
+
 def test_installed_rules_and_migrations_are_found(installed: Installation) -> None:
     """What the code reads beside itself is there after an installation, from the installed place."""
     program = (
