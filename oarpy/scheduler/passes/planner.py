@@ -223,6 +223,8 @@ class Planner:
         """Decide about a job that need not be placed."""
         if job.fault:
             return Decision(Verdict.NEVER, job.fault)
+        if not job.alternatives:
+            return Decision(Verdict.NEVER, "its request is gone: there is no alternative left")
         lapse = lapse_of(job, self.now)
         if lapse is not None:
             return Decision(Verdict.DATE, lapse_text(job, lapse, self._snapshot.show_instant), lapse=lapse)
