@@ -148,6 +148,23 @@ class WalltimeRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Outage:
+    """Resources (a set) that nobody is given during [begin, end): maintenance, or the end of their availability.
+
+    Who runs on them when it begins runs on. ``reason`` tells whose it is and why: ``maintenance of n1: new disks``.
+    """
+
+    begin: float
+    bits: int
+    end: float = inf
+    reason: str = ""
+
+    def meets(self, begin: float, end: float) -> bool:
+        """Tell whether it has an instant of [begin, end)."""
+        return self.begin < end and begin < self.end
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
     """A queue: higher ``priority`` first; ``order`` names one of :mod:`~oarpy.scheduler.order.queue_orders`.
 
@@ -245,10 +262,9 @@ class Snapshot:
     the text of ``filter_errors`` when there is one.
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
-    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. From each
-    instant of ``closing`` on, a set of resources is not there any more. ``show_instant`` writes instants in reasons.
-    Until ``quota_horizon`` it is known which quotas are valid: a job that a quota with spans may limit is not placed
-    beyond it.
+    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. ``outages`` are
+    resources that are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
+    known which quotas are valid: a job that a quota with spans may limit is not placed beyond it.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
 
@@ -273,7 +289,7 @@ class Snapshot:
     priorities: Priorities = NO_HISTORY
     besteffort_minimum_life: float = 0
     consumables: tuple[Consumable, ...] = ()
-    closing: tuple[tuple[float, int], ...] = ()
+    outages: tuple[Outage, ...] = ()
     ration: Ration = Ration()
     show_instant: Callable[[float], str] = plain_instant
     rules: Rules = Rules()
@@ -287,6 +303,14 @@ class Snapshot:
     def usable(self) -> int:
         """The resources that jobs may be given."""
         return self.platform.alive
+
+    def out(self, begin: float, end: float) -> int:
+        """Return the resources that have an outage during [begin, end)."""
+        bits = 0
+        for outage in self.outages:
+            if outage.meets(begin, end):
+                bits |= outage.bits
+        return bits
 
 
 def condition(job_filter: str, group_filter: str) -> str:

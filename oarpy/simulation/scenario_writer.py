@@ -15,6 +15,7 @@ from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Pla
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
+    Outage,
     Queue,
     QuotaRule,
     Reservation,
@@ -55,7 +56,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
         "filter_errors": dict(snapshot.filter_errors),
         "outcomes": {str(job): outcome for job, outcome in snapshot.outcomes.items()},
         "spans": {str(job): list(span) for job, span in snapshot.spans.items()},
-        "closing": [[date, platform.ids_of(bits)] for date, bits in snapshot.closing],
+        "outages": [_outage(one, platform) for one in snapshot.outages],
         "priorities": _changed(snapshot.priorities),
         "besteffort_minimum_life": snapshot.besteffort_minimum_life,
         "ration": _changed(snapshot.ration),
@@ -182,6 +183,12 @@ def _finite(values: Mapping[str, float]) -> Json:
 
 def _alternative(way: Alternative) -> Json:
     return {"resources": str(ResourceRequest(way.groups, consumes=way.consumes)), "walltime": way.walltime}
+
+
+def _outage(one: Outage, platform: Platform) -> Json:
+    """Return an outage; one for ever has no end."""
+    ends = {} if isinf(one.end) else {"end": one.end}
+    return {**_changed(one, "bits", "end"), **ends, "resources": platform.ids_of(one.bits)}
 
 
 def _reservation(one: Reservation, platform: Platform) -> Json:

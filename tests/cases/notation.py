@@ -25,6 +25,7 @@ from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
     HoldingJob,
+    Outage,
     PowerRules,
     Queue,
     QuotaRule,
@@ -59,7 +60,7 @@ class Case:
     waiting: list[WaitingJob] = field(default_factory=list)
     asleep: set[str] = field(default_factory=set)
     keep: int = 0
-    closing: dict[str, float] = field(default_factory=dict)
+    outages: list[tuple[str, float, float, str]] = field(default_factory=list)
     reservations: list[Reservation] = field(default_factory=list)
     lead: int = 0
     suspended: list[HoldingJob] = field(default_factory=list)
@@ -106,10 +107,11 @@ def _snapshot(case: Case) -> Snapshot:
             *(job for job in promises if job is not None),
         ),
         waiting=tuple(case.waiting),
-        closing=tuple(
-            (date, block.bits)
+        outages=tuple(
+            Outage(begin, block.bits, end, reason)
+            for host, begin, end, reason in case.outages
             for block in platform.blocks("network_address")
-            if (date := case.closing.get(str(block.value))) is not None
+            if block.value == host
         ),
         filters=filters,
         filter_errors=errors,
@@ -295,10 +297,15 @@ def _asleep(case: Case, words: Sequence[str]) -> None:
     case.asleep |= set(words)
 
 
-def _closing(case: Case, words: Sequence[str]) -> None:
+def _available(case: Case, words: Sequence[str]) -> None:
     for word in words:
         host, _, date = word.partition("=")
-        case.closing[host] = float(date)
+        case.outages.append((host, float(date), inf, ""))
+
+
+def _maintenance(case: Case, words: Sequence[str]) -> None:
+    host, span, *reason = words
+    case.outages.append((host, *_span(span), f"maintenance of {host} ({' '.join(reason)})"))
 
 
 def _reserved(case: Case, words: Sequence[str]) -> None:
@@ -415,7 +422,8 @@ _READERS: dict[str, Callable[[Case, Sequence[str]], None]] = {
     "quota": _quota,
     "consumable": _consumable,
     "asleep": _asleep,
-    "available": _closing,
+    "available": _available,
+    "maintenance": _maintenance,
     "running": _running,
     "ended": _ended,
     "suspended": _suspended,

@@ -62,7 +62,7 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
         earlier = [row.id for row in before]
         occupations = _occupations(before, history.held(connection, earlier), consumables.held_by(connection, earlier))
         rules = _rules_then(connection, session.configuration, rows)
-        present = replace(present, quotas=rules, quota_horizon=inf, closing=(), asleep=0)
+        present = replace(present, quotas=rules, quota_horizon=inf, outages=(), asleep=0)
         nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))
         base = with_jobs(connection, reader, nobody, [past.job for past in jobs])
     known = {past.job.id for past in jobs} | {one.job.id for one in occupations}

@@ -8,12 +8,12 @@ from dataclasses import replace
 from math import inf
 
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
-from oarpy.scheduler.gantt.gantt import Gantt
+from oarpy.scheduler.gantt.gantt import Gantt, bits_held
 from oarpy.scheduler.gantt.search import Answer, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.quotas import Job, Limit
 from oarpy.scheduler.resources.matching import shortage
-from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition
+from oarpy.scheduler.snapshot import Outage, Snapshot, WaitingJob, condition
 from oarpy.scheduler.verdicts import Verdict
 
 Explanation = tuple[Verdict, str]
@@ -53,6 +53,8 @@ class Explainer:
                 return Verdict.QUOTA, f"{self._quota(demand, alone)}, reached by running jobs"
             beside = alone.found is not None
         until, then = self._until(answer), self._then(answer)
+        if not beside and (out := self._outages(demand, answer)):
+            return Verdict.RESOURCES_DOWN, f"{out}{until and f', so that it waits{until}'}{then}"
         if short := self._short_stocks(demand, gantt):
             verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
             return verdict, f"{short}{until}{then}"
@@ -103,6 +105,37 @@ class Explainer:
         if limit is not None:
             return limit.text(self._show)
         return f"it would end beyond {self._show(self.baseline.ledger.horizon)}, until when quotas are known"
+
+    def _outages(self, demand: Demand, answer: Answer) -> str:
+        """Name the outages without which the job could start now beside what holds resources already."""
+        for option in (answer.found.option,) if answer.found else demand.options:
+            end, usable = self._now + self._search.hold(option), option.matcher.usable
+            views, gone = self.baseline.views(demand.roles, option.consumes), self._snapshot.out(self._now, end)
+            if not views or not gone & usable:
+                continue
+            free = views[0].common(self._now, end) | gone & ~self._held(demand, end)
+            for view in views[1:]:
+                free &= view.common(self._now, end)
+            bits = option.matcher.match(free & usable)
+            met = [one for one in self._snapshot.outages if one.bits & bits and one.meets(self._now, end)]
+            if met:
+                return "; ".join(map(self._outage, met[:_MOST_NAMED])) + (" ..." if len(met) > _MOST_NAMED else "")
+        return ""
+
+    def _outage(self, one: Outage) -> str:
+        what = one.reason or "nodes that it needs are not available"
+        if one.end == inf:
+            return f"{what} from {self._show(one.begin)} on"
+        return f"{what} {'' if one.begin <= self._now else f'from {self._show(one.begin)} '}until {self._show(one.end)}"
+
+    def _held(self, demand: Demand, end: float) -> int:
+        """Return the resources that jobs hold before ``end``: not those that give way, nor the container around."""
+        bits = 0
+        for job in self._snapshot.holding:
+            stays = demand.job.besteffort or not job.besteffort
+            if stays and job.start < end and job.end > self._now and demand.roles.inside not in roles_of(job).containers:
+                bits |= bits_held(self._snapshot.platform, job) | (job.given_back if job.resumes is not None else 0)
+        return bits
 
     def _fits_beside(self, demand: Demand, answer: Answer) -> bool:
         """Tell whether the job could start now beside what holds resources already, were it alone in the queue."""
@@ -179,7 +212,7 @@ class Explainer:
         """Say why no time would do, None when an empty platform could serve the job."""
         if too_much := self._oversized(demand):
             return too_much
-        if closed := self._closed(demand, gantt):
+        if closed := self._closed(demand):
             return Verdict.RESOURCES_DOWN, closed
         name = demand.roles.inside
         if name is None:
@@ -196,10 +229,10 @@ class Explainer:
         jobs: tuple[Job, ...] = (*self._snapshot.holding, *self._snapshot.waiting)
         return any(job.besteffort and container in roles_of(job).containers for job in jobs)
 
-    def _closed(self, demand: Demand, gantt: Gantt) -> str:
+    def _closed(self, demand: Demand) -> str:
         """Say that what the job needs is not there for long enough, were it to start now."""
         for option in demand.options:
-            gone = gantt.closed_by(self._now + self._search.hold(option))
+            gone = self._snapshot.out(self._now, self._now + self._search.hold(option))
             if not gone or option.matcher.match(option.matcher.usable & ~gone):
                 return ""
         return "nodes that it needs are not available for long enough"

@@ -61,7 +61,7 @@ class Gantt:
         sharing = (roles_of(job).profile for job in snapshot.waiting if job.types)
         self._profiles: frozenset[Profile] = frozenset(sharing) - {EXCLUSIVE}
         self.whole = Space(snapshot.now, self._platform.everything, self._profiles)
-        self._closing = snapshot.closing
+        self._outages = snapshot.outages
         self._close(self.whole)
         self.inside: dict[str, Space] = {}
         self.ledger = Ledger(snapshot.quotas, snapshot.quota_horizon)
@@ -227,14 +227,6 @@ class Gantt:
         """Tell whether quotas count each of ``bits``."""
         return bits & ~self._platform.default_type == 0
 
-    def closed_by(self, instant: float) -> int:
-        """Return the resources that are not there any more right before ``instant``."""
-        gone = 0
-        for date, bits in self._closing:
-            if date < instant:
-                gone |= bits
-        return gone
-
     def limits(self, job: WaitingJob, roles: Roles) -> Limits | None:
         """Return the quotas that apply to ``job``, if any."""
         return self.ledger.limits(job) if roles.counted else None
@@ -247,9 +239,10 @@ class Gantt:
         return self.inside[name]
 
     def _close(self, space: Space) -> None:
-        """Take away from ``space`` what is not there any more from some instant on."""
-        for instant, bits in self._closing:
-            space.close(instant, bits)
+        """Take outages away from ``space``."""
+        for outage in self._outages:
+            if outage.end > self.now:
+                space.close(max(outage.begin, self.now), outage.end, outage.bits)
 
 
 def _in_the_way(holds: Iterable[tuple[HoldingJob, int]], bits: int, roles: Roles) -> list[int]:

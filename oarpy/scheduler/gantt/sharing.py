@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from math import inf
 from typing import Protocol, TypeAlias
 
 from oarpy.scheduler.gantt.shared_search import common, first_fit
@@ -158,11 +157,11 @@ class Space:
             if left < right:
                 partners.add(left, right, bits & self.exclusive.common(left, right))
 
-    def close(self, begin: float, bits: int) -> None:
-        """Take ``bits`` away for ever from ``begin`` on, whoever shares with whom."""
-        self.exclusive.remove(begin, inf, bits)
+    def close(self, begin: float, end: float, bits: int) -> None:
+        """Take ``bits`` away during [begin, end), whoever shares with whom."""
+        self.exclusive.remove(begin, end, bits)
         for line in self._lines.values():
-            line.partners.remove(begin, inf, bits)
+            line.partners.remove(begin, end, bits)
 
     def open(self, begin: float, end: float, bits: int) -> None:
         """Add a piece: ``bits`` become part of the space during [begin, end)."""

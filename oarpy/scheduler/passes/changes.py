@@ -238,7 +238,7 @@ def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
 
 def is_steady(snapshot: Snapshot) -> bool:
     """Tell whether nothing but a predicted start makes a difference as time goes by."""
-    limited = snapshot.quotas or snapshot.consumables or snapshot.closing or snapshot.ration != Ration()
+    limited = snapshot.quotas or snapshot.consumables or snapshot.outages or snapshot.ration != Ration()
     return not limited and all(map(is_plain, snapshot.waiting)) and all(map(is_plain, snapshot.holding))
 
 

@@ -92,7 +92,8 @@ def _is_broken(reservation: Reservation, snapshot: Snapshot) -> bool:
     job = reservation.job
     if job.held or read_types(job.types).permissive or reservation.end <= snapshot.now:
         return False
-    return bool(snapshot.platform.bits_of(reservation.resources) & ~snapshot.usable)
+    usable = snapshot.usable & ~snapshot.out(max(reservation.start, snapshot.now), reservation.end)
+    return bool(snapshot.platform.bits_of(reservation.resources) & ~usable)
 
 
 def _as_asked(reservation: Reservation, now: float) -> WaitingJob:
@@ -213,14 +214,14 @@ class _Dates:
     def _usable(self, one: Reservation) -> int:
         """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
 
-        A permissive job does not mind their state. Those whose blocks have too little left of what it asks for, with
+        A permissive job minds neither their state nor outages. Those whose blocks have too little left of what it asks for, with
         what other reservations that start take, are not usable.
         """
         platform, roles = self._snapshot.platform, roles_of(one.job)
         around = _containers_around(roles, self._running)
         bits = platform.bits_of(one.resources)
         if not read_types(one.job.types).permissive:
-            bits &= platform.alive & ~self._snapshot.asleep
+            bits &= platform.alive & ~self._snapshot.asleep & ~self._snapshot.out(self._now, one.end)
         if roles.inside is not None:
             bits &= platform.bits_of(
                 number for job in around if roles.inside in _opens(job) for number in job.resources

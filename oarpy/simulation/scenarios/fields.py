@@ -149,6 +149,15 @@ class PowerRulesEntry(Struct, forbid_unknown_fields=True):
     keep: tuple[tuple[str, Whole], ...] = ()
 
 
+class OutageEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Resources that nobody is given for a time; without an end, for ever."""
+
+    begin: Number
+    resources: tuple[int, ...]
+    end: Number | None = None
+    reason: str = ""
+
+
 class RulesEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the site; without ``power`` no node sleeps."""
 
@@ -235,7 +244,7 @@ class ScenarioFile(Struct, forbid_unknown_fields=True):
     quota_horizon: Number | None = None
     outcomes: dict[str, Literal["ok", "notok"]] = {}
     spans: dict[str, tuple[Number, Number]] = {}
-    closing: tuple[tuple[Number, tuple[int, ...]], ...] = ()
+    outages: tuple[OutageEntry, ...] = ()
     priorities: PrioritiesEntry = PrioritiesEntry()
     besteffort_minimum_life: Number = 0
     ration: RationEntry = RationEntry()

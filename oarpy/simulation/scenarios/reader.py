@@ -28,6 +28,7 @@ from oarpy.scheduler.snapshot import (
     DEFAULT_QUEUES,
     Alternative,
     HoldingJob,
+    Outage,
     PowerRules,
     Queue,
     QuotaRule,
@@ -45,6 +46,7 @@ from oarpy.simulation.scenarios.fields import (
     LARGEST,
     ConsumableEntry,
     JobEntry,
+    OutageEntry,
     PrioritiesEntry,
     QueueEntry,
     QuotaEntry,
@@ -64,6 +66,7 @@ _OWNERS = {
     "running": "running job",
     "jobs": "job",
     "reservations": "reservation",
+    "outages": "outage",
     "walltime_requests": "walltime request",
 }
 """How errors call the entries of the lists of a scenario; the last two have the id of their job."""
@@ -119,7 +122,7 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         quota_horizon=inf if file.quota_horizon is None else _exact(file.quota_horizon),
         outcomes=_by_job("outcomes", file.outcomes),
         spans={job: (_exact(start), _exact(end)) for job, (start, end) in spans.items()},
-        closing=tuple((_exact(instant), _bits("scenario", "closing", ids, platform)) for instant, ids in file.closing),
+        outages=tuple(_outage(entry, place, platform) for place, entry in enumerate(file.outages)),
         priorities=_priorities(file.priorities),
         besteffort_minimum_life=_exact(file.besteffort_minimum_life),
         ration=_built(Ration, file.ration),
@@ -130,6 +133,11 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         rested=frozenset(file.rested),
         show_instant=local_instant if file.local_dates else plain_instant,
     )
+
+
+def _outage(entry: OutageEntry, place: int, platform: Platform) -> Outage:
+    bits = _bits(_at_place("outage", place), "resources", entry.resources, platform)
+    return Outage(_exact(entry.begin), bits, inf if entry.end is None else _exact(entry.end), entry.reason)
 
 
 def read_quotas(text: str) -> tuple[QuotaRule, ...]:

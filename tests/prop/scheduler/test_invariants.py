@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations, pairwise
+from math import inf
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from oarpy.model.request import parse_request
 from oarpy.scheduler.plan import Plan, plan
 from oarpy.scheduler.resources import matching
 from oarpy.scheduler.resources.platform import Platform, Resource
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, QuotaRule, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, Outage, QuotaRule, Snapshot, WaitingJob
 
 REQUESTS = [
     "/core=1",
@@ -173,11 +174,18 @@ def test_each_part_of_a_job_keeps_the_quota_of_its_period(snapshot: Snapshot, ru
                 assert rule.jobs < 0 or len(sizes) <= rule.jobs
 
 
-@given(snapshots(), st.lists(st.tuples(st.integers(1, 60), st.integers(1, 2**40 - 1)), max_size=3))
+outages = st.builds(
+    lambda begin, bits, length: Outage(begin, bits, begin + length, "maintenance"),
+    st.integers(-20, 60),
+    st.integers(1, 2**40 - 1),
+    st.sampled_from([1, 10, 40, inf]),
+)
+
+
+@given(snapshots(), st.lists(outages, max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_nothing_is_placed_on_what_is_not_there_any_more(snapshot: Snapshot, closing: list[tuple[int, int]]) -> None:
-    snapshot = replace(snapshot, closing=tuple(closing))
+def test_nothing_is_placed_where_and_when_there_is_an_outage(snapshot: Snapshot, found: list[Outage]) -> None:
+    snapshot = replace(snapshot, outages=tuple(found))
     for placement in plan(snapshot).placements:
-        if placement.end is not None:
-            last = placement.end + snapshot.security_time
-            assert all(last <= instant or not bits & placement.bits for instant, bits in closing)
+        if placement.start is not None and placement.end is not None:
+            assert not placement.bits & snapshot.out(placement.start, placement.end + snapshot.security_time)

@@ -13,7 +13,7 @@ from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import HoldingJob, QuotaRule, Ration, Reservation, Snapshot, WaitingJob
+from oarpy.scheduler.snapshot import HoldingJob, Outage, QuotaRule, Ration, Reservation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job
 
@@ -74,7 +74,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         ration=Ration(draw(st.sampled_from([0, 0, 2])), draw(st.sampled_from([0, 0, 1]))),
         filters=_admitted(platform),
         filter_errors={"nosuch = 1": "unknown property 'nosuch'"},
-        closing=((30.0, platform.bits_of([1, 2])),) if draw(st.booleans()) else (),
+        outages=draw(st.sampled_from([(), (Outage(30, 3),), (Outage(-5, 15, 40, "maintenance of n1"),)])),
         asleep=platform.bits_of([3, 4]) & platform.alive if draw(st.booleans()) else 0,
     )
 
