@@ -41,6 +41,9 @@ def oarnodes(
             "-e", "--events", metavar="[DATE]", help="Show the events of nodes from a date on; alone: the last."
         ),
     ] = None,
+    windows: Annotated[
+        bool, typer.Option("--maintenance", help="Show the maintenance windows that are under way or to come.")
+    ] = False,
     condition: Annotated[
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Show resources that meet a condition on properties."),
@@ -48,10 +51,10 @@ def oarnodes(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show resources with their states, properties and jobs."""
-    if sum((state, names, jobs, events is not None)) > 1:
-        raise UsageError("-s, -l, -j and -e exclude each other")
+    if sum((state, names, jobs, windows, events is not None)) > 1:
+        raise UsageError("-s, -l, -j, -e and --maintenance exclude each other")
     from oarpy.client.past.periods import parse_date
-    from oarpy.client.platform import nodes
+    from oarpy.client.platform import maintenance, nodes
     from oarpy.client.platform.resource_selection import find
     from oarpy.client.session import open_session
 
@@ -59,11 +62,13 @@ def oarnodes(
     with open_session("oarnodes") as session:
         found = find(session, resources or (), hosts or (), condition)
         if state:
-            text = nodes.states(found, as_json=as_json)
+            text = nodes.states(session, found, as_json=as_json)
         elif names:
             text = nodes.names(found, as_json=as_json)
         elif jobs:
             text = nodes.jobs(session, found, as_json=as_json)
+        elif windows:
+            text = maintenance.listed(session, (one.network_address for one in found), as_json=as_json)
         elif events is not None:
             everywhere = not (hosts or resources or condition)
             text = nodes.event_log(session, found, since, everywhere=everywhere, as_json=as_json)

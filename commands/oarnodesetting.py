@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import json_text, write
+from oarpy.client.rendering import JsonValue, json_text, write
 from oarpy.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from oarpy.client.platform.node_settings import SettingOutcome
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Jobs on resources set Absent or Dead are killed. Only an admin may.")
 def oarnodesetting(
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NODES...", help="Resources of nodes, as after -h.", show_default=False),
+    ] = None,
     add: Annotated[bool, typer.Option("-a", "--add", help="Add a resource on each host given.")] = False,
     hosts: Annotated[
         list[str] | None,
@@ -30,14 +37,24 @@ def oarnodesetting(
         str | None, typer.Option("-s", "--state", metavar="STATE", help="Set Alive, Absent, Suspected or Dead.")
     ] = None,
     maintenance: Annotated[
-        str | None, typer.Option("-m", "--maintenance", metavar="on|off", help="on: Absent for repair; off: Alive.")
+        str | None,
+        typer.Option(
+            "-m",
+            "--maintenance",
+            metavar="on|off|START..END",
+            help="on: Absent for repair; off: Alive; START..END: a window in which the nodes get no jobs.",
+        ),
+    ] = None,
+    cancel: Annotated[
+        list[str] | None,
+        typer.Option("--cancel-maintenance", metavar="WINDOW", help="Cancel this maintenance window; repeatable."),
     ] = None,
     drain: Annotated[
         str | None, typer.Option("-d", "--drain", metavar="on|off", help="on: no new jobs, running ones finish.")
     ] = None,
     reason: Annotated[
         str | None,
-        typer.Option("--reason", metavar="TEXT", help="Why nodes are drained or taken down; kept until they are back."),
+        typer.Option("--reason", metavar="TEXT", help="Why nodes go away; kept until they are back."),
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -52,30 +69,62 @@ def oarnodesetting(
 ) -> None:
     """Change the state or the properties of resources, or add some."""
     from oarpy.client.platform import node_settings
+    from oarpy.client.platform.maintenance import parse_window
     from oarpy.client.session import open_session
 
+    switch = maintenance if maintenance is not None and maintenance.lower() in ("on", "off") else None
     changes = node_settings.Changes(
         state,
-        None if maintenance is None else node_settings.parse_switch(maintenance, "-m"),
+        None if switch is None else node_settings.parse_switch(switch, "-m"),
         None if drain is None else node_settings.parse_switch(drain, "-d"),
         tuple(assignments or ()),
         reason,
+        None if maintenance is None or switch is not None else parse_window(maintenance),
     )
+    hosts = [*(hosts or ()), *(nodes or ())]
+    if cancel:
+        if hosts or resources or condition is not None or changes != node_settings.Changes():
+            raise UsageError("--cancel-maintenance goes with no other option but -J")
+        return _cancel(cancel, as_json=as_json)
     if add and (resources or condition is not None):
         raise UsageError("-a goes with -h and -p only", hint="-r and --sql choose existing resources")
     with open_session("oarnodesetting") as session:
         if add:
-            outcome = node_settings.add(session, hosts or (), changes)
+            outcome = node_settings.add(session, hosts, changes)
         else:
-            selection = node_settings.Selection(tuple(resources or ()), tuple(hosts or ()), condition)
+            selection = node_settings.Selection(tuple(resources or ()), tuple(hosts), condition)
             outcome = node_settings.change(session, selection, changes)
+    write(_told(outcome, added=add, as_json=as_json))
+    return None
+
+
+def _told(outcome: SettingOutcome, *, added: bool, as_json: bool) -> str:
+    """Return what became of the resources, or the window that was planned."""
+    planned = outcome.planned
     if as_json:
-        write(json_text({"resources": outcome.resource_ids, "killed_jobs": outcome.killed_jobs}))
-        return
-    listed = ", ".join(map(str, outcome.resource_ids))
-    write(f"resources {'added' if add else 'changed'}: {listed}\n")
+        document: dict[str, JsonValue] = {"resources": outcome.resource_ids, "killed_jobs": outcome.killed_jobs}
+        if planned is not None:
+            document |= {"window": planned.window, "crossed_jobs": planned.crossed}
+        return json_text(document)
+    lines = []
+    if planned is None:
+        lines.append(f"resources {'added' if added else 'changed'}: {', '.join(map(str, outcome.resource_ids))}")
+    else:
+        lines.append(f"maintenance window {planned.window}: {', '.join(planned.nodes)}")
+    if planned is not None and planned.crossed:
+        lines.append(f"jobs and reservations that may run into it: {', '.join(map(str, planned.crossed))}")
     if outcome.killed_jobs:
-        write(f"jobs to be killed: {', '.join(map(str, outcome.killed_jobs))}\n")
+        lines.append(f"jobs to be killed: {', '.join(map(str, outcome.killed_jobs))}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _cancel(windows: list[str], *, as_json: bool) -> None:
+    from oarpy.client.platform.maintenance import cancel
+    from oarpy.client.session import open_session
+
+    with open_session("oarnodesetting") as session:
+        done = cancel(session, windows)
+    write(json_text({"cancelled": done}) if as_json else f"maintenance cancelled: {', '.join(map(str, done))}\n")
 
 
 def main() -> None:

@@ -262,8 +262,8 @@ class Snapshot:
     the text of ``filter_errors`` when there is one.
 
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
-    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. ``outages`` are
-    resources that are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
+    when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. Resources of
+    ``outages`` are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
     known which quotas are valid: a job that a quota with spans may limit is not placed beyond it.
 
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.

@@ -1,11 +1,12 @@
-"""``oarnodesetting``: states, drain, maintenance and properties of resources, and adding single ones."""
+"""``oarnodesetting``: states, drain, maintenance windows and properties of resources, and adding single ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from oarpy.client.platform import consumables
+from oarpy.client.platform import consumables, maintenance
+from oarpy.client.platform.maintenance import Period, PlannedWindow
 from oarpy.client.platform.property_values import parse_assignments
 from oarpy.client.platform.resource_selection import find
 from oarpy.client.session import Session
@@ -35,7 +36,7 @@ class Selection:
 class Changes:
     """What is to become of them; None leaves a thing as it is. ``maintenance`` on is Absent, off is Alive.
 
-    ``reason`` says why nodes go away: only with what takes them away.
+    ``window`` is when the nodes are to get no jobs. ``reason`` says why nodes go away: only with what takes them away.
     """
 
     state: str | None = None
@@ -43,14 +44,16 @@ class Changes:
     drain: bool | None = None
     assignments: tuple[str, ...] = ()
     reason: str | None = None
+    window: Period | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SettingOutcome:
-    """The resources changed or added, and the jobs that are to be killed because of it."""
+    """The resources changed or added, the jobs that are to be killed because of it, and the window that was planned."""
 
     resource_ids: tuple[int, ...]
     killed_jobs: tuple[int, ...] = ()
+    planned: PlannedWindow | None = None
 
 
 def parse_state(text: str) -> ResourceState:
@@ -74,8 +77,8 @@ def change(session: Session, selection: Selection, changes: Changes) -> SettingO
     if not selection:
         raise UsageError("no resource given", hint="-h HOST, -r ID or --sql CONDITION")
     state = _state(changes)
-    if state is None and changes.drain is None and not changes.assignments:
-        raise UsageError("nothing to change", hint="-s STATE, -m on|off, -d on|off or -p NAME=VALUE")
+    if state is None and changes.drain is None and changes.window is None and not changes.assignments:
+        raise UsageError("nothing to change", hint="-s STATE, -m on|off|START..END, -d on|off or -p NAME=VALUE")
     reason = _reason(changes, state)
     with session.connection.transaction():
         resources.lock(session.connection)
@@ -90,18 +93,24 @@ def change(session: Session, selection: Selection, changes: Changes) -> SettingO
             resources.set_properties(session.connection, ids, values)
         consumables.give(session, amounts, ids)
         killed = () if state is None else _set_state(session, found, state)
-        if reason is not None:
+        if _takes_away(changes, state):
             _explain(session, found, reason)
-    return SettingOutcome(ids, killed)
+        planned = _plan(session, found, changes.window, reason or "") if changes.window is not None else None
+    return SettingOutcome(ids, killed, planned)
+
+
+def _takes_away(changes: Changes, state: ResourceState | None) -> bool:
+    return bool(changes.drain) or state not in (None, ResourceState.ALIVE)
 
 
 def _reason(changes: Changes, state: ResourceState | None) -> str | None:
     """Return why nodes go away, on one line; None when it is not said."""
     if changes.reason is None:
         return None
-    if not changes.drain and state in (None, ResourceState.ALIVE):
+    if not _takes_away(changes, state) and changes.window is None:
         raise UsageError(
-            "--reason goes with what takes a node away", hint="-d on, -m on, or -s with another state than Alive"
+            "--reason goes with what takes a node away",
+            hint="-d on, -m on or START..END, or -s with another state than Alive",
         )
     reason = " ".join(changes.reason.split())
     if not reason or len(reason) > _LONGEST_REASON:
@@ -109,11 +118,22 @@ def _reason(changes: Changes, state: ResourceState | None) -> str | None:
     return reason
 
 
-def _explain(session: Session, found: Sequence[ResourceRow], reason: str) -> None:
-    names = {one.network_address for one in found if one.network_address is not None}
-    if not names:
+def _explain(session: Session, found: Sequence[ResourceRow], reason: str | None) -> None:
+    names = _nodes(found)
+    if reason is not None and not names:
         raise UsageError("--reason is kept with nodes, and these resources have none")
-    nodes.explain_absence(session.connection, sorted(names), reason, session.user)
+    nodes.explain_absence(session.connection, names, reason, session.user)
+
+
+def _plan(session: Session, found: Sequence[ResourceRow], window: Period, reason: str) -> PlannedWindow:
+    names = _nodes(found)
+    if not names:
+        raise UsageError("maintenance is of nodes, and these resources have none")
+    return maintenance.plan(session, names, window, reason)
+
+
+def _nodes(found: Sequence[ResourceRow]) -> list[str]:
+    return sorted({one.network_address for one in found if one.network_address is not None})
 
 
 def _state(changes: Changes) -> ResourceState | None:
@@ -150,7 +170,7 @@ def _refuse_moving_held(session: Session, values: Mapping[str, PropertyValue], i
 def _set_state(session: Session, found: Sequence[ResourceRow], state: ResourceState) -> tuple[int, ...]:
     ids = [one.resource_id for one in found]
     resources.set_state(session.connection, ids, state)
-    names = sorted({one.network_address for one in found if one.network_address is not None})
+    names = _nodes(found)
     shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "") or "a resource"
     resources.log_change(session.connection, names, f"set {state} by {session.user}")
     if state not in _KILLING:
@@ -166,8 +186,8 @@ def _names(node: str, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
 def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutcome:
     """Add one resource on each of ``hosts`` (one without a node when there is none) with the values given."""
     session.require_admin("add resources")
-    if changes.reason is not None:
-        raise UsageError("--reason does not go with -a")
+    if changes.reason is not None or changes.window is not None:
+        raise UsageError(f"{'--reason' if changes.reason is not None else '-m START..END'} does not go with -a")
     state = _state(changes) or ResourceState.ALIVE
     from oarpy.client.platform.resource_pattern import node_names
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import groupby
 
 from oarpy.client.jobs.description import event_json, event_line
+from oarpy.client.platform import maintenance
 from oarpy.client.platform.consumables import shown as amount_text
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
 from oarpy.client.rendering import JsonValue, ids_text, json_text, local_date, one_line
@@ -16,6 +17,7 @@ from oarpy.model.durations import format_duration
 from oarpy.store import events
 from oarpy.store.platform import consumables, nodes, resources
 from oarpy.store.platform.consumables import Capacity
+from oarpy.store.platform.maintenance import WindowRow
 from oarpy.store.platform.nodes import NodeDescription
 from oarpy.store.platform.resources import ResourceRow
 
@@ -29,11 +31,12 @@ _IN_LINES = ("resource_id", "network_address", "state")
 
 
 def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
-    """Return everything on each resource, with the jobs that hold it and the channel to its node."""
+    """Return everything on each resource, with the jobs that hold it, the channel to its node and its maintenance."""
     holders = resources.holders(session.connection, [one.resource_id for one in found])
     names = sorted({one.network_address for one in found if one.network_address is not None})
     stocks = _Stocks(session)
     described = {node.name: node for node in nodes.describe(session.connection, names)}
+    windows = maintenance.windows_of(session)
     if as_json:
         document: dict[str, JsonValue] = {}
         for one in found:
@@ -56,10 +59,17 @@ def full(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> st
                 "away_reason": node.away_reason if node else None,
                 "away_by": node.away_by if node else None,
                 "away_since": int(node.away_since) if node and node.away_since else None,
+                "maintenance": [maintenance.window_json(row) for row in windows.get(one.network_address or "", ())],
             }
         return json_text(document)
     return "\n".join(
-        _described(one, described.get(one.network_address or ""), holders.get(one.resource_id, ()), stocks.text(one))
+        _described(
+            one,
+            described.get(one.network_address or ""),
+            holders.get(one.resource_id, ()),
+            stocks.text(one),
+            windows.get(one.network_address or "", ()),
+        )
         for one in found
     )
 
@@ -87,14 +97,17 @@ class _Stocks:
         )
 
 
-def _described(one: ResourceRow, node: NodeDescription | None, jobs: Sequence[int], stocks: str) -> str:
+def _described(
+    one: ResourceRow, node: NodeDescription | None, jobs: Sequence[int], stocks: str, windows: Sequence[WindowRow]
+) -> str:
     values = properties_of(one).items()
     pairs = ", ".join(f"{name}={shown(value)}" for name, value in values if name not in _IN_LINES and value is not None)
     lines = [
         f"network_address: {one.network_address or ''}".rstrip(),
         f"resource_id: {one.resource_id}",
-        f"state: {state(one)}",
-        *([f"reason: {_reason(node)}"] if node and node.away_reason else []),
+        f"state: {state(one, windows)}",
+        *([f"reason: {_reason(node)}"] if node and node.away_since is not None else []),
+        *(f"maintenance: {maintenance.window_text(row)}" for row in windows),
         *([f"load: {_load(node)}"] if node and node.load_at else []),
         *([f"jobs: {', '.join(map(str, jobs))}"] if jobs else []),
         *([f"consumables: {stocks}"] if stocks else []),
@@ -120,20 +133,31 @@ def _load(node: NodeDescription) -> str:
 
 
 def _reason(node: NodeDescription) -> str:
-    return f"{one_line(node.away_reason or '')} ({node.away_by}, {local_date(node.away_since or 0)})"
+    said = one_line(node.away_reason) if node.away_reason else "none given"
+    return f"{said} ({node.away_by}, {local_date(node.away_since or 0)})"
 
 
-def state(one: ResourceRow) -> str:
-    """Return the state; an absent resource that can be woken up is ``Absent (standby)``, a drained one is marked."""
+def state(one: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
+    """Return the state; an absent resource that can be woken up is ``Absent (standby)``.
+
+    One that gets no jobs, as it is drained or in maintenance, is marked.
+    """
     upto = one.properties.get("available_upto")
     if one.state == "Absent" and isinstance(upto, datetime) and upto.timestamp() >= time.time():
         return "Absent (standby)"
-    return f"{one.state} (drain)" if one.properties.get("drain") else one.state
+    if one.properties.get("drain"):
+        return f"{one.state} (drain)"
+    return f"{one.state} (maintenance)" if any(map(maintenance.is_under_way, windows)) else one.state
 
 
-def states(found: Sequence[ResourceRow], *, as_json: bool) -> str:
+def states(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
     """Return the state of each resource under its node."""
-    return _by_node(found, state, state, as_json=as_json)
+    windows = maintenance.windows_of(session)
+
+    def now(one: ResourceRow) -> str:
+        return state(one, windows.get(one.network_address or "", ()))
+
+    return _by_node(found, now, now, as_json=as_json)
 
 
 def jobs(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:

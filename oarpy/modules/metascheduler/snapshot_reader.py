@@ -14,9 +14,11 @@ versions are those of one server.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Literal, cast
 
 import psycopg
@@ -36,12 +38,13 @@ from oarpy.modules.metascheduler.quota_rules import QuotaRules
 from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform, Resource
 from oarpy.scheduler.rules.energy import idle_nodes
 from oarpy.scheduler.rules.reservations import OVERRUN, promised
 from oarpy.scheduler.snapshot import (
     Alternative,
     HoldingJob,
+    Outage,
     Power,
     PowerRules,
     Queue,
@@ -57,7 +60,7 @@ from oarpy.scheduler.snapshot import (
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.store.passes import snapshot_rows
-from oarpy.store.platform import consumables, power
+from oarpy.store.platform import consumables, maintenance, power
 
 LAUNCH = 5
 """Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
@@ -67,6 +70,8 @@ _MOST_CONDITIONS = 1000
 
 _FAR = 10 * 365 * 86400
 """Seconds from now beyond which a date is none."""
+_MOST_NAMED = 5
+"""Nodes of an outage that its reason names."""
 _ASLEEP = "(asleep)"
 """Orders resources by whether they sleep; no property can have this name."""
 
@@ -107,7 +112,7 @@ class SnapshotReader:
         self._version = -1
         self._asleep = 0
         self._unchanged_until = float("inf")
-        self._closing: tuple[tuple[float, int], ...] = ()
+        self._outages: tuple[Outage, ...] = ()
         self._platform = Platform.build([], [])
         self._kinds: dict[str, str] = {}
         self._consumables: tuple[Consumable, ...] = ()
@@ -154,7 +159,7 @@ class SnapshotReader:
             queues=tuple(Queue(queue.name, queue.priority, queue.policy, queue.active) for queue in queues),
             quotas=quotas,
             quota_horizon=horizon,
-            closing=self._closing,
+            outages=self._outages,
             holding=tuple(holding),
             waiting=jobs,
             security_time=self._configuration.scheduler.security_time,
@@ -212,32 +217,45 @@ class SnapshotReader:
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
         )
         self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
-        self._closing = _closing(rows, self._platform, now) if self._configuration.energy.active else ()
+        self._outages = (*self._maintenance(connection, now), *_ends_of_availability(rows, self._platform, now))
         self._filters, self._errors = {}, {}
         self._bits = {}
         self.matchers = Matchers(self._platform)
         self._version = version
 
     def _resources(self, connection: Connection, now: int) -> tuple[list[Resource], tuple[str, ...]]:
-        """Return the resources and their order; those that can be woken count as Alive and come after all others.
+        """Return the resources and their order. One whose date is past is as good as Absent.
 
-        With energy saving, one whose date is past is as good as Absent.
+        With energy saving, those that can be woken count as Alive and come after all others.
         """
-        order = self._configuration.scheduler.resource_order
-        found = [Resource(*row) for row in snapshot_rows.platform(connection)]
-        self._unchanged_until = float("inf")
-        if not self._configuration.energy.active:
-            return found, order
-        marked = []
-        for row in found:
+        saving = self._configuration.energy.active
+        self._unchanged_until = math.inf
+        found = []
+        for row in (Resource(*values) for values in snapshot_rows.platform(connection)):
             until = _available_until(row)
-            asleep = row.state == "Absent" and until is not None and until > now
             if until is not None and until > now:
                 self._unchanged_until = min(self._unchanged_until, until)
-            over = row.state == "Alive" and until is not None and until <= now
-            state = "Alive" if asleep else "Absent" if over else row.state
-            marked.append(replace(row, state=state, properties={**row.properties, _ASLEEP: asleep}))
-        return marked, (_ASLEEP, *order)
+            if until is not None and until <= now and row.state == "Alive":
+                row = replace(row, state="Absent")
+            if saving:
+                asleep = row.state == "Absent" and until is not None and until > now
+                marked = {**row.properties, _ASLEEP: asleep}
+                row = replace(row, state="Alive" if asleep else row.state, properties=marked)
+            found.append(row)
+        order = self._configuration.scheduler.resource_order
+        return found, (_ASLEEP, *order) if saving else order
+
+    def _maintenance(self, connection: Connection, now: int) -> Iterator[Outage]:
+        """Yield the maintenance windows that are under way or to come."""
+        nodes = {str(block.value): block.bits for block in self._platform.blocks(NETWORK_ADDRESS)}
+        for row in maintenance.valid(connection):
+            bits = reduce(or_, (nodes.get(name, 0) for name in row.nodes))
+            if bits and row.end > now:
+                self._unchanged_until = min(self._unchanged_until, row.end)
+                why = f" ({' '.join(row.reason.split())})" if row.reason else ""
+                yield Outage(
+                    math.floor(row.begin), bits, math.ceil(row.end), f"maintenance of {_listed(row.nodes)}{why}"
+                )
 
     def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
         for gone in self._requests.keys() - submissions:
@@ -410,14 +428,23 @@ def _available_until(row: Resource) -> float | None:
     return until.timestamp() if isinstance(until, datetime) else None
 
 
-def _closing(rows: Sequence[Resource], platform: Platform, now: int) -> tuple[tuple[float, int], ...]:
-    """Return from when on which resources are not available any more; dates far away are as good as none."""
-    found: dict[float, list[int]] = {}
+def _ends_of_availability(rows: Sequence[Resource], platform: Platform, now: int) -> Iterator[Outage]:
+    """Yield from when on which resources are not available any more; dates far away are as good as none."""
+    found: dict[float, list[Resource]] = {}
     for row in rows:
         until = _available_until(row)
         if until is not None and now < until < now + _FAR:
-            found.setdefault(until, []).append(row.id)
-    return tuple((until, platform.bits_of(found[until])) for until in sorted(found))
+            found.setdefault(until, []).append(row)
+    for until in sorted(found):
+        names = dict.fromkeys(str(row.properties[NETWORK_ADDRESS] or f"resource {row.id}") for row in found[until])
+        yield Outage(
+            until, platform.bits_of(row.id for row in found[until]), reason=f"{_listed([*names])} not available"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return some names; of many, the first ones."""
+    return ", ".join(names[:_MOST_NAMED]) + (" ..." if len(names) > _MOST_NAMED else "")
 
 
 @dataclass(slots=True)

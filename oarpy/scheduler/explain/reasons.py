@@ -133,7 +133,12 @@ class Explainer:
         bits = 0
         for job in self._snapshot.holding:
             stays = demand.job.besteffort or not job.besteffort
-            if stays and job.start < end and job.end > self._now and demand.roles.inside not in roles_of(job).containers:
+            if (
+                stays
+                and job.start < end
+                and job.end > self._now
+                and demand.roles.inside not in roles_of(job).containers
+            ):
                 bits |= bits_held(self._snapshot.platform, job) | (job.given_back if job.resumes is not None else 0)
         return bits
 

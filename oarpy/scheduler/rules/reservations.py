@@ -214,8 +214,8 @@ class _Dates:
     def _usable(self, one: Reservation) -> int:
         """Return which of its resources are Alive, not held by somebody else and, for an inner job, in its container.
 
-        A permissive job minds neither their state nor outages. Those whose blocks have too little left of what it asks for, with
-        what other reservations that start take, are not usable.
+        A permissive job minds neither their state nor outages. Those whose blocks have too little left of what it asks
+        for, with what other reservations that start take, are not usable.
         """
         platform, roles = self._snapshot.platform, roles_of(one.job)
         around = _containers_around(roles, self._running)

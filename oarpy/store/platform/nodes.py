@@ -18,7 +18,8 @@ from oarpy.store.jobs import kill_requests
 class NodeDescription:
     """A node: how it is reached and the state of its channel (``unknown``, ``connected`` or ``lost``).
 
-    ``away_reason`` is why ``away_by`` took it away, at ``away_since`` in epoch seconds; None when nobody gave one.
+    ``away_reason`` is why ``away_by`` took it away, at ``away_since`` in epoch seconds: "" when nobody said why, None
+    when it is there.
     ``load_average`` (over one minute), ``available_memory`` (in MiB) and ``uptime`` (in seconds) are what the node told
     at ``load_at``, None before that.
     """
@@ -44,7 +45,12 @@ _LISTED_NODES = """
            load_average, available_memory, uptime, extract(epoch FROM load_at)::float8
     FROM nodes WHERE network_address = ANY(%s) ORDER BY network_address
 """
-_EXPLAIN = "UPDATE nodes SET away_reason = %s, away_by = %s, away_since = now() WHERE network_address = ANY(%s)"
+# Without a reason, what somebody said before stays.
+_EXPLAIN = """
+    UPDATE nodes SET away_reason = coalesce(%(reason)s::text, ''), away_by = %(user)s, away_since = now()
+    WHERE network_address = ANY(%(nodes)s)
+      AND (%(reason)s::text IS NOT NULL OR coalesce(away_reason, '') = '' OR away_by IN ('monitor', 'launcher', 'node'))
+"""
 
 
 def describe(connection: Connection, names: Sequence[str]) -> tuple[NodeDescription, ...]:
@@ -52,9 +58,12 @@ def describe(connection: Connection, names: Sequence[str]) -> tuple[NodeDescript
     return tuple(NodeDescription(*row) for row in connection.execute(_LISTED_NODES, (list(names),)).fetchall())
 
 
-def explain_absence(connection: Connection, names: Sequence[str], reason: str, user: str) -> None:
-    """Note why ``user`` takes these nodes away; a trigger clears it when they are back."""
-    connection.execute(_EXPLAIN, (reason, user, list(names)))
+def explain_absence(connection: Connection, names: Sequence[str], reason: str | None, user: str) -> None:
+    """Note that ``user`` takes these nodes away, and why (None: nothing is said).
+
+    A trigger clears it when they are back.
+    """
+    connection.execute(_EXPLAIN, {"reason": reason, "user": user, "nodes": list(names)})
 
 
 # By the index of each resource's holders.
@@ -211,6 +220,12 @@ _BLAME = """
         INSERT INTO event_logs (type, job_id, hosts, description)
         SELECT event, (SELECT j.job_id FROM jobs j WHERE j.job_id = f.job_id), ARRAY[node], text
         FROM faults f WHERE node IN (SELECT network_address FROM suspected)
+    ), explained AS (
+        UPDATE nodes n SET away_reason = f.text, away_by = CASE WHEN f.heals THEN 'node' ELSE 'launcher' END,
+            away_since = now()
+        FROM faults f
+        WHERE n.network_address = f.node AND f.node IN (SELECT network_address FROM suspected)
+          AND (n.away_since IS NULL OR n.away_by IN ('monitor', 'node'))
     )
     SELECT DISTINCT network_address FROM suspected
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import TSTZRANGE, UUID, ExcludeConstraint
 
-from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
+from oarpy.store.schema.columns import INSTANT, MANY, ME, NOW, column, rule, table
 
 # its rows, and those of the other tables that say what this version is, stay: see the function rows_stay
 site = table(
@@ -52,13 +52,60 @@ nodes = table(
     column("channel_since", INSTANT, "since when", default=NOW),
     column("channel_message", Text, "why it is lost", default=""),
     column("boot_id", Text, "changes when the node restarts", default=""),
-    column("away_reason", Text, "why an admin drains it or took it down, until it is back", optional=True),
-    column("away_by", Text, "who said so", optional=True),
-    column("away_since", INSTANT, "when that was said", optional=True),
+    column("away_reason", Text, "why it is drained or down, until it is back; empty: nobody said", optional=True),
+    column("away_by", Text, "who drained it or took it down, or said why", optional=True),
+    column("away_since", INSTANT, "since when, or when that was said; NULL: it is there", optional=True),
     column("load_average", Double, "its load over one minute, NULL before it told", optional=True),
     column("available_memory", Integer, "memory that a new program could have, in MiB", optional=True),
     column("uptime", Integer, "seconds since it was started", optional=True),
     column("load_at", INSTANT, "when that was written", optional=True),
+)
+
+node_away_logs = table(
+    "node_away_logs",
+    "why nodes were drained or down; written by triggers",
+    column("network_address", Text, "the node", ForeignKey(nodes.c.network_address, ondelete="CASCADE")),
+    column("reason", Text, "why, empty when nobody said"),
+    column("author", Text, "who drained it or took it down, or said why"),
+    column("during", TSTZRANGE, "for how long that was so, open while it is", check="NOT isempty(during)"),
+    ExcludeConstraint(
+        ("network_address", "="), ("during", "&&"), name="node_away_logs_network_address_during_excl", using="gist"
+    ),
+)
+
+maintenance_windows = table(
+    "maintenance_windows",
+    "times in which nodes get no jobs, known in advance",
+    column("window_id", Integer, "number of the window", Identity(always=True), key=True),
+    column(
+        "during",
+        TSTZRANGE,
+        "from when to when",
+        check="(NOT isempty(during)) AND (NOT upper_inf(during))",
+    ),
+    column("reason", Text, "why", default=""),
+    column("author", Text, "who planned it", default=ME),
+    column("planned_at", INSTANT, "when", default=NOW),
+    column("cancelled_by", Text, "who cancelled it", optional=True),
+    column("cancelled_at", INSTANT, "when it was cancelled; NULL: it holds", optional=True),
+    rule("cancelled_whole", "(cancelled_by IS NULL) = (cancelled_at IS NULL)"),
+    Index(
+        "maintenance_windows_valid", "during", postgresql_using="gist", postgresql_where=text("cancelled_at IS NULL")
+    ),
+)
+
+maintenance_nodes = table(
+    "maintenance_nodes",
+    "the nodes of maintenance windows",
+    column(
+        "window_id",
+        Integer,
+        "the window",
+        ForeignKey(maintenance_windows.c.window_id, ondelete="CASCADE"),
+        key=True,
+    ),
+    column("network_address", Text, "the node", ForeignKey(nodes.c.network_address, ondelete="CASCADE"), key=True),
+    Index("maintenance_nodes_node", "network_address"),
 )
 
 node_power = table(
@@ -109,7 +156,7 @@ resources = table(
     column("drain", Boolean, "whether running jobs may end but none start", default=False),
     column("besteffort", Boolean, "whether best-effort jobs may use it", default=True),
     column("deploy", Boolean, "whether deploy jobs may use it", default=False),
-    column("available_upto", INSTANT, "until when it can be woken up", optional=True),
+    column("available_upto", INSTANT, "until when jobs may use it, or it can be woken up", optional=True),
     column("cpuset", Integer, "its number inside the node", optional=True, check="cpuset >= 0"),
     column("host", Text, "its host", optional=True),
     column("cpu", Integer, "its processor", optional=True),

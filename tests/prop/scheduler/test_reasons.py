@@ -58,7 +58,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         for node in range(draw(st.integers(0, 3)))
         for types, length in [draw(st.sampled_from([((), 0.0), (("besteffort",), 0.0), (("besteffort",), 15.0)]))]
     ]
-    reservations = ()
+    reservations: tuple[Reservation, ...] = ()
     if draw(st.booleans()):
         reservations = (Reservation(job(50, "/core=2", 20, reservation=15.0), 15, 20, (7, 8)),)
         holding.append(HoldingJob(50, "ann", 15, 20, (7, 8)))
