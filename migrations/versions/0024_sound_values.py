@@ -183,7 +183,7 @@ _RULES = (
     ("not_endless", "(ended_at - started_at) < interval '200000 hours'", "ended_at = started_at"),
 )
 _STRUCTURE = ("rows_stay", "property_stays", "held_is_counted", "reservation_moved")
-_CHANGED = ("forbidden_move", "hold_amounts", "platform_changed", "capacities_changed", "resource_state_logged")
+_CHANGED = ("forbidden_move", "hold_amounts", "capacities_changed", "resource_state_logged")
 _OLDER = """
 CREATE OR REPLACE FUNCTION hold_amounts(names text[], blocks text[], changes bigint[])
 RETURNS void LANGUAGE plpgsql AS $$
@@ -206,14 +206,6 @@ BEGIN
     UPDATE consumable_capacities c SET held = c.held + w.change
         FROM unnest(names, blocks, changes) AS w(consumable, block, change)
         WHERE (c.consumable, c.block) = (w.consumable, w.block);
-END $$;
-CREATE OR REPLACE FUNCTION platform_changed() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF EXISTS (SELECT FROM changed) THEN
-        UPDATE site SET platform_version = platform_version + 1;
-        PERFORM announce(ARRAY['platform changed']);
-    END IF;
-    RETURN NULL;
 END $$;
 CREATE OR REPLACE FUNCTION capacities_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -64,10 +64,18 @@ def downgrade() -> None:
         op.drop_table(table.name)
     for column, comment in _FORMER_COMMENTS:
         op.execute(f"COMMENT ON COLUMN {column} IS '{comment}'")
-    op.execute(_FORMER_NODE_BACK)
+    op.execute(_FORMER_FUNCTIONS)
 
 
-_FORMER_NODE_BACK = """
+_FORMER_FUNCTIONS = """
+CREATE OR REPLACE FUNCTION platform_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM changed) THEN
+        UPDATE site SET platform_version = platform_version + 1;
+        PERFORM announce(ARRAY['platform changed']);
+    END IF;
+    RETURN NULL;
+END $$;
 -- whoever brings a node back, the reason why it was away is over when none of its resources is away any more
 CREATE OR REPLACE FUNCTION node_back() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
