@@ -35,7 +35,7 @@ _STATEMENTS = (
     """,
     """
     INSERT INTO assigned_resources (job_id, resource_id, during)
-    SELECT j.job_id, r.resource_id, tstzrange(j.started_at, j.ended_at)
+    SELECT j.job_id, r.resource_id, tstzmultirange(tstzrange(j.started_at, j.ended_at))
     FROM jobs j JOIN (SELECT resource_id, row_number() OVER (ORDER BY resource_id) - 1 AS place,
                              count(*) OVER () AS total FROM resources) r ON r.place = j.job_id %% r.total
     WHERE j.command = 'history'

@@ -87,9 +87,8 @@ class JobTypes:
     """What the types of one job mean.
 
     ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
-    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``held_by_constraint`` is False
-    where the planner, not the database, keeps others off its resources. ``whole_nodes``: it gets all resources of its
-    nodes.
+    ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``alone`` is False for a job that
+    leaves room for others on its resources. ``whole_nodes``: it gets all resources of its nodes.
     """
 
     idempotent: bool = False
@@ -102,10 +101,15 @@ class JobTypes:
     timesharing: Sharing | None = None
     placeholders: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
-    held_by_constraint: bool = True
+    alone: bool = True
     whole_nodes: bool = False
     dated: tuple[str, ...] = ()
     """The words that hold a date, as written."""
+
+    @property
+    def guest(self) -> bool:
+        """True for a job that may lie beside others: inside a container, or where a placeholder allows it."""
+        return self.inside is not None or bool(self.allowed)
 
     @property
     def permissive(self) -> bool:
@@ -179,7 +183,7 @@ def _read(words: tuple[str, ...]) -> JobTypes:
     found: dict[str, Any] = {}
     for word, kind in known_types(words).items():
         if kind.shares:
-            found["held_by_constraint"] = False
+            found["alone"] = False
         if kind.date:
             found["dated"] = (*found.get("dated", ()), word)
         for field, value in kind.means(split_word(word)[1]).items() if kind.means else ():

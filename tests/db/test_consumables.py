@@ -88,7 +88,9 @@ def start_by_hand(connection: Connection, job: int, resource: int) -> None:
         " FROM moldable_descriptions m WHERE m.submission_id = j.submission_id AND j.job_id = %s",
         [job],
     )
-    connection.execute("INSERT INTO assigned_resources VALUES (%s, %s, tstzrange(now(), NULL))", [job, resource])
+    connection.execute(
+        "INSERT INTO assigned_resources VALUES (%s, %s, tstzmultirange(tstzrange(now(), NULL)))", [job, resource]
+    )
 
 
 def wait_for_a_lock(cluster: SmallCluster, session: Connection) -> None:
@@ -108,7 +110,7 @@ def wait_for_a_lock(cluster: SmallCluster, session: Connection) -> None:
         ("UPDATE assigned_amounts SET amount = 9", "4 more of memory is wanted on n1, 3 is left"),
         (
             "UPDATE resources SET network_address = 'n2'",
-            "network_address of resource 1 cannot change: job 1 holds memory",
+            "resource 1 cannot become another one: job 1 has it",
         ),
         ("INSERT INTO assigned_amounts VALUES (1, 'memory', 'n3', 1, '[now,)')", "1 more of memory is wanted on n3"),
         ("INSERT INTO consumables VALUES ('disk', 'rack')", "violates foreign key"),

@@ -199,7 +199,7 @@ def test_a_period_begins_with_what_ran_and_waited_then(cluster: SmallCluster, sh
     running = add(cluster, Past(0, 1000, ("/nodes=2,walltime=1:0:0",)))
     cluster.sql(
         "INSERT INTO assigned_resources (job_id, resource_id, during)"
-        " SELECT %s, resource_id, tstzrange(%s, %s) FROM resources",
+        " SELECT %s, resource_id, tstzmultirange(tstzrange(%s, %s)) FROM resources",
         running,
         at(0),
         at(1000),
@@ -269,7 +269,7 @@ def test_amounts_of_the_past_keep_jobs_apart(cluster: SmallCluster, shell: Shell
     assert starts(shell, tmp_path) == {first: 0, second: 100, third: 600, fourth: 210}
     # what began before the period keeps its amounts
     cluster.sql(
-        "INSERT INTO assigned_resources SELECT %s, min(resource_id), tstzrange(%s, %s) FROM resources",
+        "INSERT INTO assigned_resources SELECT %s, min(resource_id), tstzmultirange(tstzrange(%s, %s)) FROM resources",
         first, at(0), at(600),
     )  # fmt: skip
     cluster.sql("INSERT INTO assigned_amounts VALUES (%s, 'memory', 'n1', 6, tstzrange(%s, %s))", first, at(0), at(600))

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from oarpy.store.schema import statements
 from oarpy.store.schema.catalog import describe
-from tests.harness.hand_written import Connection, add_job, insert, move, one
+from tests.harness.hand_written import Connection, add_job, insert, move, one, rewrite
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -35,7 +35,7 @@ def finished(connection: Connection) -> int:
     held.append(insert(connection, "resources", type="licence"))
     move(connection, job, "toLaunch")
     for resource in held:
-        insert(connection, "assigned_resources", job_id=job, resource_id=resource, during=f"[{NOON},)")
+        insert(connection, "assigned_resources", job_id=job, resource_id=resource, during=f"{{[{NOON},)}}")
     move(connection, job, "Launching", "Running", "Finishing")
     connection.execute(
         "UPDATE jobs SET state = 'Terminated', exit_status = 256, submitted_at = %(noon)s,"
@@ -89,7 +89,7 @@ def test_cores_shared_by_resources_count_once(dsn: str, connection: Connection) 
     job = add_job(connection)
     for core in (7, 7, None, None):
         resource = insert(connection, "resources", network_address="n1", core=core)
-        insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="[now,)")
+        insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="{[now,)}")
     assert [(row["resources"], row["cores"]) for row in rows(dsn, "SELECT * FROM oar_report.jobs")] == [(4, 3)]
 
 
@@ -130,7 +130,8 @@ def test_job_state_history(dsn: str, connection: Connection) -> None:
 
 
 def test_assigned_resources(dsn: str, connection: Connection, finished: int) -> None:
-    connection.execute("UPDATE assigned_resources SET during = tstzrange(%s, %s)", [NOON, NOON + timedelta(hours=1)])
+    hour = "UPDATE assigned_resources SET during = tstzmultirange(tstzrange(%s, %s))"
+    rewrite(connection, hour, NOON, NOON + timedelta(hours=1))
     found = rows(dsn, "SELECT * FROM oar_report.assigned_resources ORDER BY resource_id")
     assert [(r["resource_type"], r["network_address"], r["seconds"]) for r in found] == [
         *(("default", node, 3600.0) for node in ("n1", "n0", "n1", "n0")),

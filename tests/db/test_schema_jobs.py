@@ -143,7 +143,7 @@ def test_one_forbidden_move_among_many_stops_them_all(connection: Connection) ->
     with pytest.raises(CheckViolation, match=f"job {bad} cannot go from Hold to toLaunch"):
         connection.execute(
             "UPDATE jobs SET state = 'toLaunch', walltime = '1 hour', moldable_id = (SELECT min(moldable_id)"
-            " FROM moldable_descriptions)"
+            " FROM moldable_descriptions m WHERE m.submission_id = jobs.submission_id)"
         )
     assert one(connection, "SELECT state FROM jobs WHERE job_id = %s", good) == "Waiting"
 
@@ -231,7 +231,7 @@ def test_end_releases_resources_and_settles_everything(connection: Connection, e
     move(connection, job, "toLaunch")
     assert one(connection, "SELECT count(*) FROM gantt_predictions") == 0
     assert one(connection, "SELECT count(*) FROM reserved_resources") == 0
-    insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="[now,)")
+    insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="{[now,)}")
     insert(connection, "kill_requests", job_id=job)
     move(connection, job, "Launching", "Running", "Finishing")
     assert one(connection, "SELECT upper_inf(during) FROM assigned_resources") is True
@@ -240,7 +240,7 @@ def test_end_releases_resources_and_settles_everything(connection: Connection, e
     assert one(connection, "SELECT state FROM kill_requests") == "done"
     # and the next one may have it
     other = add_job(connection)
-    insert(connection, "assigned_resources", job_id=other, resource_id=resource, during="[now,)")
+    insert(connection, "assigned_resources", job_id=other, resource_id=resource, during="{[now,)}")
 
 
 def test_waiting_job_keeps_its_prediction_when_something_else_changes(connection: Connection) -> None:
@@ -263,17 +263,18 @@ def test_refused_reservation_gives_its_resources_back(connection: Connection) ->
 @pytest.mark.parametrize("table", ["assigned_resources", "reserved_resources"])
 def test_exclusive_resource_has_one_holder_at_a_time(connection: Connection, table: str) -> None:
     first, second, resource = add_job(connection), add_job(connection), add_resource(connection)
-    insert(connection, table, job_id=first, resource_id=resource, during="[2030-01-01,2030-01-03)")
+    brackets = "{%s}" if table == "assigned_resources" else "%s"
+    insert(connection, table, job_id=first, resource_id=resource, during=brackets % "[2030-01-01,2030-01-03)")
     with pytest.raises(psycopg.errors.ExclusionViolation):
-        insert(connection, table, job_id=second, resource_id=resource, during="[2030-01-02,)")
-    insert(connection, table, job_id=second, resource_id=resource, during="[2030-01-03,)")
+        insert(connection, table, job_id=second, resource_id=resource, during=brackets % "[2030-01-02,)")
+    insert(connection, table, job_id=second, resource_id=resource, during=brackets % "[2030-01-03,)")
 
 
 def test_shared_resource_has_many_holders(connection: Connection) -> None:
     resource = add_resource(connection)
     for _ in range(3):
-        job = add_job(connection)
-        insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="[now,)", exclusive=False)
+        job = add_job(connection, types=["timesharing=*,*"])
+        insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="{[now,)}", exclusive=False)
     assert one(connection, "SELECT count(*) FROM assigned_resources") == 3
 
 
@@ -287,7 +288,7 @@ def test_live_job_cannot_be_removed(connection: Connection, state: JobState) -> 
 
 def test_ended_job_goes_with_all_its_rows(connection: Connection) -> None:
     job, resource = add_job(connection), add_resource(connection)
-    insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="[now,)")
+    insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="{[now,)}")
     insert(connection, "event_logs", type="TEST", job_id=job)
     move(connection, job, *path_to(JobState.TERMINATED))
     connection.execute("DELETE FROM jobs")
@@ -322,7 +323,7 @@ def test_ended_job_goes_with_all_its_rows(connection: Connection) -> None:
         ("signal_requests", {"job_id": 1, "signal": 65}, CheckViolation),
         ("event_logs", {"type": "lower case"}, CheckViolation),
         ("event_logs", {"type": "LOST", "job_id": 99}, ForeignKeyViolation),
-        ("assigned_resources", {"job_id": 1, "resource_id": 99, "during": "[now,)"}, ForeignKeyViolation),
+        ("assigned_resources", {"job_id": 1, "resource_id": 99, "during": "{[now,)}"}, ForeignKeyViolation),
         ("scheduling_passes", {"only_row": False}, CheckViolation),
         ("scheduling_passes", {"only_row": True}, UniqueViolation),
         ("site", {"only_row": True}, UniqueViolation),

@@ -181,6 +181,63 @@ def test_wrong_rows_of_an_older_version_are_mended(older_dsn: str) -> None:
         assert {"jobs.types was {{a,b},{c,d}}", "jobs.walltime was 200 years"} <= {text for (text,) in told}
 
 
+SUSPENDED_BEFORE = """
+    UPDATE job_state_logs SET during = tstzrange(lower(during), '2026-11-22 11:44:12+00')
+        WHERE job_id = 13 AND upper_inf(during);
+    INSERT INTO job_state_logs VALUES
+        (13, 'Suspended', 'Running', '["2026-11-22 11:44:12+00","2026-11-22 11:44:13+00")'),
+        (13, 'Resuming', 'Suspended', '["2026-11-22 11:44:13+00","2026-11-22 11:44:14+00")'),
+        (13, 'Running', 'Resuming', '["2026-11-22 11:44:14+00",)');
+    UPDATE assigned_resources SET during = '["2026-11-22 11:44:13.5+00",)' WHERE job_id = 13
+"""
+WRONG_ROWS = """
+    UPDATE jobs SET array_index = 1 WHERE array_id = 3;
+    UPDATE jobs SET moldable_id = 1 WHERE job_id = 5;
+    INSERT INTO assigned_resources VALUES (2, 4, 'empty'), (2, 3, '(,2020-01-01)');
+"""
+
+
+def test_what_was_held_comes_back_and_wrong_rows_are_mended(older_dsn: str) -> None:
+    """The log of states tells when suspended jobs had their resources."""
+    with psycopg.connect(older_dsn) as connection:
+        connection.execute(SUSPENDED_BEFORE + ";" + WRONG_ROWS)
+    migrations.upgrade(older_dsn)
+    with psycopg.connect(older_dsn) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        held = connection.execute(
+            "SELECT during::text, suspended FROM assigned_resources WHERE job_id IN (13, 14) ORDER BY job_id"
+        ).fetchall()
+        places = connection.execute("SELECT array_index FROM jobs WHERE array_id = 3 ORDER BY job_id").fetchall()
+        strange = connection.execute(
+            "SELECT count(*) FROM jobs j JOIN moldable_descriptions m USING (moldable_id)"
+            " WHERE m.submission_id <> j.submission_id"
+        ).fetchone()
+        kept = connection.execute("SELECT resource_id FROM assigned_resources WHERE job_id = 2 ORDER BY 1").fetchall()
+    (went_on, _), (stands, away) = held
+    assert [part[10:24] for part in went_on.split('"')[1::2]] == [" 11:44:09.8800", " 11:44:12+00", " 11:44:14+00"]
+    assert (stands.split('"')[3], away) == ("2026-11-22 11:44:15.036858+00", True)
+    assert (places, strange, kept) == ([(1,), (2,), (3,), (4,)], (0,), [(1,), (3,)])
+    assert check(older_dsn) == ()
+
+
+def test_rows_that_nobody_can_mend_are_named(older_dsn: str) -> None:
+    with psycopg.connect(older_dsn) as connection:
+        connection.execute("INSERT INTO assigned_resources VALUES (12, 1, '[2026-11-22 11:44:09+00,)', false)")
+    with pytest.raises(OarpyError, match="had a resource at one time: jobs 8 and 12 resource 1"):
+        migrations.upgrade(older_dsn)
+    assert migrations.current(older_dsn) == BASELINE
+
+
+def test_suspended_jobs_survive_the_way_back(older_dsn: str) -> None:
+    migrations.upgrade(older_dsn)
+    migrations.downgrade(older_dsn, "0023")
+    with psycopg.connect(older_dsn) as connection:
+        query = "SELECT upper_inf(during), suspended FROM assigned_resources WHERE job_id = 14"
+        assert connection.execute(query).fetchall() == [(True, True)]
+    migrations.upgrade(older_dsn)
+    assert check(older_dsn) == ()
+
+
 def test_one_revision_up_and_down(dsn: str, next_revision: Path) -> None:
     head = migrations.current(dsn)
     assert check(dsn) == (f"the schema is at revision {head}, this oarpy needs next: run 'oarpy db upgrade'",)

@@ -84,7 +84,7 @@ def test_resource_of_another_type_needs_no_node(connection: Connection) -> None:
 
 def test_resource_with_history_cannot_go(connection: Connection) -> None:
     job, resource = add_job(connection), add_resource(connection)
-    insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="[now,)")
+    insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="{[now,)}")
     with pytest.raises(ForeignKeyViolation):
         connection.execute("DELETE FROM resources")
 

@@ -17,6 +17,7 @@ from oarpy.client.jobs import actions as client
 from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, OarpyError
+from oarpy.store.jobs import suspensions
 from oarpy.wire.messages import Clean, Command, Kill, Resume, Start, Suspend
 from tests.harness.sample_cluster import Shell, add_job, add_nodes
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
@@ -246,8 +247,9 @@ def test_the_database_lets_no_two_hold_a_resource_whatever_is_resumed(cluster: S
     cluster.settle()
     suspend(cluster, job)
     assert cluster.state(other) == "Running"
+    cluster.sql("UPDATE jobs SET state = 'Resuming' WHERE job_id = %s", job)
     with pytest.raises(psycopg.errors.ExclusionViolation):
-        cluster.sql("UPDATE assigned_resources SET suspended = false WHERE job_id = %s", job)
+        suspensions.give_back(cluster.connection, [job])
 
 
 def test_who_may_suspend_what(cluster: SmallCluster) -> None:

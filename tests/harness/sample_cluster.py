@@ -145,7 +145,7 @@ def _advance(
             changes |= {"moldable_id": moldable, "walltime": walltime}
             connection.execute(
                 "INSERT INTO assigned_resources (job_id, resource_id, during)"
-                " SELECT %s, id, tstzrange(clock_timestamp(), NULL) FROM unnest(%s::int[]) AS id",
+                " SELECT %s, id, tstzmultirange(tstzrange(clock_timestamp(), NULL)) FROM unnest(%s::int[]) AS id",
                 (job, resources),
             )
         elif step == "Running":

@@ -4,7 +4,7 @@ BEGIN
     IF EXISTS (SELECT FROM consumables) THEN
         SELECT n.resource_id, c.level, c.name, a.job_id INTO moved
             FROM consumables c CROSS JOIN changed n JOIN before o USING (resource_id)
-                JOIN assigned_resources a ON a.resource_id = n.resource_id AND upper_inf(a.during)
+                JOIN assigned_resources a ON a.resource_id = n.resource_id AND (upper_inf(a.during) OR a.suspended)
                 JOIN assigned_amounts m ON m.job_id = a.job_id AND m.consumable = c.name AND upper_inf(m.during)
             WHERE to_jsonb(o) ->> c.level IS DISTINCT FROM to_jsonb(n) ->> c.level
             ORDER BY n.resource_id, a.job_id LIMIT 1;

@@ -65,9 +65,9 @@ BEGIN
     -- a job that is over, or waits again, holds nothing; what is over has no prediction and needs no killing
     IF targets && ARRAY['Terminated', 'Error'] THEN
         UPDATE assigned_resources a
-            SET during = tstzrange(lower(a.during), greatest(moment, lower(a.during) + interval '1 microsecond'))
+            SET during = held_until(a.during, moment), suspended = false
             FROM new_jobs n
-            WHERE n.state IN ('Terminated', 'Error') AND a.job_id = n.job_id AND upper_inf(a.during);
+            WHERE n.state IN ('Terminated', 'Error') AND a.job_id = n.job_id AND (upper_inf(a.during) OR a.suspended);
         UPDATE kill_requests k SET state = 'done'
             FROM new_jobs n WHERE n.state IN ('Terminated', 'Error') AND k.job_id = n.job_id AND k.state <> 'done';
     END IF;

@@ -6,16 +6,18 @@ SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, 
        extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at)::double precision AS run_seconds,
        extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
        held.nodes, held.resources, held.cores,
-       (held.cores * extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at) / 3600)::double precision
+       (held.cores * extract(epoch FROM coalesce(j.ended_at, now()) - j.started_at - stood.still) / 3600)::double precision
            AS core_hours,
-       (held.cores * extract(epoch FROM j.walltime) / 3600)::double precision AS asked_core_hours
+       (held.cores * extract(epoch FROM j.walltime) / 3600)::double precision AS asked_core_hours,
+       extract(epoch FROM stood.still)::double precision AS suspended_seconds
 FROM public.jobs j
 CROSS JOIN LATERAL (
     SELECT count(DISTINCT r.network_address)::integer AS nodes, count(*)::integer AS resources,
            (count(DISTINCT r.core) + count(*) FILTER (WHERE r.core IS NULL))::integer AS cores
     FROM public.assigned_resources a JOIN public.resources r USING (resource_id)
     WHERE a.job_id = j.job_id AND r.type = 'default'
-) held;
+) held
+CROSS JOIN LATERAL (SELECT j.suspended_time + coalesce(now() - j.suspended_at, interval '0') AS still) stood;
 COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';
 COMMENT ON COLUMN oar_report.jobs.job_id IS 'the job''s number';
 COMMENT ON COLUMN oar_report.jobs.array_id IS 'number of the first job of its array; its own number for a single job';
@@ -41,5 +43,6 @@ COMMENT ON COLUMN oar_report.jobs.walltime_seconds IS 'walltime of the alternati
 COMMENT ON COLUMN oar_report.jobs.nodes IS 'nodes that it holds or held';
 COMMENT ON COLUMN oar_report.jobs.resources IS 'resources of type default that it holds or held';
 COMMENT ON COLUMN oar_report.jobs.cores IS 'distinct cores among them; a resource without a core counts as one';
-COMMENT ON COLUMN oar_report.jobs.core_hours IS 'cores times hours of run';
+COMMENT ON COLUMN oar_report.jobs.core_hours IS 'cores times hours of run, without the time for which it was suspended';
 COMMENT ON COLUMN oar_report.jobs.asked_core_hours IS 'cores times hours of walltime';
+COMMENT ON COLUMN oar_report.jobs.suspended_seconds IS 'how long it was suspended, in all';

@@ -16,7 +16,7 @@ import structlog
 
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
-from oarpy.model.job_types import read_types
+from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
@@ -154,8 +154,8 @@ class _Rows:
         jobs = (*self._snapshot.waiting, *(one.job for one in self._snapshot.reservations))
         return {job.id: job.types for job in jobs if job.types}
 
-    def _is_exclusive(self, job: int) -> bool:
-        return read_types(self._types.get(job, ())).held_by_constraint
+    def _types_of(self, job: int) -> JobTypes:
+        return read_types(self._types.get(job, ()))
 
     def moldable(self, job: int, alternative: int) -> int:
         """Return the id of an alternative, which is given by its place."""
@@ -165,13 +165,14 @@ class _Rows:
         """Return a start."""
         # The message of a moldable job was written before anybody knew which alternative it would be.
         moldable = len(self._requests[one.job].moldables) > 1 and one.job not in self.reserved
-        resources = self._snapshot.platform.ids_of(one.bits)
+        resources, types = self._snapshot.platform.ids_of(one.bits), self._types_of(one.job)
         return decisions.StartRow(
             one.job,
             self.moldable(one.job, one.alternative),
             one.walltime,
             resources,
-            self._is_exclusive(one.job),
+            types.alone,
+            types.guest,
             f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
         )
 
@@ -189,14 +190,12 @@ class _Rows:
             one.start,
             self._requests[one.job].alternatives[one.alternative].walltime,
             one.resources,
-            self._is_exclusive(one.job),
+            self._types_of(one.job).alone,
         )
 
     def move(self, one: Reservation) -> decisions.Move:
         """Return a reservation that goes to other resources."""
-        return decisions.Move(
-            one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).held_by_constraint
-        )
+        return decisions.Move(one.job.id, one.start, one.walltime, one.resources, read_types(one.job.types).alone)
 
     def prediction(self, one: Placement, texts: RangeTexts) -> decisions.Prediction:
         """Return what is told of a job that waits."""

@@ -138,7 +138,7 @@ _LAUNCH_ROWS = """
            extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id, j.incarnation, j.kind,
            (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = j.job_id AND upper_inf(a.during)),
+            WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)),
            (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
             FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
             WHERE m.job_id = j.job_id AND upper_inf(m.during))
@@ -170,7 +170,7 @@ _LIVE = """
            CASE WHEN j.state <> 'Suspended' THEN extract(epoch FROM expected_end(j))::float8 END,
            j.final_state IS NOT DISTINCT FROM 'Error'
     FROM jobs j
-        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         LEFT JOIN resources r USING (resource_id)
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))

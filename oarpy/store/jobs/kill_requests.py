@@ -29,7 +29,8 @@ _ASK_ONCE = """
 """
 
 _HOLDERS = """
-    SELECT DISTINCT job_id FROM assigned_resources WHERE resource_id = ANY(%s) AND upper_inf(during) ORDER BY job_id
+    SELECT DISTINCT job_id FROM assigned_resources
+    WHERE resource_id = ANY(%s) AND (upper_inf(during) OR suspended) ORDER BY job_id
 """
 
 # Inner jobs that have begun, of containers that are being killed and have no other piece that goes on.

@@ -38,7 +38,7 @@ _PAUSES = """
            coalesce(bool_or(a.suspended), false), coalesce(bool_or(NOT a.suspended AND r.type = ANY(%s)), false)
     FROM paused
         JOIN jobs j USING (job_id)
-        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         LEFT JOIN resources r USING (resource_id)
     GROUP BY j.job_id
 """
@@ -52,30 +52,32 @@ _SUSPEND = """
         UPDATE jobs SET state = 'Suspended' WHERE job_id = ANY(%(jobs)s) AND state = 'Running' RETURNING job_id
     ), asked AS (
         DELETE FROM suspend_requests WHERE job_id = ANY(%(jobs)s)
-    ), freed AS (
-        UPDATE assigned_resources a SET suspended = true
-        FROM resources r
-        WHERE a.job_id = ANY(%(jobs)s) AND upper_inf(a.during) AND NOT a.suspended
-          AND r.resource_id = a.resource_id AND r.type = ANY(%(types)s)
     )
     INSERT INTO event_logs (type, job_id, description)
     SELECT 'JOB_SUSPENDED', job_id, 'its processes are stopped on all its nodes' FROM stopped
+"""
+# After the move: only of a job that is Suspended others may have what it held.
+_FREE = """
+    UPDATE assigned_resources a SET suspended = true, during = held_until(a.during, statement_timestamp())
+    FROM resources r, jobs j
+    WHERE a.job_id = ANY(%(jobs)s) AND upper_inf(a.during) AND r.resource_id = a.resource_id AND r.type = ANY(%(types)s)
+      AND j.job_id = a.job_id AND j.state = 'Suspended'
 """
 
 # The constraint on exclusive holders has the last word: it holds them from the statement's own time on, as a job that
 # starts does.
 _GIVE_BACK = """
     UPDATE assigned_resources a
-    SET suspended = false, during = tstzrange(greatest(statement_timestamp(), lower(a.during)), NULL)
+    SET suspended = false,
+        during = a.during + tstzmultirange(tstzrange(greatest(statement_timestamp(), upper(a.during)), NULL))
     FROM jobs j
-    WHERE a.job_id = ANY(%s) AND upper_inf(a.during) AND a.suspended AND j.job_id = a.job_id AND j.state = 'Resuming'
+    WHERE a.job_id = ANY(%s) AND a.suspended AND j.job_id = a.job_id AND j.state = 'Resuming'
 """
 
 _RESUME = """
     WITH going AS (
         UPDATE jobs j SET state = 'Running' WHERE job_id = ANY(%s) AND state = 'Resuming'
-          AND NOT EXISTS (SELECT FROM assigned_resources a
-                          WHERE a.job_id = j.job_id AND upper_inf(a.during) AND a.suspended)
+          AND NOT EXISTS (SELECT FROM assigned_resources a WHERE a.job_id = j.job_id AND a.suspended)
         RETURNING job_id
     )
     INSERT INTO event_logs (type, job_id, description)
@@ -119,7 +121,8 @@ def forget(connection: Connection) -> None:
 def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
     """Record that jobs are stopped on all their nodes, and let others have their resources of these types."""
     if jobs:
-        connection.execute(_SUSPEND, {"jobs": list(jobs), "types": list(types)})
+        connection.execute(_SUSPEND, {"jobs": list(jobs)})
+        connection.execute(_FREE, {"jobs": list(jobs), "types": list(types)})
 
 
 def give_back(connection: Connection, jobs: Sequence[int]) -> None:

@@ -125,7 +125,7 @@ _DROP = """
 _UNTOLD = """
     SELECT j.job_id, j.attempt, j.types, greatest(floor(extract(epoch FROM j.walltime)), 1)::bigint,
            (SELECT min(r.network_address) FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND r.type = 'default')
+            WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended) AND r.type = 'default')
     FROM walltime_changes w JOIN jobs j USING (job_id)
     WHERE NOT w.node_told AND j.state IN ('Running', 'Suspended', 'Resuming')
 """

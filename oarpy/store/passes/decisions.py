@@ -22,7 +22,8 @@ _LAST_INSTANT = 32_503_679_999.0
 class StartRow:
     """A job to launch on ``resources`` (ids) for ``walltime`` seconds.
 
-    ``summary`` takes the place of ``R=...,W=...`` in its message, unless it is empty.
+    ``guest`` tells that it may lie beside jobs that share, which are not ``exclusive``. ``summary`` takes the
+    place of ``R=...,W=...`` in its message, unless it is empty.
     """
 
     job: int
@@ -30,6 +31,7 @@ class StartRow:
     walltime: float
     resources: Sequence[int]
     exclusive: bool = True
+    guest: bool = False
     summary: str = ""
 
 
@@ -85,8 +87,9 @@ _START = """
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
         RETURNING j.job_id
     ), given AS (
-        INSERT INTO assigned_resources (job_id, resource_id, during, exclusive)
-        SELECT a.job_id, a.resource_id, tstzrange(statement_timestamp(), NULL), a.exclusive
+        INSERT INTO assigned_resources (job_id, resource_id, during, exclusive, guest)
+        SELECT a.job_id, a.resource_id, tstzmultirange(tstzrange(statement_timestamp(), NULL)), a.exclusive,
+               a.job_id = ANY(%(guests)s::bigint[])
         FROM unnest(%(owners)s::bigint[], %(resources)s::int[], %(exclusive)s::boolean[])
             AS a(job_id, resource_id, exclusive)
         WHERE a.job_id IN (SELECT job_id FROM started)
@@ -178,6 +181,7 @@ def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
             "moldables": [one.moldable for one in starts],
             "walltimes": [float(one.walltime) for one in starts],
             "summaries": [one.summary for one in starts],
+            "guests": [one.job for one in starts if one.guest],
             **_assignments(starts),
         },
     )

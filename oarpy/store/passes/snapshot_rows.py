@@ -77,7 +77,7 @@ _HOLDING = """
            coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}'),
            extract(epoch FROM j.checkpoint)::float8,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming'
-    FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+    FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
     WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
                       'toError')
     GROUP BY j.job_id

@@ -57,7 +57,7 @@ _CANCEL = """
 # Who runs on the nodes and may still do so when the window begins, and the reservations that it crosses.
 _CROSSED = """
     SELECT DISTINCT a.job_id
-    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND (upper_inf(a.during) OR a.suspended)
         JOIN jobs j ON j.job_id = a.job_id
     WHERE r.network_address = ANY(%(nodes)s) AND is_live(j.state)
       AND coalesce(expected_end(j), now() + j.walltime) > %(begin)s

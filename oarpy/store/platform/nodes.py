@@ -69,7 +69,7 @@ def explain_absence(connection: Connection, names: Sequence[str], reason: str | 
 # By the index of each resource's holders.
 _THERE = """
     SELECT DISTINCT j.types
-    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND (upper_inf(a.during) OR a.suspended)
         JOIN jobs j ON j.job_id = a.job_id
     WHERE r.network_address = %s AND j.user_name = %s
       AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
@@ -129,7 +129,8 @@ _NODES = """
     FROM nodes n
     WHERE network_address = ANY(%s)
       OR EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address AND (r.state <> 'Dead'
-        OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id AND upper_inf(a.during))))
+        OR EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id
+                   AND (upper_inf(a.during) OR a.suspended))))
       AND NOT (EXISTS (SELECT FROM node_power p WHERE p.network_address = n.network_address AND p.asked = 'sleep')
         AND NOT EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
             AND (r.state IN ('Alive', 'Suspected') OR (r.state = 'Absent' AND r.available_upto IS NULL))))
@@ -165,25 +166,22 @@ _LOADS = """
 """
 
 # Jobs that ended while a node could not be reached may have left processes there. By the index of each resource's
-# holders, however many there were before.
+# holders, however many there were before. Those that were killed while they were suspended held them earlier.
 _LEFT_BEHIND = """
     SELECT DISTINCT a.job_id, j.attempt
     FROM nodes n
         JOIN resources r USING (network_address)
-        JOIN LATERAL (
-            SELECT job_id, during FROM assigned_resources x
-            WHERE x.exclusive AND NOT x.suspended AND x.resource_id = r.resource_id
-              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
-            UNION ALL
-            SELECT job_id, during FROM assigned_resources x
-            WHERE x.suspended AND x.resource_id = r.resource_id
-              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)
-            UNION ALL
-            SELECT job_id, during FROM assigned_resources x
-            WHERE NOT x.exclusive AND x.resource_id = r.resource_id
-              AND x.during && tstzrange(n.channel_since - interval '1 hour', NULL)) a ON true
+        JOIN assigned_resources a ON a.resource_id = r.resource_id
+            AND a.during && tstzrange(n.channel_since - interval '1 hour', NULL)
         JOIN jobs j ON j.job_id = a.job_id
-    WHERE n.network_address = %s AND n.channel <> 'connected' AND NOT upper_inf(a.during) AND j.attempt > 0
+    WHERE n.network_address = %(node)s AND n.channel <> 'connected' AND NOT is_live(j.state) AND j.attempt > 0
+    UNION
+    SELECT j.job_id, j.attempt
+    FROM nodes n
+        JOIN jobs j ON j.ended_at > n.channel_since - interval '1 hour' AND j.suspended_time > interval '0'
+    WHERE n.network_address = %(node)s AND n.channel <> 'connected' AND j.attempt > 0
+      AND EXISTS (SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+                  WHERE a.job_id = j.job_id AND r.network_address = n.network_address)
 """
 
 # The launcher runs if its lock is held: only then does a lost channel say something of the node.
@@ -261,11 +259,11 @@ _STRANDED = """
         JOIN LATERAL (
             SELECT min(r.network_address) AS head
             FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND r.type = 'default') h ON true
+            WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended) AND r.type = 'default') h ON true
         JOIN LATERAL (
             SELECT DISTINCT n.network_address
             FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
-            WHERE a.job_id = j.job_id AND upper_inf(a.during) AND n.channel = 'lost'
+            WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended) AND n.channel = 'lost'
               AND n.channel_since < now() - %(timeout)s * interval '1 second') s ON true
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
       AND NOT j.types && %(types)s::text[]
@@ -311,7 +309,7 @@ _FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHER
 # given such a resource, unless it was taken away while the job was being placed.
 _WITHDRAWN = """
     SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state)
-    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND upper_inf(a.during)
+    FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND (upper_inf(a.during) OR a.suspended)
     WHERE r.state IN ('Absent', 'Dead')
       AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
     GROUP BY a.job_id
@@ -354,7 +352,7 @@ def record_loads(connection: Connection, loads: Sequence[tuple[str, float, int, 
 
 def left_behind(connection: Connection, node: str) -> list[tuple[int, int]]:
     """Return (job, attempt) of jobs that ended while ``node``, now answering again, was out of reach."""
-    return [(job, attempt) for job, attempt in connection.execute(_LEFT_BEHIND, [node])]
+    return [(job, attempt) for job, attempt in connection.execute(_LEFT_BEHIND, {"node": node})]
 
 
 def suspect(connection: Connection, timeout: float) -> list[str]:

@@ -26,12 +26,9 @@ _RESTED = """
     GROUP BY r.network_address
     HAVING bool_and(coalesce(
         r.state = 'Alive' AND r.available_upto > now() AND r.state_since <= now() - %(idle)s * interval '1 second'
-        AND NOT EXISTS (SELECT FROM assigned_resources a WHERE a.suspended AND a.resource_id = r.resource_id
-                            AND a.during && tstzrange(now() - %(idle)s * interval '1 second', NULL))
         AND NOT EXISTS (SELECT FROM assigned_resources a
-                        WHERE a.exclusive AND NOT a.suspended AND a.resource_id = r.resource_id
-                            AND a.during && tstzrange(now() - %(idle)s * interval '1 second', NULL))
-        AND NOT EXISTS (SELECT FROM assigned_resources a WHERE NOT a.exclusive AND a.resource_id = r.resource_id
+                        WHERE (upper_inf(a.during) OR a.suspended) AND a.resource_id = r.resource_id)
+        AND NOT EXISTS (SELECT FROM assigned_resources a WHERE a.resource_id = r.resource_id
                             AND a.during && tstzrange(now() - %(idle)s * interval '1 second', NULL)), false))
 """
 

@@ -81,10 +81,10 @@ _OF_JOBS = """
     ORDER BY a.job_id, r.resource_id
 """
 
-# Who holds what now, from the index of open ranges.
+# Who has what now, suspended or not, from the index of that.
 _HOLDERS = """
     SELECT resource_id, job_id FROM assigned_resources
-    WHERE upper_inf(during) AND resource_id = ANY(%s) ORDER BY job_id
+    WHERE (upper_inf(during) OR suspended) AND resource_id = ANY(%s) ORDER BY job_id
 """
 
 _UPDATE = "UPDATE resources SET {changes} WHERE resource_id = ANY(%s)"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
-from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, TSTZRANGE, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, TSTZMULTIRANGE, TSTZRANGE, ExcludeConstraint
 
 from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
 from oarpy.store.schema.platform import resources
 from oarpy.store.schema.submissions import moldable_descriptions
 
-# A holder's range is open until its job is over; an exclusive resource has one holder at a time.
+# Whom a holder leaves room for. One that shares takes a place of its own, guests have one place for all of them, and
+# anybody else takes every place.
+_PLACES = """(CASE
+    WHEN NOT exclusive THEN int8range(job_id, job_id, '[]')
+    WHEN guest THEN int8range(0, 0, '[]')
+    ELSE int8range(0, NULL) END)"""
+
+# What a holder has is open until its job is over, or suspended.
 assigned_resources = table(
     "assigned_resources",
     "who holds what, and who held it",
@@ -18,20 +25,25 @@ assigned_resources = table(
     column("resource_id", Integer, "the resource", ForeignKey(resources.c.resource_id), key=True),
     column(
         "during",
-        TSTZRANGE,
-        "when it held it, without an upper end while it does; from its last resumption on if it was suspended",
+        TSTZMULTIRANGE,
+        "when it held it, without an upper end while it does; a range for each time, if it was suspended in between",
+        check="NOT isempty(during)",
     ),
-    column("exclusive", Boolean, "whether nobody else may hold it meanwhile", default=True),
+    column(
+        "exclusive", Boolean, "whether nobody else may hold it meanwhile, but guests of those who share", default=True
+    ),
     column("suspended", Boolean, "given back while the job is suspended: others may hold it", default=False),
-    ExcludeConstraint(
-        ("resource_id", "="),
-        ("during", "&&"),
-        name="one_exclusive_holder",
-        using="gist",
-        where=text("exclusive AND (NOT suspended)"),
+    column(
+        "guest",
+        Boolean,
+        "whether it may be beside holders that share: inside a container, or where a placeholder allows it",
+        default=False,
     ),
-    Index("assigned_resources_held", "resource_id", postgresql_where=text("upper_inf(during)")),
-    Index("assigned_resources_suspended", "resource_id", postgresql_where=text("suspended")),
+    rule("held_or_given_back", "NOT (suspended AND upper_inf(during))"),
+    ExcludeConstraint(
+        ("resource_id", "="), ("during", "&&"), (text(_PLACES), "&&"), name="one_exclusive_holder", using="gist"
+    ),
+    Index("assigned_resources_held", "resource_id", postgresql_where=text("upper_inf(during) OR suspended")),
 )
 
 assigned_amounts = table(
@@ -50,7 +62,7 @@ reserved_resources = table(
     "what accepted advance reservations will hold",
     of_job("the reservation", key=True),
     column("resource_id", Integer, "the resource", ForeignKey(resources.c.resource_id), key=True),
-    column("during", TSTZRANGE, "when; it goes along with the job's start", check="upper(during) > lower(during)"),
+    column("during", TSTZRANGE, "when; it goes along with the job's start", check="NOT isempty(during)"),
     column("exclusive", Boolean, "whether nobody else may hold it meanwhile", default=True),
     ExcludeConstraint(
         ("resource_id", "="), ("during", "&&"), name="one_exclusive_reservation", using="gist", where=text("exclusive")

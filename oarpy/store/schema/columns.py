@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Double, Identity, MetaData, Numeric, Table, text
-from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TIMESTAMP, TSTZRANGE
+from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TIMESTAMP, TSTZMULTIRANGE, TSTZRANGE
 from sqlalchemy.sql.elements import TextClause, conv
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
@@ -34,15 +34,17 @@ MANY = 1 << 53
 _EARLIEST, _LATEST = "TIMESTAMPTZ '1970-01-01 00:00:00+00'", "TIMESTAMPTZ '3000-01-01 00:00:00+00'"
 _LONGEST = 1_000_000_000
 """Seconds: the longest shift that a dependency may have. Walltimes that grow stay below it too."""
+_SOUND_RANGE = (
+    f"isempty({{0}}) OR ((NOT lower_inf({{0}})) AND (lower({{0}}) >= {_EARLIEST})"
+    f" AND (upper_inf({{0}}) OR (upper({{0}}) < {_LATEST})))"
+)
 # What every column of a kind must keep to, so that whoever reads it can compute with it: NaN comes after all numbers,
 # infinity after all instants. The parts of an interval may have different signs, so its length is looked at.
 _SOUND: dict[type[Any], str] = {
     TIMESTAMP: f"({{0}} >= {_EARLIEST}) AND ({{0}} < {_LATEST})",
     INTERVAL: f"EXTRACT(epoch FROM {{0}}) BETWEEN -{_LONGEST} AND {_LONGEST}",
-    TSTZRANGE: (
-        f"isempty({{0}}) OR ((NOT lower_inf({{0}})) AND (lower({{0}}) >= {_EARLIEST})"
-        f" AND (upper_inf({{0}}) OR (upper({{0}}) < {_LATEST})))"
-    ),
+    TSTZRANGE: _SOUND_RANGE,
+    TSTZMULTIRANGE: _SOUND_RANGE,
     ARRAY: "({0} = '{{}}') OR ((array_ndims({0}) = 1) AND (array_position({0}, NULL) IS NULL))",
     Double: f"{{0}} BETWEEN -{MANY} AND {MANY}",
     Numeric: f"{{0}} BETWEEN -{MANY} AND {MANY}",

@@ -53,7 +53,7 @@ job_passages = table(
 jobs = table(
     "jobs",
     "the jobs, one row for each member of an array",
-    column("job_id", BigInteger, "number of the job", Identity(), key=True),
+    column("job_id", BigInteger, "number of the job", Identity(), key=True, check="job_id > 0"),
     column("submission_id", BigInteger, "the submission that it came with", ForeignKey(submissions.c.submission_id)),
     column("array_id", BigInteger, "number of the first job of its array"),
     column("array_index", Integer, "place in the array, from 1", default=1, check="array_index > 0"),
@@ -123,13 +123,7 @@ jobs = table(
         "of its first node when the attempt was claimed: fences off a node that forgot in between",
         default="",
     ),
-    column(
-        "moldable_id",
-        BigInteger,
-        "the alternative that was chosen",
-        ForeignKey(moldable_descriptions.c.moldable_id),
-        optional=True,
-    ),
+    column("moldable_id", BigInteger, "the alternative of its submission that was chosen", optional=True),
     column(
         "walltime",
         INTERVAL,
@@ -163,6 +157,11 @@ jobs = table(
         default="0",
         check="EXTRACT(epoch FROM suspended_time) >= 0",
     ),
+    ForeignKeyConstraint(
+        ["submission_id", "moldable_id"],
+        [moldable_descriptions.c.submission_id, moldable_descriptions.c.moldable_id],
+        name="alternative_of_its_submission",
+    ),
     rule(
         "alternative_when_holding",
         "(state NOT IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'Terminated')) "
@@ -186,8 +185,13 @@ jobs = table(
     # What is read often goes through these two: they hold live jobs alone, however long the history is.
     Index("jobs_live", "job_id", unique=True, postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
     Index("jobs_live_state", "state", postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
-    Index("jobs_array", "array_id"),
+    Index("jobs_array", "array_id", "array_index", unique=True),
     Index("jobs_ended_at", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
+    Index(
+        "jobs_once_suspended",
+        "ended_at",
+        postgresql_where=text("(ended_at IS NOT NULL) AND (suspended_time > interval '0')"),
+    ),
     Index("jobs_resubmit_of", "resubmit_of", postgresql_where=text("resubmit_of IS NOT NULL")),
     Index("jobs_submission", "submission_id"),
     Index("jobs_unaccounted", "job_id", postgresql_where=text("(ended_at IS NOT NULL) AND (NOT accounted)")),

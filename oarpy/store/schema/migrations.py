@@ -94,6 +94,7 @@ def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         # until the end of the transaction, rows that are part of a version may change
         connection.execute(text("SELECT set_config('oarpy.migrating', 'yes', true)"))
+        connection.execute(text("SELECT set_config('oarpy.rewrite_history', 'on', true)"))
         config = _config()
         config.attributes["connection"] = connection
         yield connection, config

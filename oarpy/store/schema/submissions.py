@@ -39,6 +39,7 @@ moldable_descriptions = table(
         check=f"EXTRACT(epoch FROM walltime) BETWEEN 1 AND {LONGEST_REQUEST}",
     ),
     UniqueConstraint("submission_id", "position"),
+    UniqueConstraint("submission_id", "moldable_id", name="moldable_descriptions_of_submission"),
 )
 
 resource_groups = table(
