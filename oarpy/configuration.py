@@ -55,6 +55,7 @@ class SubmissionSettings:
     refused_users: tuple[str, ...] = ("root", "oar")
     admins: tuple[str, ...] = ("root", "oar")
     rule_time_limit: PositiveSeconds = 2.0
+    rule_memory_limit: Positive = 256
     maximum_array_size: Positive = 100_000
     waiting_reservations_per_user: NotNegative = 2
     unlimited_reservation_users: tuple[str, ...] = ()
@@ -239,7 +240,10 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Every setting; ``origins`` maps ``section.key`` to ``default``, the file or the environment variable."""
+    """Every setting; ``origins`` maps ``section.key`` to ``default``, the file or the environment variable.
+
+    ``site`` has the settings that a site made for its admission rules.
+    """
 
     database: Database = field(default_factory=Database)
     submission: SubmissionSettings = field(default_factory=SubmissionSettings)
@@ -253,6 +257,7 @@ class Configuration:
     modules: Modules = field(default_factory=Modules)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     log: Log = field(default_factory=Log)
+    site: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
 
@@ -260,7 +265,7 @@ class Configuration:
 SECTIONS: dict[str, Any] = {
     section.name: getattr(Configuration(), section.name)
     for section in dataclasses.fields(Configuration)
-    if section.name not in ("origins", "path")
+    if section.name not in ("site", "origins", "path")
 }
 Section = TypeVar("Section")
 
@@ -271,15 +276,16 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     path = _path(environ)
     tree = _read(path)
     for name in tree:
-        if name not in SECTIONS:
-            raise UsageError(f"{path}: unknown section [{name}]", hint="one of " + ", ".join(SECTIONS))
+        if name not in SECTIONS and name != "site":
+            raise UsageError(f"{path}: unknown section [{name}]", hint=f"one of {', '.join(SECTIONS)}, site")
     origins: dict[str, str] = {}
     values: dict[str, Any] = {
         name: _section(name, default, tree.get(name, {}), path, environ, origins) for name, default in SECTIONS.items()
     }
     if origins["submission.types_not_offered"] == "default":
         values["submission"] = _with_hosts(values["submission"], values["jobs"])
-    configuration = Configuration(**values, origins=origins, path=str(path or ""))
+    site = _site(tree.get("site", {}), path, origins)
+    configuration = Configuration(**values, site=site, origins=origins, path=str(path or ""))
     read_keep_alive(configuration.energy.keep_alive)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
@@ -356,6 +362,17 @@ def _section(
             changes[key] = _value(given[key], kind, f"{path}: {name}.{key}")
             origins[f"{name}.{key}"] = str(path)
     return dataclasses.replace(default, **changes)  # type: ignore[type-var]
+
+
+def _site(given: Any, path: Path | None, origins: dict[str, str]) -> Mapping[str, Any]:
+    """Return the settings of the site's own. Raises :class:`UsageError` for one that ``[submission]`` has."""
+    if not isinstance(given, dict):
+        raise UsageError(f"{path}: [site] must be a table")
+    for key in given:
+        if f"submission.{key}" in origins:
+            raise UsageError(f"{path}: site.{key} is a setting of [submission]", hint="move it there, or rename it")
+        origins[f"site.{key}"] = str(path)
+    return given
 
 
 def _from_text(text: str, kind: Any) -> str | list[str]:

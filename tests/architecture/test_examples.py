@@ -10,7 +10,9 @@ import psycopg
 import pytest
 
 from oarpy.admission.rules.cases import parse_cases, run_cases
-from oarpy.admission.rules.rules import Rule, RuleSet
+from oarpy.admission.rules.execution import RuleLimits
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.rules import Rule
 from oarpy.admission.rules.site import FixedSite
 from oarpy.configuration import load
 from oarpy.model.request import parse_request
@@ -79,6 +81,6 @@ def test_the_rule_of_the_guide_does_what_its_comment_says() -> None:
     rules = RuleSet([Rule("long_jobs", text)])
     for walltime, queue in (("13:0:0", "night"), ("1:0:0", "default")):
         asked = Submission("ann", queue="default", alternatives=(parse_request(f"/nodes=1,walltime={walltime}"),))
-        submission, trace = rules.run(asked, FixedSite(), time_limit=5)
+        submission, trace = rules.run(asked, FixedSite(), limits=RuleLimits(5))
         assert submission.queue == queue
         assert bool(trace.notes) == (queue == "night")

@@ -10,7 +10,7 @@ import pytest
 
 from oarpy.admission.rules.site import JobInfo, QueueInfo
 from oarpy.client.submission.site import DatabaseSite, unix_groups
-from oarpy.configuration import SubmissionSettings
+from oarpy.configuration import Configuration, SubmissionSettings
 from tests.harness.sample_cluster import ME, Connection, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -20,14 +20,15 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def site(connection: Connection) -> DatabaseSite:
-    return DatabaseSite(connection, SubmissionSettings(default_walltime=60), NOW)
+    return DatabaseSite(
+        connection, Configuration(submission=SubmissionSettings(default_walltime=60), site={"deadline": 3}), NOW
+    )
 
 
 def test_settings(site: DatabaseSite) -> None:
     assert site.now() == NOW
-    assert site.setting("default_walltime") == 60
-    assert site.setting("__class__") is None
-    assert site.setting("nothing") is None
+    assert site.settings["default_walltime"] == 60
+    assert site.settings["deadline"] == 3
 
 
 def test_groups(site: DatabaseSite) -> None:

@@ -22,7 +22,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oarpy.admission.rules.rules import DEFAULT_TIME_LIMIT, RefusedByRule, Rule, RuleSet
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.rules import RefusedByRule, Rule
 from oarpy.admission.rules.site import FixedSite
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import Submission
@@ -112,7 +113,7 @@ def _problems(rules: RuleSet, case: Case) -> list[str]:
     """Return what a case expects and does not get, one line each."""
     before = case.submission.to_record()
     try:
-        submission, trace = rules.run(case.submission, case.site, time_limit=DEFAULT_TIME_LIMIT)
+        submission, trace = rules.run(case.submission, case.site)
     except RefusedByRule as error:
         if case.refused is None:
             return [f"refused: {error}"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from oarpy.admission.rules.rules import DEFAULT_TIME_LIMIT, RefusedByRule, Rule, RuleSet
+from oarpy.admission.rules.execution import RuleLimits
+from oarpy.admission.rules.process import DEFAULT_LIMITS, RuleSet
+from oarpy.admission.rules.rules import RefusedByRule, Rule
 from oarpy.admission.rules.site import Site
 from oarpy.model.submission import Submission
 
@@ -41,10 +43,10 @@ class Difference:
         return lines
 
 
-def outcome(rules: RuleSet, submission: Submission, site: Site, time_limit: float = DEFAULT_TIME_LIMIT) -> RuleOutcome:
-    """Run ``rules`` on ``submission``; each rule may take ``time_limit`` seconds."""
+def outcome(rules: RuleSet, submission: Submission, site: Site, limits: RuleLimits = DEFAULT_LIMITS) -> RuleOutcome:
+    """Run ``rules`` on ``submission``; ``limits`` are for each rule."""
     try:
-        tried, trace = rules.run(submission, site, time_limit=time_limit)
+        tried, trace = rules.run(submission, site, limits=limits)
     except RefusedByRule as error:
         return RuleOutcome({}, refusal=str(error), rule=error.rule)
     return RuleOutcome(tried.to_record(), notes=tuple(trace.notes))
@@ -56,14 +58,14 @@ def compare(
     submissions: Iterable[Submission],
     site: Site,
     *,
-    time_limit: float = DEFAULT_TIME_LIMIT,
+    limits: RuleLimits = DEFAULT_LIMITS,
 ) -> list[Difference]:
     """Return the submissions that the two sets of rules treat differently, in their order."""
     old, new = RuleSet(rules_before), RuleSet(rules_after)
     differences = []
     for position, submission in enumerate(submissions):
-        before = outcome(old, submission, site, time_limit)
-        after = outcome(new, submission, site, time_limit)
+        before = outcome(old, submission, site, limits)
+        after = outcome(new, submission, site, limits)
         if before != after:
             differences.append(Difference(position, submission, before, after))
     return differences

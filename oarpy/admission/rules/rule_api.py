@@ -6,7 +6,7 @@ a change that nobody sees in the trace. It is no wall against somebody who wants
 ===========================  =====================================================================================
 ``job``                      the submission: attributes as in :class:`~oarpy.model.submission.Submission`
 ``site``                     questions about the cluster: :class:`~oarpy.admission.rules.site.Site`
-``settings(name, default)``  a value of the configuration's ``[submission]`` section
+``settings(name, default)``  a value of the configuration's sections ``[submission]`` and ``[site]``
 ``refuse(message)``          refuse the submission and stop
 ``note(message)``            show a line to the user (``print`` does the same)
 ``add_property(sql)``        AND a condition to the job's property filter
@@ -126,7 +126,7 @@ class RuleApi:
 
     def settings(self, name: str, default: object) -> object:
         """Return the setting ``name``, or ``default`` where it is not set."""
-        value = self.site.setting(name)
+        value = self.site.settings.get(name)
         return default if value is None else value
 
     def add_property(self, sql: str) -> None:

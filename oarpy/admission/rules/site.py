@@ -37,8 +37,9 @@ class Site(Protocol):
         """Return the instant of the submission, with its time zone."""
         ...
 
-    def setting(self, name: str) -> object:
-        """Return a value of the configuration's ``[submission]`` section, or None."""
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The configuration's sections ``[submission]`` and ``[site]``; rules ask ``settings(name, default)``."""
         ...
 
     def groups(self, user: str) -> Collection[str]:
@@ -75,6 +76,9 @@ class Site(Protocol):
         ...
 
 
+QUESTIONS = frozenset(name for name in vars(Site) if not name.startswith("_"))
+"""What a rule may ask: the names of the methods."""
+
 _AS_WRITTEN = {"at": "now", "members": "groups", "columns": "properties"}
 
 
@@ -91,10 +95,6 @@ class FixedSite(Struct, frozen=True, forbid_unknown_fields=True, rename=_AS_WRIT
     def now(self) -> datetime:
         """Return the fixed instant, in the time zone of this machine where it has none."""
         return self.at if self.at.tzinfo else self.at.astimezone()
-
-    def setting(self, name: str) -> object:
-        """Return the setting, or None."""
-        return self.settings.get(name)
 
     def groups(self, user: str) -> Collection[str]:
         """Return the groups of ``user``."""

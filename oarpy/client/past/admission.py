@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from oarpy import configuration as settings
 from oarpy.admission.rules.default_rules import read_rule
-from oarpy.admission.rules.rules import Rule, RuleSet, check_syntax
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.rules import Rule, check_syntax
 from oarpy.admission.rules.site import FixedSite, JobInfo, QueueInfo
 from oarpy.client.past.workload import PastWorkload
 from oarpy.client.session import Session
+from oarpy.client.submission.site import rule_limits, rule_settings
 from oarpy.client.submission.submission import filled_in
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.submission import Submission
@@ -49,6 +50,7 @@ class AdmissionAnew:
     def __init__(self, session: Session, past: PastWorkload, rules: Iterable[Rule]) -> None:
         connection = session.connection
         self._limits = session.configuration.submission
+        self._settings = rule_settings(session.configuration)
         self._rules = RuleSet(rules)
         self._records = history.records(connection, {job.submission for job in past.jobs})
         self._queues = tuple(QueueInfo(row.name, row.priority) for row in submissions.queues(connection).values())
@@ -75,7 +77,7 @@ class AdmissionAnew:
         try:
             submission = Submission.from_record(record)
             site, limits = self._site(submission, now, live), self._limits
-            admitted, _ = self._rules.run(submission, site, time_limit=limits.rule_time_limit)
+            admitted, _ = self._rules.run(submission, site, limits=rule_limits(limits))
             return filled_in(admitted, limits)
         except OarpyError as error:
             return RefusedJob(error.message)
@@ -83,7 +85,7 @@ class AdmissionAnew:
     def _site(self, submission: Submission, now: float, live: LiveJobs) -> FixedSite:
         return FixedSite(
             at=datetime.fromtimestamp(now).astimezone(),
-            settings=_settings(self._limits),
+            settings=self._settings,
             members={submission.user: submission.groups},
             queues=self._queues,
             columns=self._columns,
@@ -108,10 +110,6 @@ class AdmissionAnew:
         # with other resources, as with other walltimes, a program is taken to run as long as it did
         same = [way.groups for way in ways] == [way.groups for way in past.job.alternatives]
         return replace(past, job=job, runs=past.runs if same else (past.ran,) * len(ways))
-
-
-def _settings(limits: settings.SubmissionSettings) -> Mapping[str, object]:
-    return {field.name: getattr(limits, field.name) for field in fields(limits)}
 
 
 def _info(job: WaitingJob | HoldingJob, state: str) -> JobInfo:

@@ -15,7 +15,7 @@ from oarpy.client.caller import current
 from oarpy.client.rendering import JsonValue
 from oarpy.client.rules.rules import DEFAULT_PRIORITY, as_rule, check_name, find
 from oarpy.client.session import Session
-from oarpy.client.submission.site import DatabaseSite
+from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import Submission
 from oarpy.store.platform import admission_rules as store
@@ -178,9 +178,7 @@ def compare_rule(
         check_syntax(new)
         after = [*others, new]
         compared = f"the rules as they are -> rule {name} with the text of the file"
-    settings = session.configuration.submission
-    site = DatabaseSite(session.connection, settings, datetime.now().astimezone())
-    differences = compare(
-        before, after, [one.submission for one in specimens], site, time_limit=settings.rule_time_limit
-    )
+    site = DatabaseSite(session.connection, session.configuration, datetime.now().astimezone())
+    limits = rule_limits(session.configuration.submission)
+    differences = compare(before, after, [one.submission for one in specimens], site, limits=limits)
     return Trial(compared, tuple(specimens), tuple(differences))

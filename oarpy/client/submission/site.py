@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from oarpy import configuration as settings
+from oarpy.admission.rules.execution import RuleLimits
 from oarpy.admission.rules.site import JobInfo, QueueInfo
 from oarpy.store.database import Connection
 from oarpy.store.jobs import submissions
@@ -19,19 +20,14 @@ from oarpy.store.jobs import submissions
 class DatabaseSite:
     """The :class:`oarpy.admission.rules.site.Site` of a real cluster; queues and properties are read once."""
 
-    def __init__(self, connection: Connection, configuration: settings.SubmissionSettings, now: datetime) -> None:
+    def __init__(self, connection: Connection, configuration: settings.Configuration, now: datetime) -> None:
         self._connection = connection
-        self._configuration = configuration
         self._now = now
+        self.settings = rule_settings(configuration)
 
     def now(self) -> datetime:
         """Return the instant of the submission."""
         return self._now
-
-    def setting(self, name: str) -> object:
-        """Return a value of the configuration's ``[submission]`` section, or None."""
-        names = {field.name for field in dataclasses.fields(self._configuration)}
-        return getattr(self._configuration, name) if name in names else None
 
     def groups(self, user: str) -> Collection[str]:
         """Return the Unix groups of ``user``."""
@@ -87,6 +83,16 @@ class DatabaseSite:
     @functools.cached_property
     def _properties(self) -> dict[str, str]:
         return submissions.properties(self._connection)
+
+
+def rule_settings(configuration: settings.Configuration) -> Mapping[str, object]:
+    """Return the settings that rules may ask for."""
+    return {**dataclasses.asdict(configuration.submission), **configuration.site}
+
+
+def rule_limits(configuration: settings.SubmissionSettings) -> RuleLimits:
+    """Return what one admission rule may take at this site."""
+    return RuleLimits(configuration.rule_time_limit, configuration.rule_memory_limit)
 
 
 def unix_groups(user: str) -> tuple[str, ...]:

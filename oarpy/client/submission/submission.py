@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from oarpy import configuration as settings
-from oarpy.admission.rules.rules import AdmissionTrace, Rule, RuleSet
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.rules import AdmissionTrace, Rule
 from oarpy.client.session import Session
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, needed_resources
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.site import DatabaseSite
+from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.values import check_values
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
@@ -104,10 +105,10 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     limits = session.configuration.submission
     now = datetime.now().astimezone()
     asked, warnings = draft(options, Submitter(session.user, environment, arguments, now), limits)
-    site = DatabaseSite(session.connection, limits, now)
+    site = DatabaseSite(session.connection, session.configuration, now)
     _check_against_cluster(asked, site, session)
     rules = [_rule(row) for row in rule_store.rules(session.connection) if row.enabled]
-    ruled, trace = RuleSet(rules).run(asked, site, time_limit=limits.rule_time_limit)
+    ruled, trace = RuleSet(rules).run(asked, site, limits=rule_limits(limits))
     submission = filled_in(ruled, limits)
     check_values(submission)
     _check_against_cluster(submission, site, session)

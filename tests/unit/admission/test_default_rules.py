@@ -4,7 +4,8 @@ import pytest
 
 from oarpy.admission.rules.cases import Case, parse_cases, run_cases
 from oarpy.admission.rules.default_rules import default_cases, default_rules, read_rule
-from oarpy.admission.rules.rules import RefusedByRule, Rule, RuleSet, check_syntax
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.rules import RefusedByRule, Rule, check_syntax
 from oarpy.admission.rules.site import FixedSite
 from oarpy.model.submission import Submission
 

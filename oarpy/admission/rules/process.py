@@ -1,0 +1,311 @@
+"""The process in which rules run: forked from the one that submits, kept warm, replaced when a rule goes too far.
+
+::
+
+    process that submits                         process of the rules: no rights, bounded memory, no children
+        | -- submission, and rules if changed ----->|
+        |<-- question: name and arguments ----------|  a rule asks the site
+        | -- answer, or how asking failed --------->|
+        |<-- what each rule did --------------------|
+
+What goes to the rules is pickled. What comes back is JSON that is checked, for a rule may have had it written.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import mmap
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, NoReturn, cast
+
+import msgspec
+from msgspec import Struct
+
+from oarpy.admission.rules.execution import RuleLimits, RulesRun, failure, run_rules, too_long
+from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule, RuleTrace
+from oarpy.admission.rules.site import QUESTIONS, Site
+from oarpy.model.errors import Unreachable
+from oarpy.model.submission import Submission
+from oarpy.model.typed_values import Misfit, from_values
+from oarpy.wire.frames import CONTENT, MESSAGE, Channel, Gone, Malformed, read_message
+
+DEFAULT_LIMITS = RuleLimits()
+
+_GRACE = 1.5
+"""Seconds after its time limit at which a rule that signals do not reach is ended with its process."""
+
+_LARGEST = 2**30
+"""Bytes of a message: a submission has the parameters of a whole array."""
+
+_NOBODY = 65534
+
+_POSITION = struct.Struct("i")
+
+
+class RuleSet:
+    """The enabled rules in the order they run."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(sorted((one for one in rules if one.enabled), key=lambda rule: (rule.priority, rule.name)))
+
+    def run(
+        self, submission: Submission, site: Site, *, limits: RuleLimits = DEFAULT_LIMITS
+    ) -> tuple[Submission, AdmissionTrace]:
+        """Return what the rules make of ``submission``, and what each did; ``limits`` are for each rule.
+
+        Raises :class:`RefusedByRule` at the first rule that refuses or fails, and lets :class:`Unreachable` through
+        when the site cannot be asked.
+        """
+        if not self.rules:
+            return submission, AdmissionTrace()
+        with _one_at_a_time:
+            trace = AdmissionTrace(_process(limits.memory).run(self.rules, submission, site, limits))
+        for one in trace.rules:
+            if one.refusal:
+                hint = "tell the administrators" if one.failed else f"admission rule {one.rule}"
+                raise RefusedByRule(one.refusal, hint=hint, rule=one.rule, line=one.line, trace=trace)
+        values = {change.field: change.after for one in trace.rules for change in one.changes}
+        for name, value in values.items():
+            submission = submission.with_value(name, value)
+        return submission, trace
+
+
+def start() -> None:
+    """Fork the process of the rules now, so that the first submission does not wait for it."""
+    _process(DEFAULT_LIMITS.memory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is to be run. ``rules`` is None when they are those of the last task."""
+
+    rules: tuple[Rule, ...] | None
+    submission: Submission
+    now: datetime
+    settings: Mapping[str, object]
+    limits: RuleLimits
+
+
+class _Question(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a rule asks: a method of the site, and its arguments."""
+
+    question: str
+    arguments: list[Any]
+    named: dict[str, Any]
+
+
+class RuleProcess:
+    """The process of the rules, seen from the one that forked it. ``memory`` is in MiB."""
+
+    def __init__(self, memory: int) -> None:
+        # loaded before the fork, for both sides check conditions
+        import oarpy.admission.filters.parts
+        import oarpy.admission.filters.tree  # noqa: F401
+
+        self.memory = memory
+        self._position = mmap.mmap(-1, _POSITION.size)
+        self._rules: tuple[Rule, ...] | None = None
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            pid = os.fork()
+            if pid == 0:
+                _serve(theirs, self._position, memory)
+        self._process = os.pidfd_open(pid)
+        self._channel = Channel(self._socket)
+
+    def waits(self) -> bool:
+        """Tell whether the process is there and has nothing to say."""
+        if self._process < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
+
+    def run(self, rules: tuple[Rule, ...], submission: Submission, site: Site, limits: RuleLimits) -> list[RuleTrace]:
+        """Run ``rules`` over ``submission``; return what each did. Raises :class:`Unreachable` when ``site`` does."""
+        self._mark(-1)
+        try:
+            changed = None if rules == self._rules else rules
+            self._send(_Task(changed, submission, site.now(), site.settings, limits))
+            self._rules = rules
+            run = self._attend(site, limits)
+        except (Gone, Malformed, Misfit) as error:
+            self.end()
+            return [self._lost(rules, limits, error)]
+        except BaseException:
+            self.end()
+            raise
+        if run.spoiled:
+            self.end()
+        return run.traces
+
+    def end(self) -> None:
+        """Kill the process."""
+        with suppress(OSError):
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
+            os.waitid(os.P_PIDFD, self._process, os.WEXITED)
+        self.forget()
+
+    def forget(self) -> None:
+        """Close what leads to the process."""
+        if self._process >= 0:
+            os.close(self._process)
+        self._process = -1
+        self._socket.close()
+
+    def _attend(self, site: Site, limits: RuleLimits) -> RulesRun:
+        """Answer questions until the rules are through. Raises :class:`Gone` when one of them goes on for too long."""
+        self._socket.settimeout(limits.seconds + _GRACE)
+        position = self._running()
+        while True:
+            try:
+                message = read_message(self._channel.receive(_LARGEST)[1])
+            except Gone as gone:
+                if position == (position := self._running()) or not isinstance(gone.__context__, TimeoutError):
+                    raise
+                continue
+            if "question" not in message:
+                return from_values(message, RulesRun)
+            self._send(_answer(site, from_values(message, _Question)))
+
+    def _send(self, value: object) -> None:
+        self._channel.send(CONTENT, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+    def _mark(self, position: int) -> None:
+        _POSITION.pack_into(self._position, 0, position)
+
+    def _running(self) -> int:
+        """Return the position of the rule that runs or ran last; -1 before the first."""
+        return int(_POSITION.unpack_from(self._position)[0])
+
+    def _lost(self, rules: tuple[Rule, ...], limits: RuleLimits, error: Exception) -> RuleTrace:
+        """Return what is to be said of the rule with which the process was lost."""
+        name = rules[min(max(self._running(), 0), len(rules) - 1)].name
+        late = isinstance(error.__context__, TimeoutError)
+        reason = too_long(limits) if late else f"its process ended ({error})"
+        return RuleTrace(name, 0.0, refusal=failure(name, None, reason), failed=True)
+
+
+_kept: RuleProcess | None = None
+_one_at_a_time = threading.Lock()
+
+
+def _process(memory: int) -> RuleProcess:
+    """Return the process of this one, made anew when it ended or was made for another amount of memory."""
+    global _kept
+    if _kept is not None and not (_kept.memory == memory and _kept.waits()):
+        _kept.end()
+        _kept = None
+    if _kept is None:
+        _kept = RuleProcess(memory)
+    return _kept
+
+
+def _disown() -> None:
+    """Called in each process that is forked from this one: the process of the rules is not its own."""
+    global _kept, _one_at_a_time
+    if _kept is not None:
+        _kept.forget()
+    _kept, _one_at_a_time = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_disown)
+
+
+def _answer(site: Site, asked: _Question) -> tuple[str, Any]:
+    """Return ``"", answer`` of the site, or the name of the error with which it failed, and its text.
+
+    Raises :class:`Unreachable` when the site cannot be asked.
+    """
+    try:
+        if asked.question not in QUESTIONS:
+            raise AttributeError(f"a site has no '{asked.question[:60]}', only {', '.join(sorted(QUESTIONS))}")
+        return "", getattr(site, asked.question)(*asked.arguments, **asked.named)
+    except (KeyboardInterrupt, Unreachable):
+        raise
+    except BaseException as error:
+        return type(error).__name__, str(error)
+
+
+class _AskedSite:
+    """The site inside the process of the rules: what comes with a task it knows, the rest it asks."""
+
+    def __init__(self, channel: Channel, task: _Task) -> None:
+        self._channel = channel
+        self.now = lambda: task.now
+        self.settings = task.settings
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._ask, name)
+
+    def _ask(self, name: str, *arguments: object, **named: object) -> Any:
+        question = {"question": name, "arguments": arguments, "named": named}
+        self._channel.send(MESSAGE, json.dumps(question, default=list).encode())
+        failed, answer = pickle.loads(self._channel.receive(_LARGEST)[1])
+        if failed:
+            _fail(failed, answer)
+        return answer
+
+
+def _fail(name: str, text: str) -> NoReturn:
+    """Raise in a rule what was raised in the site: as itself where Python knows it, else under its name."""
+    known = getattr(builtins, name, None)
+    if isinstance(known, type) and issubclass(known, BaseException):
+        raise known(text)
+    raise type(name, (Exception,), {})(text)
+
+
+def _serve(connection: socket.socket, position: mmap.mmap, memory: int) -> NoReturn:
+    """Be the process of the rules: carry out one task after the other until the connection is closed."""
+    with suppress(BaseException):
+        _confine(connection.fileno(), memory)
+        channel = Channel(connection)
+        rules: tuple[Rule, ...] = ()
+        begins = partial(_POSITION.pack_into, position, 0)
+        run = RulesRun([])
+        while not run.spoiled:
+            task: _Task = pickle.loads(channel.receive(_LARGEST)[1])
+            rules = rules if task.rules is None else task.rules
+            site = cast(Site, _AskedSite(channel, task))
+            run = run_rules(rules, task.submission, site, task.limits, begins)
+            channel.send(MESSAGE, json.dumps(msgspec.to_builtins(run)).encode())
+    os._exit(0)
+
+
+def _confine(connection: int, memory: int) -> None:
+    """Keep a rule from all but its own memory: no files, no rights of root, no process, ``memory`` MiB more."""
+    signal.set_wakeup_fd(-1)
+    os.setsid()
+    with open(os.devnull, "r+b", buffering=0) as nothing:
+        for stream in range(3):
+            os.dup2(nothing.fileno(), stream)
+    os.closerange(3, connection)
+    os.closerange(connection + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    sys.path.clear()
+    if os.geteuid() == 0:
+        with suppress(OSError):  # in a name space without these rights it stays who it is
+            os.setgroups([])
+            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    with open("/proc/self/statm", "rb") as sizes:
+        used = int(sizes.read().split()[0]) * resource.getpagesize()
+    limits = {resource.RLIMIT_AS: used + memory * 2**20}
+    limits |= dict.fromkeys((resource.RLIMIT_NPROC, resource.RLIMIT_CORE, resource.RLIMIT_FSIZE), 0)
+    for limit, value in limits.items():
+        highest = resource.getrlimit(limit)[1]
+        value = value if highest == resource.RLIM_INFINITY else min(value, highest)
+        resource.setrlimit(limit, (value, value))

@@ -1,0 +1,112 @@
+"""A rule harms nothing but itself: its process has bounds, and is replaced when a rule breaks them."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from oarpy.admission.rules.execution import RuleLimits
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.rules import RefusedByRule, Rule
+from oarpy.admission.rules.site import FixedSite
+from oarpy.model.submission import Submission
+
+ESCAPED = """
+functions = [c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '_wrap_close'][0]
+system = functions.__init__.__globals__
+"""
+"""A rule that wants out gets at the module ``os``; the names of a rule are no wall, its process is one."""
+
+
+def refusal(text: str, limits: RuleLimits) -> str:
+    rules = RuleSet([Rule("before", "job.queue = 'x'", 1), Rule("mine", text, 2)])
+    with pytest.raises(RefusedByRule) as caught:
+        rules.run(Submission("ann"), FixedSite(), limits=limits)
+    assert caught.value.rule == "mine"
+    return caught.value.message
+
+
+def assert_others_go_on() -> None:
+    submission, trace = RuleSet([Rule("next", "job.name = 'n'; note(site.now().year)")]).run(
+        Submission("ann"), FixedSite()
+    )
+    assert (submission.name, trace.notes) == ("n", ["2026"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("while True: pass", "at line 1: it ran longer than 0.2 s"),
+        ("while True:\n    try:\n        len([])\n    except:\n        pass", r"its process ended|ran longer"),
+        ("7 ** 7 ** 9 ** 2", "it ran longer than 0.2 s"),
+        ("x = 'x' * (300 * 2 ** 20)", "at line 1: it took more than 64 MiB of memory"),
+        ("x = []\nwhile True: x.append('x' * (2 ** 20 + len(x)))", "at line 2: it took more than 64 MiB of memory"),
+        (ESCAPED + "system['_exit'](0)", "its process ended"),
+        (ESCAPED + "system['kill'](system['getpid'](), 11)", "its process ended"),
+        (ESCAPED + "system['fork']()", "at line 4: BlockingIOError"),
+        (ESCAPED + "system['write'](system['open']('/tmp/rule', 65, 0o600), b'x')", "failed"),
+    ],
+)
+def test_a_rule_that_goes_too_far_is_refused_by_name(text: str, reason: str) -> None:
+    message = refusal(text, RuleLimits(seconds=0.2, memory=64))
+    assert message.startswith("admission rule mine failed")
+    assert re.search(reason, message)
+    assert_others_go_on()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+def test_a_rule_of_root_has_no_rights_of_root(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("secret")
+    kept.chmod(0o600)
+    text = ESCAPED + f"system['open']({str(kept)!r}, 0)"
+    assert "PermissionError" in refusal(text, RuleLimits())
+    text = ESCAPED + f"system['kill']({os.getpid()}, 0)"
+    assert "PermissionError" in refusal(text, RuleLimits())
+
+
+def test_a_rule_finds_no_file_of_the_process_that_submits(tmp_path: Path) -> None:
+    with (tmp_path / "held").open("wb") as held:
+        text = ESCAPED + f"system['write']({held.fileno()}, b'x')"
+        assert "OSError: [Errno 9]" in refusal(text, RuleLimits())
+
+
+def test_the_process_serves_one_run_after_the_other() -> None:
+    rules = RuleSet([Rule("mine", "note(site.count_jobs())")])
+    notes = {tuple(rules.run(Submission("ann"), FixedSite())[1].notes) for _ in range(50)}
+    assert notes == {("0",)}
+
+
+def test_a_process_forked_while_rules_are_warm_has_its_own() -> None:
+    assert_others_go_on()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            assert_others_go_on()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert_others_go_on()
+
+
+def test_rules_run_from_any_thread() -> None:
+    failures: list[BaseException] = []
+
+    def submit() -> None:
+        try:
+            assert_others_go_on()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=submit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
