@@ -13,11 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from oarpy.admission.rules.default_rules import default_rules
+from oarpy.admission.rules.execution import RuleLimits, run_rules
+from oarpy.admission.rules.process import RuleSet
+from oarpy.admission.rules.site import FixedSite
 from oarpy.frontend.conversation import connect
 from oarpy.local_cluster.sandbox import Sandbox, command, running_sandbox
+from oarpy.model.request import parse_request
+from oarpy.model.submission import Submission
 
 from .results import save
 
@@ -72,6 +78,27 @@ def measure(sandbox: Sandbox, times: int, queued: int) -> dict[str, list[float]]
     return found
 
 
+def measure_rules(times: int) -> dict[str, list[float]]:
+    """Return the milliseconds of the default rules over one submission, in their own process and in this one."""
+    rules, site = RuleSet(default_rules()), FixedSite()
+    asked = Submission("ann", alternatives=(parse_request("/nodes=1/core=2"),), environment=dict(os.environ))
+    runs: dict[str, Callable[[], object]] = {
+        "default rules, in their process": lambda: rules.run(asked, site),
+        "default rules, in this process": lambda: run_rules(rules.rules, asked, site, RuleLimits(), lambda _: None),
+    }
+    found = {}
+    for name, run in runs.items():
+        run()
+        found[name] = sorted(_milliseconds(run) for _ in range(times * 20))
+    return found
+
+
+def _milliseconds(run: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    run()
+    return (time.perf_counter() - began) * 1000
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -84,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         wait_for_gateway(sandbox)
         found = measure(sandbox, options.times, options.jobs)
+    found |= measure_rules(options.times)
     lines = [f"{'milliseconds of a whole process':<36}{'median':>9}{'mean':>9}{'least':>9}"]
     for name, times in found.items():
         lines.append(f"{name:<36}{statistics.median(times):>9.1f}{statistics.mean(times):>9.1f}{times[0]:>9.1f}")

@@ -16,8 +16,12 @@ from pathlib import Path
 
 import benchmark_tables
 
+from oarpy.admission.rules import rule_api
+from oarpy.admission.rules.site import QUESTIONS, Holding, JobInfo, QueueInfo, Site
 from oarpy.configuration import SECTIONS
 from oarpy.model.job_types import TYPES, JobType, Usable
+from oarpy.model.request import Consumption, Group, Level, ResourceRequest
+from oarpy.model.submission import FIELDS, Field, Submission
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity
 from oarpy.wire.jobs import JobSpec
 from oarpy.wire.messages import COMMANDS, REPORTS, JobReport, Message
@@ -149,15 +153,91 @@ def benchmarks_page() -> str:
 
 def types_page() -> str:
     """Return the guide of types, with its table as the types are in the code."""
-    before, begin, rest = (DOCS / _GUIDE).read_text(encoding="utf-8").partition(NOTICE.format(source=_TYPES))
-    _, end, after = rest.partition("<!-- end -->\n")
     rows = [_type_row(kind) for kind in TYPES.values() if kind.usable is not Usable.NOWHERE]
     unused = [f"`{kind.name}`" for kind in TYPES.values() if kind.usable is Usable.NOWHERE]
     rows.append((", ".join(unused), "words of other OAR versions; nothing here acts on them, so they are not offered"))
-    return f"{before}{begin}\n{_table(('type', 'meaning'), rows)}\n{end}{after}"
+    return _between(_GUIDE, _TYPES, _table(("type", "meaning"), rows))
 
 
 _GUIDE, _TYPES = "guides/types.md", "the table TYPES of oarpy/model/job_types.py"
+
+
+def _between(guide: str, source: str, text: str) -> str:
+    """Return a guide with ``text`` between the notice and the end of what is generated."""
+    before, begin, rest = (DOCS / guide).read_text(encoding="utf-8").partition(NOTICE.format(source=source))
+    _, end, after = rest.partition("<!-- end -->\n")
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+def rules_page() -> str:
+    """Return the guide of rules, with all that a rule may use."""
+    fields = _annotations(Submission)
+    job = [
+        (f"`job.{name}`", fields[name], _meaning(name, field) + (" (read only)" if field.read_only else ""))
+        for name, field in FIELDS.items()
+    ]
+    names = _rows_of(rule_api.__doc__ or "")
+    site = [(f"`site.{name}{_call(Site, name)}`", _first_line(getattr(Site, name).__doc__)) for name in _QUESTIONS]
+    parts = [
+        (
+            kind.__name__,
+            ", ".join(f"`{name}` {sort}" for name, sort in _annotations(kind).items()),
+            _first_line(kind.__doc__),
+        )
+        for kind in (ResourceRequest, Group, Level, Consumption, QueueInfo, JobInfo, Holding)
+    ]
+    return _between(
+        _RULES_GUIDE,
+        _RULES,
+        f"{_table(('name', 'meaning'), names)}\n{_table(('the submission', 'kind', 'meaning'), job)}\n"
+        f"{_table(('question', 'answer'), site)}\n`job.alternatives` are ResourceRequests; these are the values that "
+        f"are asked for and answered:\n\n{_table(('value', 'attributes', 'meaning'), parts)}",
+    )
+
+
+_RULES_GUIDE, _RULES = "guides/rules.md", "oarpy/model/submission.py or oarpy/admission/rules"
+_QUESTIONS = ("now", *sorted(QUESTIONS - {"now", "settings"}))
+_WITHOUT_OPTION = {
+    "user": "who submits",
+    "groups": "Unix groups of the user",
+    "command": "the command of the job, one line",
+    "resubmit_of": "the job that this one repeats",
+    "initial_request": "the call as typed",
+    "submitted_from": "the machine where it was typed",
+    "environment": "variables that the job gets",
+}
+
+
+def _meaning(name: str, field: Field) -> str:
+    if field.option is None:
+        return _WITHOUT_OPTION[name]
+    return f"{field.option.help} (`oarsub {field.option.words[0]}`)"
+
+
+def _annotations(kind: type) -> dict[str, str]:
+    sorts = inspect.get_annotations(kind)
+    return {name: sort.replace(" | ", " or ").replace(", ...", "") for name, sort in sorts.items()}
+
+
+def _call(kind: type, name: str) -> str:
+    """Return the arguments of a method as a rule writes them."""
+    signature = inspect.signature(getattr(kind, name))
+    parameters = list(signature.parameters.values())[1:]
+    given = [f"{one.name}=" if one.default is not one.empty else str(one).partition(":")[0] for one in parameters]
+    return f"({', '.join(given)})"
+
+
+def _first_line(text: str | None) -> str:
+    first = " ".join((text or "").partition("\n\n")[0].split())
+    return re.sub(r":(?:class|data):`~?(\w+\.)*(\w+)`", r"\2", first).replace("``", "`")
+
+
+def _rows_of(text: str) -> list[tuple[str, str]]:
+    """Return the rows of the table in a docstring: its first column is as wide as its line of ``=``."""
+    rule = next(line for line in text.splitlines() if line.startswith("==="))
+    width = rule.index(" ")
+    rows = [line for line in text.splitlines() if line.startswith("``")]
+    return [(row[:width].strip().replace("``", "`"), _first_line(row[width:])) for row in rows]
 
 
 def _type_row(kind: JobType) -> tuple[str, str]:
@@ -171,6 +251,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "messages.md": messages_page,
     "benchmarks.md": benchmarks_page,
     _GUIDE: types_page,
+    _RULES_GUIDE: rules_page,
 }
 
 

@@ -56,6 +56,7 @@ class SubmissionSettings:
     admins: tuple[str, ...] = ("root", "oar")
     rule_time_limit: PositiveSeconds = 2.0
     rule_memory_limit: Positive = 256
+    rule_tables: tuple[str, ...] = ()
     maximum_array_size: Positive = 100_000
     waiting_reservations_per_user: NotNegative = 2
     unlimited_reservation_users: tuple[str, ...] = ()

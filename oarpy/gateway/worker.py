@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import structlog
 
+from oarpy.admission.rules.process import start_rules
 from oarpy.configuration import Configuration
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
@@ -50,6 +51,7 @@ class Worker:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         end_with(gateway)
+        start_rules(self._configuration.submission.rule_memory_limit)
         with suppress(OarpyError):
             self._database.get()
         self._tell(IDLE)

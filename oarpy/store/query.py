@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import psycopg
 from psycopg import sql
 
@@ -12,16 +14,24 @@ _SKIPPED = ("SQL_COMMENT", "C_COMMENT", "ASCII_59")
 """What PostgreSQL's scanner finds before the first word of a statement; the last is a semicolon."""
 
 
-def read_only(connection: Connection, statement: str) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Run ``statement`` in a read-only transaction: (column names, rows). Raises :class:`UsageError` when it fails."""
+def read_only(
+    connection: Connection, statement: str, values: Sequence[object] = (), *, seconds: float | None = None
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Run ``statement`` in a read-only transaction: (column names, rows).
+
+    It names its ``values`` $1, $2, and may take ``seconds``. Raises :class:`UsageError` when it fails.
+    """
     # it would leave the connection copying, or let a superuser run programs
     if _is_copy(statement):
         raise UsageError("COPY is no query", hint="SELECT returns the same rows")
     try:
         with connection.transaction():
             connection.execute("SET TRANSACTION READ ONLY")
+            if seconds is not None:
+                connection.execute("SELECT set_config('statement_timeout', %s, true)", [str(int(seconds * 1000))])
             # prepared, for then it is one statement: of several, a COMMIT could begin, and what follows would write
-            cursor = connection.execute(sql.SQL(statement), prepare=True)
+            cursor = psycopg.RawCursor(connection)
+            cursor.execute(sql.SQL(statement), values, prepare=True)
             if cursor.description is None:
                 raise UsageError("the statement returns no rows", hint="only queries, such as SELECT")
             return tuple(column.name for column in cursor.description), cursor.fetchall()

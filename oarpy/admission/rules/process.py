@@ -78,15 +78,14 @@ class RuleSet:
             if one.refusal:
                 hint = "tell the administrators" if one.failed else f"admission rule {one.rule}"
                 raise RefusedByRule(one.refusal, hint=hint, rule=one.rule, line=one.line, trace=trace)
-        values = {change.field: change.after for one in trace.rules for change in one.changes}
-        for name, value in values.items():
-            submission = submission.with_value(name, value)
+        for _, changed in trace.replayed(submission):
+            submission = changed
         return submission, trace
 
 
-def start() -> None:
-    """Fork the process of the rules now, so that the first submission does not wait for it."""
-    _process(DEFAULT_LIMITS.memory)
+def start_rules(memory: int) -> None:
+    """Fork the process of the rules now, with so many MiB, so that the first submission does not wait for it."""
+    _process(memory)
 
 
 @dataclass(frozen=True, slots=True)

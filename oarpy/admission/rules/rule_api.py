@@ -15,6 +15,7 @@ a change that nobody sees in the trace. It is no wall against somebody who wants
 ``set_walltime(value)``      walltime in seconds or as text, of all alternatives or of the one at ``position``
 ``names_property(sql, n)``   whether a filter names the property ``n``
 ``job_types``                the types known here: :data:`~oarpy.model.job_types.TYPES`, by name
+``cores(n)``                 how many cores alternative ``n`` (from 0) would take; 0: it can never be served
 ``read_date``                ``2026-01-31 12:00:00`` to a date, ValueError if it is none
 ``matches(pattern, text)``   whether the whole text matches a regular expression
 ===========================  =====================================================================================
@@ -22,11 +23,14 @@ a change that nobody sees in the trace. It is no wall against somebody who wants
 
 from __future__ import annotations
 
+import _strptime
 import builtins
 import dataclasses
 import functools
 import re
+import time
 from datetime import datetime
+from types import ModuleType
 from typing import Any, NoReturn
 
 from oarpy.admission.filters import filters
@@ -104,6 +108,7 @@ class RuleApi:
             "add_type": self.add_type,
             "drop_type": self.drop_type,
             "set_walltime": self.set_walltime,
+            "cores": self.cores,
             "names_property": names_property,
             "job_types": TYPES,
             "read_date": read_date,
@@ -178,6 +183,15 @@ class RuleApi:
             )
         )
 
+    def cores(self, position: int = 0) -> int:
+        """Return how many cores the alternative at ``position`` would take, 0 if it can never be served.
+
+        A core is a row of the resources. A job without alternatives is asked with the default ones.
+        """
+        requests = self.submission.alternatives
+        asked = str(requests[position]) if requests else str(self.site.settings["default_resources"])
+        return self.site.cores(asked, self.submission.properties, self.submission.types)
+
     def _change(self, **values: Any) -> None:
         """Change fields of the submission."""
         self.submission = dataclasses.replace(self.submission, **values)
@@ -216,8 +230,14 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def _no_import(name: str, *_: object) -> NoReturn:
-    raise ImportError(f"a rule cannot import {name}")
+_MODULES_OF_DATES = {"time": time, "_strptime": _strptime}
+"""What Python itself imports, by way of the rule's names, when a date is formatted or read."""
 
 
-_ALLOWED: dict[str, object] = {name: getattr(builtins, name) for name in _BUILTINS.split()} | {"__import__": _no_import}
+def _import(name: str, *_: object) -> ModuleType:
+    if name not in _MODULES_OF_DATES:
+        raise ImportError(f"a rule cannot import {name}")
+    return _MODULES_OF_DATES[name]
+
+
+_ALLOWED: dict[str, object] = {name: getattr(builtins, name) for name in _BUILTINS.split()} | {"__import__": _import}

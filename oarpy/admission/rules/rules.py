@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from oarpy.model.errors import AdmissionRefused, UsageError
+from oarpy.model.submission import Submission
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,14 @@ class AdmissionTrace:
     def notes(self) -> list[str]:
         """The lines to show to the user."""
         return [note for rule in self.rules for note in rule.notes]
+
+    def replayed(self, submission: Submission) -> Iterator[tuple[str, Submission]]:
+        """Yield each rule that changed something, and what had become of ``submission`` after it."""
+        for rule in self.rules:
+            for change in rule.changes:
+                submission = submission.with_value(change.field, change.after)
+            if rule.changes:
+                yield rule.rule, submission
 
     def lines(self) -> list[str]:
         """The trace for people (``oarsub --verbose``): each rule's time, then what it changed, said or refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -28,6 +28,13 @@ class JobInfo(Struct, frozen=True, forbid_unknown_fields=True):
     state: str = "Waiting"
     types: tuple[str, ...] = ()
     reservation: bool = False
+
+
+class Holding(Struct, frozen=True, forbid_unknown_fields=True):
+    """What jobs hold now: how many ``jobs`` hold something, and how many ``cores`` (rows of the resources)."""
+
+    jobs: int = 0
+    cores: int = 0
 
 
 class Site(Protocol):
@@ -75,11 +82,30 @@ class Site(Protocol):
         """Count the live jobs that satisfy every condition given."""
         ...
 
+    def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
+        """Return what the live jobs that satisfy every condition given hold now."""
+        ...
+
+    def cores(self, request: str, properties: str = "", types: Iterable[str] = ()) -> int:
+        """Return how many cores ``request`` (as after ``-l``) would take; 0 when it can never be served."""
+        ...
+
+    def query(self, statement: str, *values: object) -> Sequence[Mapping[str, object]]:
+        """Return the rows of one SELECT over the tables of ``submission.rule_tables``; its values are $1, $2."""
+        ...
+
 
 QUESTIONS = frozenset(name for name in vars(Site) if not name.startswith("_"))
 """What a rule may ask: the names of the methods."""
 
-_AS_WRITTEN = {"at": "now", "members": "groups", "columns": "properties"}
+_AS_WRITTEN = {
+    "at": "now",
+    "members": "groups",
+    "columns": "properties",
+    "holdings": "held",
+    "sizes": "cores",
+    "rows": "query",
+}
 
 
 class FixedSite(Struct, frozen=True, forbid_unknown_fields=True, rename=_AS_WRITTEN):
@@ -91,6 +117,9 @@ class FixedSite(Struct, frozen=True, forbid_unknown_fields=True, rename=_AS_WRIT
     queues: tuple[QueueInfo, ...] = (QueueInfo("admin", 10), QueueInfo("default", 3), QueueInfo("besteffort", 0))
     columns: Mapping[str, str] = {}
     jobs: tuple[JobInfo, ...] = ()
+    holdings: Mapping[str, Holding] = {}
+    sizes: Mapping[str, int] = {}
+    rows: Mapping[str, tuple[Mapping[str, Any], ...]] = {}
 
     def now(self) -> datetime:
         """Return the fixed instant, in the time zone of this machine where it has none."""
@@ -137,3 +166,16 @@ class FixedSite(Struct, frozen=True, forbid_unknown_fields=True, rename=_AS_WRIT
             and reservation in (None, job.reservation)
             for job in self.jobs
         )
+
+    def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
+        """Return what is written for the user, the queue or the project."""
+        named = next((name for name in (user, queue, project) if name is not None), "")
+        return self.holdings.get(named, Holding())
+
+    def cores(self, request: str, properties: str = "", types: Iterable[str] = ()) -> int:
+        """Return the size that is written for the request."""
+        return self.sizes.get(request, 0)
+
+    def query(self, statement: str, *values: object) -> Sequence[Mapping[str, object]]:
+        """Return the rows that are written for the statement."""
+        return self.rows.get(statement, ())

@@ -178,7 +178,7 @@ def compare_rule(
         check_syntax(new)
         after = [*others, new]
         compared = f"the rules as they are -> rule {name} with the text of the file"
-    site = DatabaseSite(session.connection, session.configuration, datetime.now().astimezone())
+    site = DatabaseSite(session, datetime.now().astimezone())
     limits = rule_limits(session.configuration.submission)
     differences = compare(before, after, [one.submission for one in specimens], site, limits=limits)
     return Trial(compared, tuple(specimens), tuple(differences))

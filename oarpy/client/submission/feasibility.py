@@ -6,7 +6,7 @@ The planner's own matching decides, on a platform on which everything that is no
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Count, Group, ResourceRequest
 from oarpy.model.submission import Submission
 from oarpy.store.database import Connection
+from oarpy.store.jobs import submissions
 from oarpy.store.platform.consumables import consumables
 
 if TYPE_CHECKING:
@@ -87,9 +88,7 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     Raises :class:`AdmissionRefused` with the reason when no alternative can ever be served.
     """
     condition, requests = submission.properties, submission.alternatives
-    filters = {condition, *(group.filter for request in requests for group in request.groups)} - {""}
-    named = set().union(*map(check_condition, filters)) - {"drain"}
-    existing = session.existing_reader().read(session.connection, named)
+    existing = _existing(session, condition, requests)
     whole_nodes = read_types(submission.types).whole_nodes
     taken = [_taken(existing, request, condition, whole_nodes=whole_nodes) for request in requests]
     reasons = {
@@ -100,6 +99,20 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     warnings = (f"Warning: alternative {place + 1} can never run: {reason}" for place, reason in reasons.items())
     first = next(place for place, resources in enumerate(taken) if resources)
     return Need(first, taken[first], tuple(warnings))
+
+
+def resources_taken(session: Session, request: ResourceRequest, condition: str, types: Iterable[str]) -> int:
+    """Return how many resources a request takes, 0 if it can never be served. Raises :class:`UsageError`."""
+    check_names((request,), condition, submissions.properties(session.connection))
+    existing = _existing(session, condition, (request,))
+    return _taken(existing, request, condition, whole_nodes=read_types(types).whole_nodes)
+
+
+def _existing(session: Session, condition: str, requests: Sequence[ResourceRequest]) -> ExistingResources:
+    """Return what exists, with the properties that the request names."""
+    filters = {condition, *(group.filter for request in requests for group in request.groups)} - {""}
+    named = set().union(*map(check_condition, filters)) - {"drain"}
+    return session.existing_reader().read(session.connection, named)
 
 
 def _taken(existing: ExistingResources, request: ResourceRequest, condition: str, *, whole_nodes: bool) -> int:

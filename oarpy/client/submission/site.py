@@ -7,23 +7,29 @@ import functools
 import grp
 import os
 import pwd
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from oarpy import configuration as settings
 from oarpy.admission.rules.execution import RuleLimits
-from oarpy.admission.rules.site import JobInfo, QueueInfo
-from oarpy.store.database import Connection
+from oarpy.admission.rules.queries import check_query
+from oarpy.admission.rules.site import Holding, JobInfo, QueueInfo
+from oarpy.client.session import Session
+from oarpy.client.submission.feasibility import resources_taken
+from oarpy.model.request import parse_request
 from oarpy.store.jobs import submissions
+from oarpy.store.query import read_only
 
 
 class DatabaseSite:
     """The :class:`oarpy.admission.rules.site.Site` of a real cluster; queues and properties are read once."""
 
-    def __init__(self, connection: Connection, configuration: settings.Configuration, now: datetime) -> None:
-        self._connection = connection
+    def __init__(self, session: Session, now: datetime) -> None:
+        self._session = session
+        self._connection = session.connection
+        self._limits = session.configuration.submission
         self._now = now
-        self.settings = rule_settings(configuration)
+        self.settings = rule_settings(session.configuration)
 
     def now(self) -> datetime:
         """Return the instant of the submission."""
@@ -75,6 +81,20 @@ class DatabaseSite:
             states=None if states is None else tuple(states),
             reservation=reservation,
         )
+
+    def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:
+        """Return what the live jobs that satisfy every condition given hold now."""
+        return Holding(*submissions.held(self._connection, user=user, queue=queue, project=project))
+
+    def cores(self, request: str, properties: str = "", types: Iterable[str] = ()) -> int:
+        """Return how many resources ``request`` would take; 0 when it can never be served."""
+        return resources_taken(self._session, parse_request(request), properties, types)
+
+    def query(self, statement: str, *values: object) -> Sequence[Mapping[str, object]]:
+        """Return the rows of one SELECT over the tables that the settings list."""
+        check_query(statement, self._limits.rule_tables)
+        names, rows = read_only(self._connection, statement, values, seconds=self._limits.rule_time_limit)
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     @functools.cached_property
     def _queues(self) -> dict[str, submissions.SubmissionQueue]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,7 +17,7 @@ from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.values import check_values
 from oarpy.model.durations import format_duration
-from oarpy.model.errors import AdmissionRefused, NotFound, UsageError
+from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageError
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
@@ -105,15 +105,43 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     limits = session.configuration.submission
     now = datetime.now().astimezone()
     asked, warnings = draft(options, Submitter(session.user, environment, arguments, now), limits)
-    site = DatabaseSite(session.connection, session.configuration, now)
+    site = DatabaseSite(session, now)
     _check_against_cluster(asked, site, session)
     rules = [_rule(row) for row in rule_store.rules(session.connection) if row.enabled]
     ruled, trace = RuleSet(rules).run(asked, site, limits=rule_limits(limits))
     submission = filled_in(ruled, limits)
-    check_values(submission)
-    _check_against_cluster(submission, site, session)
+    try:
+        _check(submission, site, session)
+    except OarpyError as error:
+        raise _blamed(error, asked, trace, lambda changed: _check(filled_in(changed, limits), site, session)) from None
     need = needed_resources(session, submission)
     return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
+
+
+def _check(submission: Submission, site: DatabaseSite, session: Session) -> None:
+    """Raise for what cannot be stored or carried out here."""
+    check_values(submission)
+    _check_against_cluster(submission, site, session)
+
+
+def _blamed(
+    error: OarpyError, asked: Submission, trace: AdmissionTrace, check: Callable[[Submission], None]
+) -> OarpyError:
+    """Return ``error`` with the name of the rule after which ``check`` raises it, if there is one."""
+    if _fails(check, asked):
+        return error
+    for rule, changed in trace.replayed(asked):
+        if _fails(check, changed):
+            return type(error)(f"{error.message}, set by admission rule {rule}", hint="tell the administrators")
+    return error
+
+
+def _fails(check: Callable[[Submission], None], submission: Submission) -> bool:
+    try:
+        check(submission)
+    except OarpyError:
+        return True
+    return False
 
 
 def _check_against_cluster(asked: Submission, site: DatabaseSite, session: Session) -> None:

@@ -38,6 +38,16 @@ _COUNT_LIVE = """
       AND (%(reservation)s::boolean IS NULL OR (reservation_start IS NOT NULL) = %(reservation)s)
 """
 
+# Cores are rows of the resources; a job that was suspended has given some back.
+_HELD = """
+    SELECT count(DISTINCT a.job_id), count(*)
+    FROM assigned_resources a JOIN jobs j USING (job_id)
+    WHERE upper_inf(a.during) AND NOT a.suspended AND is_live(j.state)
+      AND (%(user)s::text IS NULL OR j.user_name = %(user)s)
+      AND (%(queue)s::text IS NULL OR j.queue_name = %(queue)s)
+      AND (%(project)s::text IS NULL OR j.project = %(project)s)
+"""
+
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 
 _INSERT_SUBMISSION = """
@@ -237,6 +247,13 @@ def count_live(
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def held(connection: Connection, *, user: str | None, queue: str | None, project: str | None) -> tuple[int, int]:
+    """Return how many jobs that meet every condition hold resources, and how many resources they hold."""
+    row = connection.execute(_HELD, {"user": user, "queue": queue, "project": project}).fetchone()
+    assert row is not None
+    return row[0], row[1]
 
 
 def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
