@@ -63,7 +63,8 @@ def too_long(limits: RuleLimits) -> str:
 
 def _run(rule: Rule, api: RuleApi, limits: RuleLimits) -> tuple[RuleTrace, BaseException | None]:
     """Run one rule; return what it did, and the error that ended it."""
-    before, caught, refusal, line = api.submission, None, "", None
+    caught: BaseException | None = None
+    before, refusal, line = api.submission, "", None
     began = time.perf_counter()
     try:
         run_limited(lambda: exec(compiled(rule.name, rule.text), api.namespace()), limits.seconds)

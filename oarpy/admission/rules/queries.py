@@ -43,7 +43,7 @@ def _names(statement: Any) -> set[tuple[str, str]]:
 
     found = set()
 
-    class Names(Visitor):  # type: ignore[misc]
+    class Names(Visitor):
         def visit_RangeVar(self, _: Any, node: Any) -> None:
             found.add(("table", f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname))
 

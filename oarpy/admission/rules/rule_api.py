@@ -23,12 +23,11 @@ a change that nobody sees in the trace. It is no wall against somebody who wants
 
 from __future__ import annotations
 
-import _strptime
 import builtins
 import dataclasses
 import functools
+import importlib
 import re
-import time
 from datetime import datetime
 from types import ModuleType
 from typing import Any, NoReturn
@@ -230,7 +229,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-_MODULES_OF_DATES = {"time": time, "_strptime": _strptime}
+_MODULES_OF_DATES = {name: importlib.import_module(name) for name in ("time", "_strptime")}
 """What Python itself imports, by way of the rule's names, when a date is formatted or read."""
 
 
