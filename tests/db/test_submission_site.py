@@ -120,7 +120,7 @@ def test_a_query_reads_the_tables_that_are_listed(connection: Connection, site: 
     [
         ("SELECT * FROM resources", "a rule may not read 'resources'"),
         ("SELECT * FROM jobs WHERE EXISTS (SELECT FROM pg_catalog.pg_authid)", "may not read 'pg_catalog.pg_authid'"),
-        ("SELECT * FROM nodes WHERE EXISTS (WITH nodes AS (SELECT 1) SELECT 1)", "may not"),
+        ("SELECT * FROM nodes WHERE EXISTS (WITH nodes AS (SELECT 1) SELECT 1)", "has no WITH|may not read 'nodes'"),
         ("WITH gone AS (DELETE FROM jobs RETURNING 1) SELECT 1", "has no WITH"),
         ("DELETE FROM jobs", "a rule may ask one SELECT"),
         ("SELECT 1; SELECT 2", "a rule may ask one SELECT"),

@@ -62,7 +62,7 @@ def test_a_case_describes_the_site() -> None:
         (CASE.format('expect = { refused = "x", notes = [] }'), "a refused submission has no changes"),
         (
             CASE.format("site.time = 5"),
-            "c: site: key 'time': unknown key (known: groups, jobs, now,",
+            "c: site: key 'time': unknown key (known: cores, groups, held, jobs, now,",
         ),
         (CASE.format("site.now = 5"), "c: site: key 'now': 5 is not a date"),
         (CASE.format("site.jobs = [{ user = 'x' }]"), "c: site: jobs 1: key 'id': missing"),
