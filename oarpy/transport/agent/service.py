@@ -128,6 +128,7 @@ class Agent:
             self._jobs.start_some()
 
     def _tick(self, now: float) -> None:
+        self._state.check_there()  # the next agent makes it anew, and tells that the node has forgotten
         self._pool.trim()
         self._knocks.listen()
         self._look_around()

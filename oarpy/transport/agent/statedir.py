@@ -31,12 +31,20 @@ class StateDir:
         self.scripts = os.path.join(self.root, "scripts")
         self.forgotten = os.path.join(self.root, "forgotten")
         self.bell = os.path.join(self.root, "bell")
+        self._incarnation = os.path.join(self.root, "incarnation")
         self.commands = os.path.join(self.root, "bin")
         self._bell_fd = -1
+        self._made: dict[str, tuple[int, int]] = {}
 
     def create(self) -> None:
-        """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs."""
+        """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs.
+
+        Where the memory of starts is missing, a new incarnation begins, whatever else is left.
+        """
         try:
+            if not (os.path.isdir(self.jobs) and os.path.isdir(self.forgotten)):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    os.unlink(self._incarnation)
             os.makedirs(self.root, mode=0o711, exist_ok=True)
             for path, mode in (
                 (self.jobs, 0o700),
@@ -46,6 +54,7 @@ class StateDir:
                 (self.forgotten, 0o700),
             ):
                 os.makedirs(path, mode=mode, exist_ok=True)
+                self._made[path] = _identity(path)
             owner = os.stat(self.jobs).st_uid
             os.close(os.open(self.bell, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
@@ -54,6 +63,19 @@ class StateDir:
             raise StateError(
                 f"state directory {self.root} belongs to uid {owner}, the agent runs as uid {os.geteuid()}"
             )
+
+    def check_there(self) -> None:
+        """Raise :class:`StateError` when a folder was taken away, or is another one than was found at the beginning.
+
+        What is known of jobs is gone with it: whoever is told that must begin a new incarnation.
+        """
+        for path, made in self._made.items():
+            try:
+                there = _identity(path) == made
+            except (FileNotFoundError, NotADirectoryError):
+                there = False
+            if not there:
+                raise StateError(f"state directory {self.root} was removed while the agent used it: {path}")
 
     def lock(self) -> int:
         """Take the lock that serialises rare work on the whole directory; the caller closes the descriptor."""
@@ -113,7 +135,7 @@ class StateDir:
     def read_incarnation(self) -> tuple[str, str]:
         """Return the (boot id, identity) the directory was last used under; two empty texts when it is new."""
         try:
-            with open(os.path.join(self.root, "incarnation"), encoding="ascii") as file:
+            with open(self._incarnation, encoding="ascii") as file:
                 content = json.load(file)
             known = int(content["format"])
             boot_identity = (str(content["boot"]), str(content["identity"]))
@@ -128,7 +150,7 @@ class StateDir:
     def write_incarnation(self, boot: str) -> str:
         """Begin a new incarnation under ``boot``; return its identity."""
         identity = os.urandom(8).hex()
-        path = os.path.join(self.root, "incarnation")
+        path = self._incarnation
         content = json.dumps({"format": FORMAT, "boot": boot, "identity": identity})
         fd = os.open(path + ".new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         try:
@@ -138,6 +160,11 @@ class StateDir:
             os.close(fd)
         os.rename(path + ".new", path)
         return identity
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _try_to_write(path: str) -> None:
