@@ -135,6 +135,7 @@ class JobSettings:
     interactive_patience: Seconds = 60.0
     resubmission_limit: NotNegative = 1
     repetition_limit: NotNegative = 100
+    launch_limit: Positive = 10
     prologue: str = ""
     epilogue: str = ""
     script_timeout: Seconds = 60.0

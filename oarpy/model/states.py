@@ -98,6 +98,7 @@ TRANSITIONS: tuple[Transition, ...] = tuple(
         ("Resuming", "Finishing", "killed", "launcher"),
         ("Finishing", "Terminated", "its program ended by itself", "launcher"),
         ("Finishing", "Error", "killed, or lost", "launcher"),
+        ("Finishing", "Waiting", "its node could not start it", "launcher"),
         ("toError", "Error", "cleaned up", "canceller"),
     )
 )

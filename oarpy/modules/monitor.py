@@ -10,7 +10,7 @@ from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import notifications
 from oarpy.store.database import Connection
-from oarpy.store.jobs import execution
+from oarpy.store.jobs import execution, requeueing
 from oarpy.store.platform import nodes
 
 
@@ -38,7 +38,7 @@ class Monitor:
             if led:
                 suspected = nodes.suspect(connection, self._timeout)
                 lost = self._end_stranded(connection, now)
-            nodes.unplace(connection, self._timeout, led=led)
+            requeueing.unplace(connection, self._timeout, led=led)
             withdrawn = nodes.kill_on_withdrawn(connection)
         if back or suspected or lost or withdrawn:
             word = f"suspected {len(suspected)}, back {len(back)}, jobs lost {lost}, on withdrawn resources {withdrawn}"

@@ -135,11 +135,13 @@ def apart(value: Any) -> tuple[JobSpec, ...]:
         shared = JobSpec.checked(value["shared"])
         return tuple(JobSpec.complete({**shared, **JobSpec.checked(job)}) for job in value["each"])
     except Malformed:
+        if type(value["shared"]) is not dict:
+            raise
         return tuple(_readable(value["shared"], job) for job in value["each"])
 
 
-def _readable(shared: Any, own: Any) -> JobSpec:
-    if type(shared) is not dict or type(own) is not dict:
+def _readable(shared: dict[str, Any], own: Any) -> JobSpec:
+    if type(own) is not dict:
         raise Malformed("a job must be an object")
     entry = {**shared, **own}
     try:

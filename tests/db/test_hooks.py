@@ -106,7 +106,6 @@ def test_a_failing_prologue_suspects_its_node_and_the_job_is_submitted_again_if_
     ("outcome", "event", "states"),
     [
         ("timeout", "PROLOGUE_ERROR", [("n1", "Suspected", "launcher")]),
-        ("STATE_DIRECTORY", "NODE_LOST", [("n1", "Suspected", "node")]),
         ("lost", "JOB_LOST", []),
         ("NO_SUCH_USER", "NO_SUCH_USER", []),
     ],
@@ -122,6 +121,18 @@ def test_who_is_blamed_for_a_prologue(
     assert cluster.state(job) == "Error"
     assert event in cluster.events(job)
     assert cluster.sql(STATE) == states
+
+
+def test_a_job_whose_prologue_no_node_could_begin_waits_again(connection: Connection) -> None:
+    cluster = made(connection, prologue="/site/prologue", epilogue="/site/epilogue")
+    cluster.node("n1").script_outcomes["prologue"] = "STATE_DIRECTORY"
+    cluster.node("n1").problem = "still full"
+    job = cluster.submit("/nodes=1")
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    assert cluster.hosts(job)[0] == "n2"
+    assert cluster.events(job) == ["STATE_DIRECTORY", "REQUEUED"]
+    assert cluster.sql(STATE) == [("n1", "Suspected", "node")]
 
 
 def test_a_failing_epilogue_suspects_its_node_and_changes_nothing_for_the_job(connection: Connection) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from oarpy.wire.jobs import JobKey
@@ -11,6 +13,9 @@ from tests.harness.small_cluster import SmallCluster, with_settings
 
 STATE = "SELECT DISTINCT network_address, state, state_by FROM resources WHERE state <> 'Alive'"
 TOLD = "SELECT type, hosts, job_id IS NOT NULL FROM event_logs WHERE hosts <> '{}' ORDER BY event_id"
+
+
+WHOLE = ["Waiting", "toLaunch", "Launching", "Running", "Finishing", "Terminated"]
 
 
 @pytest.fixture
@@ -28,10 +33,52 @@ def test_a_node_that_refuses_for_its_own_fault_is_no_black_hole(cluster: SmallCl
     cluster.settle()
     assert cluster.sql(STATE) == [("n1", "Suspected", "node")]
     assert cluster.sql(TOLD) == [(reason, ["n1"], True)]
-    # one job met the node, and its copy ran elsewhere
-    assert sorted(cluster.states(jobs)) == ["Error"] + ["Terminated"] * 5
-    ((old, new),) = cluster.sql("SELECT resubmit_of, job_id FROM jobs WHERE resubmit_of IS NOT NULL")
-    assert (cluster.state(old), cluster.state(new)) == ("Error", "Terminated")
+    # one job met the node, waited again and ran elsewhere
+    assert cluster.states(jobs) == ["Terminated"] * 6
+    ((met,),) = cluster.sql("SELECT job_id FROM jobs WHERE attempt > 1")
+    assert cluster.path(met) == ["Waiting", "toLaunch", "Launching", "Finishing", *WHOLE]
+    assert cluster.events(met) == [reason, "REQUEUED"]
+    assert cluster.job(met, "message") == ""
+    assert cluster.hosts(met) == ["n2", "n2"]
+
+
+def test_a_job_that_no_node_can_start_ends_after_some_launches(connection: Connection) -> None:
+    cluster = SmallCluster(connection, with_settings(jobs={"launch_limit": 3}))
+    cluster.add_nodes("n1")
+    cluster.node("n1").refusal = "SUPERVISOR"  # and it says that it is well
+    job = cluster.submit()
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "attempt")) == ("Error", 3)
+    assert cluster.events(job).count("REQUEUED") == 2
+    assert cluster.job(job, "message") == "not started, too often: as the test wants"
+    assert cluster.held() == {}
+
+
+def test_a_job_that_waits_again_can_be_deleted(cluster: SmallCluster) -> None:
+    for node in ("n1", "n2"):
+        cluster.node(node).refusal, cluster.node(node).problem = "STATE_DIRECTORY", "full"
+    job = cluster.submit()
+    cluster.settle()
+    assert cluster.state(job) == "Waiting"
+    assert cluster.job(job, "message") == "waits again, not started: as the test wants"
+    assert cluster.held() == {}
+    cluster.delete(job)
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+
+
+def test_a_reservation_that_could_not_be_started_keeps_its_resources(cluster: SmallCluster) -> None:
+    cluster.node("n1").refusal, cluster.node("n1").problem = "STATE_DIRECTORY", "full"
+    start = cluster.now() + timedelta(seconds=100)
+    job = cluster.submit("/nodes=2", reservation=start)
+    cluster.settle()
+    cluster.offset += 101
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "attempt")) == ("Waiting", 1)
+    assert cluster.sql("SELECT count(*) FROM reserved_resources WHERE job_id = %s", job) == [(4,)]
+    cluster.node("n1").refusal = cluster.node("n1").problem = ""
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "attempt")) == ("Running", 2)
 
 
 def test_a_node_is_taken_back_when_it_says_that_its_fault_is_over(cluster: SmallCluster) -> None:

@@ -8,13 +8,14 @@ from oarpy.store.platform.nodes import Fault
 from oarpy.wire.messages import Cleaned, Ended, Refused
 
 KILLED = "killed"
-_NODES_FAULT = frozenset({"INCARNATION", "FORGOTTEN", "STATE_DIRECTORY", "SUPERVISOR"})
-"""Refusals that are the node's fault: elsewhere the job might run."""
+UNABLE = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
+"""Faults of a node, which it can tell the end of: it cannot write its directory, or start a process. Nothing ran."""
 
+_NODES_FAULT = frozenset({"INCARNATION", "FORGOTTEN"})
+"""Refusals that are the node's fault too; but it may have run the job before."""
 
-_REFUSAL_FAULTS = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
-_END_FAULTS = frozenset({"CANNOT_WRITE_NODE_FILE"})
-"""Faults of a node that it can tell the end of: it cannot write its directory, or start a process."""
+NODE_LOST, REQUEUED = "NODE_LOST", "REQUEUED"
+"""Types of the events of a job that a node lost, and of one that waits again because a node could not begin it."""
 
 LEFT = "CPUSET_CLEAN_ERROR"
 """Type of the event of processes that resist SIGKILL."""
@@ -35,8 +36,7 @@ def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
     A program that cannot be executed, or a directory that is not there, may be the user's own doing.
     """
     job, faults = report.key.job, []
-    judged = _REFUSAL_FAULTS if isinstance(report, Refused) else _END_FAULTS
-    if not isinstance(report, Cleaned) and report.reason in judged:
+    if isinstance(report, Refused) and report.reason in UNABLE:
         faults.append(Fault(node, report.reason, job, (report.detail or report.reason)[:500], heals=True))
     if not isinstance(report, Refused) and report.left > 0:
         faults.append(Fault(node, LEFT, job, f"{report.left} processes of job {job} resist SIGKILL"))
@@ -64,11 +64,20 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
     return End(key.job, final, report.status, report.start, report.end, event, message[:500])
 
 
-def end_of_refusal(report: Refused, now: float) -> End:
+def end_of_refusal(report: Refused, now: float, *, again: bool) -> End:
     """Return the end of a job that its node will not start."""
-    event = "NODE_LOST" if report.reason in _NODES_FAULT else report.reason
+    if report.reason in UNABLE:
+        return end_of_unable(report.key.job, report.detail or report.reason, now, again=again)
+    event = NODE_LOST if report.reason in _NODES_FAULT else report.reason
     message = f"not started: {report.detail or report.reason}"
     return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
+
+
+def end_of_unable(job: int, detail: str, now: float, *, again: bool) -> End:
+    """Return the end of an attempt that a node could not begin: the job waits ``again``, or did so too often."""
+    if again:
+        return End(job, JobState.WAITING, None, None, now, REQUEUED, f"waits again, not started: {detail}"[:500])
+    return End(job, JobState.ERROR, None, None, now, NODE_LOST, f"not started, too often: {detail}"[:500])
 
 
 def end_of_noop(job: int, kill_reason: str | None, now: float) -> End:

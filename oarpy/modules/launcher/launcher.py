@@ -40,7 +40,7 @@ from oarpy.modules.launcher.suspending import Pauses
 from oarpy.modules.launcher.walltimes import Walltimes
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.jobs import execution, resubmission
+from oarpy.store.jobs import execution, requeueing, resubmission
 from oarpy.store.jobs.execution import End, LiveRow
 from oarpy.store.platform import nodes, site
 from oarpy.transport.agent.descriptors import allow_many
@@ -229,9 +229,10 @@ class Launcher:
         }
         for key, (_, refusal) in arrivals.refused.items():
             if _is_current(key, current):
-                ends.setdefault(key.job, end_of_refusal(refusal, now))
+                again = key.attempt < self._jobs.launch_limit
+                ends.setdefault(key.job, end_of_refusal(refusal, now, again=again))
         for node, report in arrivals.scripts:
-            over = end_of_prologue(node, report, now)
+            over = end_of_prologue(node, report, now, again=report.key.attempt < self._jobs.launch_limit)
             if over is not None and _is_current(report.key, current) and node in current[report.key.job].nodes:
                 ends.setdefault(report.key.job, over)
         for node, ready in arrivals.ready.items():
@@ -302,6 +303,7 @@ class Launcher:
                 ended = execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
                 over += [] if self._hooks.server_epilogue else ended
                 closed = execution.close(connection, [(job, now) for job in over])
+                closed += requeueing.requeue(connection, over)
                 self._hooks.release(connection, closed)
                 self._resubmit(connection, closed, attention)
             self._hooks.let_nodes_forget([row for row in clean if row.id in closed], channels)

@@ -3,6 +3,7 @@
 ::
 
     toLaunch --claim--> Launching --started--> Running --finish--> Finishing --close--> Terminated, Error
+                                                                   '- requeueing: a node could not start it --> Waiting
        '- give_up, cancel --> toError              '-- end: nothing is left on its nodes ------^
 """
 
@@ -115,7 +116,8 @@ class End:
 # Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
 # node that lost its memory in between refuses to start the job a second time.
 _CLAIM = """
-    UPDATE jobs j SET state = 'Launching', attempt = attempt + 1, incarnation = c.incarnation
+    UPDATE jobs j SET state = 'Launching', attempt = attempt + 1, incarnation = c.incarnation,
+        message = CASE WHEN attempt > 0 THEN '' ELSE message END  -- why it was not started before
     FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)
     WHERE j.job_id = c.job_id AND j.state = 'toLaunch'
     RETURNING j.job_id
@@ -233,7 +235,7 @@ _CLOSE = """
     SET state = CASE WHEN j.started_at IS NULL THEN 'Error' ELSE j.final_state END,
         ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at, j.started_at)
     FROM unnest(%s::bigint[], %s::float8[]) AS e(job_id, ended)
-    WHERE j.job_id = e.job_id AND j.state = 'Finishing'
+    WHERE j.job_id = e.job_id AND j.state = 'Finishing' AND j.final_state <> 'Waiting'
     RETURNING j.job_id
 """
 

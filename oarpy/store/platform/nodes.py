@@ -276,33 +276,6 @@ _STRANDED = """
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
 """
 
-# Nothing was sent yet to nodes that are silent, Absent, Dead or at fault by now, so jobs to be launched there wait
-# again. A reservation keeps its resources: it goes on without the lost ones, or when they are back.
-_UNPLACE = """
-    WITH unplaced AS (
-        UPDATE jobs j SET state = 'Waiting',
-            moldable_id = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE j.moldable_id END,
-            -- a late start had shortened that of a reservation
-            walltime = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE
-                (SELECT m.walltime FROM moldable_descriptions m WHERE m.moldable_id = j.moldable_id) END
-        WHERE j.state = 'toLaunch'
-          AND EXISTS (
-            SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
-                LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
-                    AND n.channel_since < now() - %(timeout)s * interval '1 second'
-            WHERE a.job_id = j.job_id AND upper_inf(a.during)
-              AND (r.state IN ('Absent', 'Dead') OR (r.state = 'Suspected' AND r.state_by IN ('launcher', 'node'))
-                   OR (%(led)s AND n.network_address IS NOT NULL)))
-        RETURNING j.job_id, j.reservation_start, j.walltime
-    ), reserved AS (
-        INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
-        SELECT a.job_id, a.resource_id, tstzrange(reservation_start, reservation_start + u.walltime), a.exclusive
-        FROM unplaced u JOIN assigned_resources a USING (job_id)
-        WHERE u.reservation_start IS NOT NULL AND upper_inf(a.during)
-    )
-    SELECT job_id FROM unplaced
-"""
-
 _FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
 
 # Jobs on resources that somebody took away (Absent, Dead), with oarnodesetting or by hand, whenever that was. No job is
@@ -385,14 +358,6 @@ def stranded(connection: Connection, timeout: float, elsewhere: Mapping[str, str
     """
     values = {"timeout": timeout, "types": list(elsewhere), "hosts": list(elsewhere.values())}
     return [(job, node, head) for job, node, head in connection.execute(_STRANDED, values)]
-
-
-def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:
-    """Let jobs wait again which were about to be launched on resources that are Absent, Dead or at fault.
-
-    While a launcher listens (``led``), also on nodes silent for ``timeout`` seconds.
-    """
-    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout, "led": led})]
 
 
 def forget_lost_channels(connection: Connection) -> None:

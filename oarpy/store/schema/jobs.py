@@ -137,7 +137,7 @@ jobs = table(
         Text,
         "what it will become when it is Finishing",
         optional=True,
-        check="final_state IN ('Terminated', 'Error')",
+        check="final_state IN ('Terminated', 'Error', 'Waiting')",
     ),
     column("submitted_at", INSTANT, "when it was submitted", default=NOW),
     column("started_at", INSTANT, "when its command started", optional=True),

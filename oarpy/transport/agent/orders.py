@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -190,7 +191,8 @@ class Orders:
         if not keys:
             return
         # Remembered first: a step that comes now is either refused, or its processes are found below.
-        self._tombstones.add(list(keys.values()))
+        with contextlib.suppress(OSError):  # a full disk: what is there must end all the same
+            self._tombstones.add(list(keys.values()))
         for key in keys.values():
             self._jobs.thaw(key)
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from oarpy.model.states import JobState
 from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.endings import UNABLE, end_of_unable
 from oarpy.store.jobs.execution import End
 from oarpy.store.platform.nodes import Fault
 from oarpy.wire.jobs import JobKey, JobSpec
@@ -17,7 +18,6 @@ _LATE = 30.0
 """Seconds beyond its time limit for which an answer about an epilogue is waited for."""
 
 PROLOGUE_ERROR, EPILOGUE_ERROR = "PROLOGUE_ERROR", "EPILOGUE_ERROR"
-_NODES_FAULT = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
 _JOBS_FAULT = frozenset({"NO_SUCH_USER", "FORGOTTEN", UNFIT})
 
 
@@ -74,17 +74,18 @@ class NodeScripts:
             del self._runs[key]
 
 
-def end_of_prologue(node: str, report: ScriptEnded, now: float) -> End | None:
+def end_of_prologue(node: str, report: ScriptEnded, now: float, *, again: bool) -> End | None:
     """Return the end of a job whose prologue did not succeed."""
     if report.kind != PROLOGUE or report.outcome in (OK, SKIPPED):
         return None
+    if report.outcome in UNABLE:
+        detail = f"node {node}: {report.detail or report.outcome}"
+        return end_of_unable(report.key.job, detail, now, again=again)
     event = report.outcome
     if report.outcome in (FAILED, TIMEOUT):
         event = PROLOGUE_ERROR
     elif report.outcome == LOST:
         event = "JOB_LOST"
-    elif report.outcome in _NODES_FAULT:
-        event = "NODE_LOST"
     message = f"not started: node {node}: {report.detail or report.outcome}"
     return End(report.key.job, JobState.ERROR, None, None, now, event, message[:500])
 
@@ -96,6 +97,6 @@ def fault_of_script(node: str, report: ScriptEnded) -> Fault | None:
     text = (report.detail or report.outcome)[:500]
     if report.kind == EPILOGUE:
         return Fault(node, EPILOGUE_ERROR, report.key.job, text)
-    if report.outcome in _NODES_FAULT:
+    if report.outcome in UNABLE:
         return Fault(node, report.outcome, report.key.job, text, heals=True)
     return None if report.outcome == LOST else Fault(node, PROLOGUE_ERROR, report.key.job, text)

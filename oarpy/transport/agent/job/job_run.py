@@ -69,6 +69,7 @@ class JobRun:
         self._tell = tell
         self._patience = patience
         self._main = 0
+        self._pipe = ""
         self._statuses: dict[int, int] = {}
         self._reason = "exited"
         self._detail = ""
@@ -84,7 +85,13 @@ class JobRun:
         self._early: list[tuple[str, int]] = []
 
     def run(self) -> int:
-        """Run the job to its end; return how many of its processes, or starts, could not be ended."""
+        """Run the job to its end; return how many of its processes, or starts, could not be ended.
+
+        Raises ``OSError`` when the node has no room for what it must keep of the job, which then was never started.
+        """
+        write_files(self._state, self._record.key, self._spec, self._account)
+        if self._spec.keep:
+            self._pipe = interactive_shell.make_pipe(self._state, self._record.key, self._account)
         self._start = time.time()
         self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
         self._tell_at = time.monotonic() + (0.0 if self._spec.keep else _SHORT)
@@ -141,20 +148,15 @@ class JobRun:
                 self._checkpoint_at = self._walltime_at - self._spec.checkpoint
 
     def _launch(self) -> int:
-        """Write the job's files, enter its group, and start its program as its user; return the process id."""
+        """Enter the job's group, and start its program as its user; return the process id."""
         spec, account = self._spec, self._account
-        try:
-            write_files(self._state, self._record.key, spec, account)
-            pipe = interactive_shell.make_pipe(self._state, self._record.key, account) if spec.keep else ""
-        except OSError as error:
-            raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
         group = self._isolation.name_of(self._record.key)
         environment = job_environment(self._state, self._record.key, spec, account, self._mark, group)
         shell = spec.shell or account.command_shell
         name = os.path.basename(shell)
         arguments = [f"-{name}" if spec.login_shell else name, "-c", spec.command]
-        if pipe:
-            shell, arguments = interactive_shell.SHELL, interactive_shell.arguments(pipe, spec.keep)
+        if spec.keep:
+            shell, arguments = interactive_shell.SHELL, interactive_shell.arguments(self._pipe, spec.keep)
         entered = False
         if self._is_confined():
             self._grouped = True

@@ -12,6 +12,7 @@ import socket
 
 from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
+from oarpy.transport.agent.job.environment import remove_files
 from oarpy.transport.agent.job.job_run import WAKE, JobRun
 from oarpy.transport.agent.job.record import Record
 from oarpy.transport.agent.job.spawning import close_all_but
@@ -157,12 +158,15 @@ class _Service:
             self._withdraw(record)
             tell("refused", {"reason": refusal.reason, "detail": refusal.detail})
         except OSError as error:
+            self._withdraw(record)
             tell("refused", {"reason": "STATE_DIRECTORY", "detail": f"{self._state.root}: {error.strerror}"})
         finally:
             record.close()
         return 0
 
     def _withdraw(self, record: Record) -> None:
-        """Remove the record of a job that was never started."""
+        """Remove the record and the files of a job that was never started."""
+        with contextlib.suppress(OSError):
+            remove_files(self._state, record.key)
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._state.jobs, record.key))

@@ -1,0 +1,65 @@
+"""Jobs that were given resources, never ran there, and wait again.
+
+A reservation keeps its resources: it goes on without the lost ones, or when they are back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oarpy.store.database import Connection
+
+# What a late start had shortened of a reservation is given back.
+_AGAIN = """
+    state = 'Waiting', final_state = NULL,
+    moldable_id = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE j.moldable_id END,
+    walltime = CASE WHEN j.reservation_start IS NULL THEN NULL ELSE
+        (SELECT m.walltime FROM moldable_descriptions m WHERE m.moldable_id = j.moldable_id) END
+"""
+_RESERVED = """
+    INSERT INTO reserved_resources (job_id, resource_id, during, exclusive)
+    SELECT a.job_id, a.resource_id, tstzrange(reservation_start, reservation_start + w.walltime), a.exclusive
+    FROM waiting w JOIN assigned_resources a USING (job_id)
+    WHERE w.reservation_start IS NOT NULL AND upper_inf(a.during)
+"""
+
+# Nothing was sent yet to nodes that are silent, Absent, Dead or at fault by now, so jobs to be launched there wait
+# again.
+_UNPLACE = f"""
+    WITH waiting AS (
+        UPDATE jobs j SET {_AGAIN}
+        WHERE j.state = 'toLaunch'
+          AND EXISTS (
+            SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+                LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
+                    AND n.channel_since < now() - %(timeout)s * interval '1 second'
+            WHERE a.job_id = j.job_id AND upper_inf(a.during)
+              AND (r.state IN ('Absent', 'Dead') OR (r.state = 'Suspected' AND r.state_by IN ('launcher', 'node'))
+                   OR (%(led)s AND n.network_address IS NOT NULL)))
+        RETURNING j.job_id, j.reservation_start, j.walltime
+    ), reserved AS ({_RESERVED})
+    SELECT job_id FROM waiting
+"""  # noqa: S608
+
+# What a node could not start, now that nothing of it is left there.
+_REQUEUE = f"""
+    WITH waiting AS (
+        UPDATE jobs j SET {_AGAIN}
+        WHERE j.job_id = ANY(%s) AND j.state = 'Finishing' AND j.final_state = 'Waiting'
+        RETURNING j.job_id, j.reservation_start, j.walltime
+    ), reserved AS ({_RESERVED})
+    SELECT job_id FROM waiting
+"""  # noqa: S608
+
+
+def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:
+    """Let jobs wait again which were about to be launched on resources that are Absent, Dead or at fault.
+
+    While a launcher listens (``led``), also on nodes silent for ``timeout`` seconds.
+    """
+    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout, "led": led})]
+
+
+def requeue(connection: Connection, jobs: Sequence[int]) -> list[int]:
+    """Let those of ``jobs`` wait again that are Finishing for that; return them."""
+    return [row[0] for row in connection.execute(_REQUEUE, [list(jobs)])] if jobs else []
