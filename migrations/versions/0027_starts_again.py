@@ -1,14 +1,14 @@
 """A job that its node could not start waits again, once nothing of it is left there.
 
-Revision ID: 0026
+Revision ID: 0027
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0026"
-down_revision = "0025"
+revision = "0027"
+down_revision = "0026"
 
 
 def upgrade() -> None:
