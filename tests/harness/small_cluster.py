@@ -19,7 +19,7 @@ from oarpy.model.submission import Submission
 from oarpy.modules.canceller import Canceller
 from oarpy.modules.launcher import Launcher
 from oarpy.modules.launcher.sent_starts import PATIENCE
-from oarpy.modules.loop.module import Module, Outcome
+from oarpy.modules.loop.module import Module, Outcome, run
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.modules.monitor import Monitor
 from oarpy.store import notifications
@@ -181,7 +181,7 @@ class SmallCluster:
 
     def run(self, module: Module) -> Outcome:
         """One run of one module."""
-        return module.run_once(self.connection, self.now())
+        return run(module, self.connection, self.now())
 
     def plan(self) -> Outcome:
         """One scheduling pass."""
@@ -201,7 +201,7 @@ class SmallCluster:
         """One round of the launcher on a connection of its own."""
         assert self._wire is not None
         self._wire.pump()
-        return self.launcher.run_once(connection, self.now())
+        return run(self.launcher, connection, self.now())
 
     def watch(self) -> Outcome:
         """One run of the monitor, as if a launcher led."""

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ import structlog
 from oarpy.model.errors import Unreachable
 from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, notice_loss
+from oarpy.store.refusals import first_line, is_refusal, refusals_of
 
 log = structlog.get_logger()
 
@@ -26,6 +27,10 @@ _STANDBY_PERIOD = 0.5
 _PENDING_CHECK = 0.2
 _RECONNECT_DELAY = 0.2
 _RECONNECT_DELAY_LIMIT = 5.0
+_COLLISION_DELAY = 0.01
+_TRIES_BY_HAND = 3
+_REFUSAL_DELAY = 0.5
+_REFUSAL_DELAY_LIMIT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,27 @@ class Closing(Protocol):
         """Let what was begun be finished."""
 
 
+def run(module: Module, connection: Connection, now: datetime) -> Outcome:
+    """Run a module once; when the database refuses what it writes, again and without the jobs that are refused.
+
+    Those are tried again after a while, at which the module is to be run at the latest.
+    """
+    refusals = refusals_of(connection)
+    try:
+        outcome = module.run_once(connection, now)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        log.warning("refused by the database", module=module.name, reason=first_line(error))
+        with refusals.carefully():
+            outcome = module.run_once(connection, now)
+    wait = refusals.next_try()
+    if wait is None:
+        return outcome
+    dates = [date for date in (outcome.wake_at, time.time() + wait) if date is not None]
+    return replace(outcome, wake_at=min(dates))
+
+
 class Loop:
     """Runs one module, once a cluster (advisory lock): when something is heard, at its date, after a slow period."""
 
@@ -74,6 +100,7 @@ class Loop:
         self._module = module
         self._dsn = dsn
         self._connect_timeout = connect_timeout
+        self._failures = 0
         self._stopping = False
 
     def stop(self, *_: object) -> None:
@@ -86,10 +113,10 @@ class Loop:
             if not notifications.try_lead(connection, self._module.name):
                 notifications.tell(connection, self._module.name)
                 return None
-            outcome = self._run(connection)
-            while outcome.again or outcome.pending:
+            outcome = self._attempt(connection)
+            while (outcome.again or outcome.pending) and self._failures <= _TRIES_BY_HAND:
                 readable(self._module.files(), 0 if outcome.again else _PENDING_CHECK)
-                outcome = self._run(connection)
+                outcome = self._attempt(connection)
             if isinstance(self._module, Closing):
                 self._module.close()
             return outcome
@@ -124,21 +151,39 @@ class Loop:
         log.info("module leads", module=self._module.name, pid=os.getpid())
         while not self._stopping:
             ear.drain()
-            outcome = self._run(connection)
+            outcome = self._attempt(connection)
             if not outcome.again:
                 self._wait(ear, outcome)
 
+    def _attempt(self, connection: Connection) -> Outcome:
+        """Run the module; when the database refuses it all the same, pause before it is run again."""
+        try:
+            outcome = self._run(connection)
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            return self._put_off("collision", _COLLISION_DELAY)
+        except psycopg.Error as error:
+            if not is_refusal(error):
+                raise
+            # it names no job that could be left out: others, and commands, may well go on
+            log.exception("refused by the database", module=self._module.name)
+            return self._put_off(f"refused by the database: {first_line(error)}", _REFUSAL_DELAY)
+        self._failures = 0
+        return outcome
+
     def _run(self, connection: Connection) -> Outcome:
         now = datetime.now(UTC)
-        try:
-            outcome = self._module.run_once(connection, now)
-        except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
-            outcome = Outcome("collision", again=True)
+        outcome = run(self._module, connection, now)
         if outcome.word not in ("", "nothing"):
             log.info("run", module=self._module.name, outcome=outcome.word, seconds=_since(now))
         if outcome.word:
             notifications.report(connection, self._module.name, outcome.word, os.getpid(), socket.gethostname())
         return outcome
+
+    def _put_off(self, word: str, delay: float) -> Outcome:
+        """Pause before the next run, longer each time in a row."""
+        self._pause(min(delay * 2**self._failures, _REFUSAL_DELAY_LIMIT))
+        self._failures = min(self._failures + 1, 16)
+        return Outcome(word, again=True)
 
     def _wait(self, ear: notifications.Ear, outcome: Outcome) -> None:
         until = time.time() + self._module.period

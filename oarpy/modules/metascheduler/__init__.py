@@ -3,6 +3,7 @@
 - ``metascheduler`` is the module: one pass is one transaction.
 - ``snapshot_reader`` reads; ``waiting_rows``, ``quota_rules``, ``priority_history`` and ``order_plugins`` are what it
   reads with.
+- ``set_aside`` says what becomes of rows and jobs that cannot be read or decided about.
 - ``written_predictions`` remembers what the table of predictions says.
 - ``what_if`` and ``existing_resources`` answer commands: a pass with a job more, and what could ever be had.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-import psycopg
 import structlog
 
 from oarpy.configuration import Configuration
@@ -19,6 +19,7 @@ from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
+from oarpy.modules.metascheduler.set_aside import indecisive, left_out
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
@@ -35,16 +36,14 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import suspensions, walltime_changes
 from oarpy.store.passes import decisions
 from oarpy.store.platform import power
-from oarpy.store.platform.consumables import ENOUGH_LEFT
 from oarpy.store.platform.queues import report_policies
+from oarpy.store.refusals import refusals_of
 
 log = structlog.get_logger()
 
 Predictions = dict[int, decisions.Prediction]
 """By job."""
 
-_RETRY = 0.2
-"""Seconds until a pass is tried again whose starts the database has refused."""
 _REWRITE_PERIOD = 60
 """Seconds after which all predictions are written again, whatever was done to the table by hand."""
 
@@ -64,7 +63,6 @@ class Metascheduler:
         self._texts = RangeTexts()
         self._connection: Connection | None = None
         self._rewritten = 0.0
-        self._amounts_refused = False
 
     def files(self) -> Sequence[int]:
         """Return nothing: notifications alone are a reason to run."""
@@ -75,28 +73,21 @@ class Metascheduler:
         if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
             self._connection, self._rewritten = connection, time.monotonic()
             self._told.forget()
+        if refusals_of(connection).careful:
+            self._memory.forget()
         try:
             return self._pass(connection, int(now.timestamp()))
-        except psycopg.errors.ExclusionViolation as error:
-            # Somebody else gave a resource away since the snapshot was read: look again.
-            log.warning("resource already held", detail=(error.diag.message_detail or "")[:300])
+        except Exception:
+            # somebody else gave a resource away since the snapshot was read, say: nothing was done of what was decided
             self._memory.forget()
-            return Outcome("resource already held", wake_at=time.time() + _RETRY)
-        except psycopg.errors.CheckViolation as error:
-            if error.diag.constraint_name != ENOUGH_LEFT:
-                raise
-            # The same of an amount. Whatever the reason is, jobs that ask for none do not wait for it.
-            self._amounts_refused = True
-            self._memory.forget()
-            log.warning("amount not left", detail=(error.diag.message_primary or "")[:300])
-            return Outcome("amount not left", wake_at=time.time() + _RETRY)
+            raise
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
         """Read, decide and write in one transaction; say when the next pass is due."""
         began = time.monotonic()
         with connection.transaction():
             reading = self._reader.read(connection, now)
-            decided = decide(reading.snapshot, self._memory, self._orders, self._reader.matchers)
+            reading, decided = self._decide(connection, reading)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing = self._write(connection, reading, decided)
@@ -107,30 +98,43 @@ class Metascheduler:
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
-        again, self._amounts_refused = self._amounts_refused, False
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
-        delays = (owed, self._memory.owed(decided.plan), _RETRY if again else None)
+        delays = (owed, self._memory.owed(decided.plan))
         instants = [time.time() + one for one in delays if one is not None]
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
         return Outcome(word, wake_at=min(instants, default=None))
+
+    def _decide(self, connection: Connection, reading: Reading) -> tuple[Reading, Decisions]:
+        """Decide about a reading; leave out jobs that nothing can be decided about, and return what was left."""
+        try:
+            return reading, decide(reading.snapshot, self._memory, self._orders, self._reader.matchers)
+        except Exception:
+            log.exception("no decision")
+            self._memory.forget()
+            found = indecisive(reading.snapshot, lambda some: decide(some, None, self._orders))
+            if not found:
+                raise
+        for job, reason in found.items():
+            refusals_of(connection).withhold(connection, job, f"it cannot be decided about: {reason}")
+        reading = replace(reading, snapshot=left_out(reading.snapshot, found), withheld={**reading.withheld, **found})
+        return reading, decide(reading.snapshot, None, self._orders)
 
     def _write(self, connection: Connection, reading: Reading, decided: Decisions) -> tuple[list[int], Writing]:
         """Write what was decided; return the jobs that really start, and what is told of those that wait."""
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
         suspensions.give_back(connection, decided.resumed)
-        starts = [one for one in decided.starts if not (self._amounts_refused and rows.consumes(one))]
-        started = decisions.start(connection, [rows.start(one) for one in starts])
+        started = decisions.start(connection, [rows.start(one) for one in decided.starts])
         gone = set(started)
         decisions.log(connection, [event for event in decided.events if event[0] in gone])
         decisions.accept(connection, [rows.accepted(one) for one in decided.accepted], security)
         _refuse(connection, decided.refused)
         decisions.kill(connection, decided.victims)
         self._texts.begin(reading.snapshot.platform)
-        predictions = _predictions(rows, decided, gone, self._texts)
+        predictions = _predictions(rows, decided, gone, self._texts, reading.withheld)
         writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
         _order_power(connection, decided.power)
@@ -176,10 +180,6 @@ class _Rows:
             f"R={len(resources)},W={format_duration(int(one.walltime))}" if moldable else "",
         )
 
-    def consumes(self, one: JobStart) -> bool:
-        """Tell whether a job that starts takes amounts."""
-        return bool(self._requests[one.job].alternatives[one.alternative].consumes)
-
     def accepted(self, one: Placement) -> decisions.AcceptedRow:
         """Return a reservation that is accepted."""
         assert one.start is not None
@@ -210,15 +210,18 @@ class _Rows:
         return decisions.Prediction(one.job.id, Verdict.RESERVED, reason, moldable, one.start, one.end, resources)
 
 
-def _predictions(rows: _Rows, decided: Decisions, gone: set[int], texts: RangeTexts) -> Predictions:
+def _predictions(
+    rows: _Rows, decided: Decisions, gone: set[int], texts: RangeTexts, withheld: Mapping[int, str]
+) -> Predictions:
     predictions = {
         placement.job: rows.prediction(placement, texts)
         for placement in decided.plan.placements
         if placement.job not in gone and placement.verdict is not Verdict.STARTS
     }
+    awaiting = {**decided.awaiting, **withheld}
     for one in decided.kept.snapshot.reservations:
         if one.job.id not in gone:
-            predictions[one.job.id] = rows.awaiting(one, decided.awaiting.get(one.job.id, "accepted reservation"))
+            predictions[one.job.id] = rows.awaiting(one, awaiting.get(one.job.id, "accepted reservation"))
     return predictions
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 from typing import Literal, cast
 
 import psycopg
@@ -35,6 +36,7 @@ from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.modules.metascheduler.existing_resources import declared_consumables
 from oarpy.modules.metascheduler.priority_history import PriorityHistory
 from oarpy.modules.metascheduler.quota_rules import QuotaRules
+from oarpy.modules.metascheduler.set_aside import made_of, unplaced
 from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
@@ -61,6 +63,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.store.passes import snapshot_rows
 from oarpy.store.platform import consumables, maintenance, power
+from oarpy.store.refusals import refusals_of
 
 LAUNCH = 5
 """Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
@@ -91,13 +94,15 @@ class Reading:
     snapshot: Snapshot
     requests: dict[int, ReadRequest]
     """Alternatives by job."""
+    withheld: Mapping[int, str] = MappingProxyType({})
+    """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A job and what it was made of."""
 
-    source: tuple[snapshot_rows.WaitingRow, tuple[Dependency, ...], bool]
+    source: tuple[snapshot_rows.WaitingRow, tuple[Dependency, ...], bool, str]
     job: WaitingJob
 
 
@@ -136,18 +141,24 @@ class SnapshotReader:
         self._forget_others(connection)
         self._refresh_platform(connection, now)
         rows = self._rows.read(connection)
+        refusals = refusals_of(connection)
+        withheld = refusals.withheld()
         reserved = snapshot_rows.reserved(connection)
-        accepted = {row.id for row in reserved}
         self._fetch_requests(connection, {row.submission for row in rows})
         anteriors = _anteriors(connection, [row.id for row in rows])
         queues = snapshot_rows.queues(connection)
         stopped = frozenset(queue.name for queue in queues if not queue.active)
+        reservations, broken = self._reservations(reserved, rows, anteriors.of)
+        accepted = {one.job.id for one in reservations}
         waiting = [row for row in rows if row.id not in accepted] if accepted else rows
-        jobs = self._waiting_jobs(waiting, anteriors.of, stopped)
-        reservations = self._reservations(reserved, rows, anteriors.of)
+        jobs = self._waiting_jobs(waiting, anteriors.of, stopped, {**withheld, **broken} if broken else withheld)
         texts = conditions((*jobs, *(one.job for one in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
         held = snapshot_rows.holding(connection)
+        if refusals.contested:
+            strays = snapshot_rows.strays(connection, refusals.contested, [row.id for row in held], list(accepted))
+            refusals.contested = {resource for row in strays for resource in row.resources}
+            held += strays
         amounts = consumables.held(connection) if self._consumables else {}
         promises = (promised(one, now) for one in reservations)
         holding = [*self._holding_jobs(held, amounts, now), *(job for job in promises if job is not None)]
@@ -179,7 +190,7 @@ class SnapshotReader:
         )
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
-        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows})
+        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows}, withheld)
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
         """Return ``snapshot`` with what is asked for running jobs, and of nodes."""
@@ -273,16 +284,26 @@ class SnapshotReader:
         rows: Sequence[snapshot_rows.WaitingRow],
         depends_on: Mapping[int, tuple[Dependency, ...]],
         stopped: frozenset[str],
+        withheld: Mapping[int, str],
     ) -> tuple[WaitingJob, ...]:
-        made = {}
-        for row in rows:
-            source = row, depends_on.get(row.id, ()), row.queue in stopped
-            known = self._jobs.get(row.id)
-            made[row.id] = known if known is not None and known.source == source else _Made(source, self._job(*source))
-        self._jobs = made
-        return tuple(one.job for one in made.values())
+        """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere."""
 
-    def _job(self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool) -> WaitingJob:
+        def make(row: snapshot_rows.WaitingRow) -> _Made:
+            source = row, depends_on.get(row.id, ()), row.queue in stopped, withheld.get(row.id, "")
+            known = self._jobs.get(row.id)
+            return known if known is not None and known.source == source else _Made(source, self._job(*source))
+
+        def aside(row: snapshot_rows.WaitingRow, reason: str) -> _Made:
+            return _Made((row, (), False, reason), unplaced(row, reason))
+
+        self._jobs = {made.job.id: made for made in made_of(rows, make, aside)}
+        return tuple(one.job for one in self._jobs.values())
+
+    def _job(
+        self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str
+    ) -> WaitingJob:
+        if withheld:
+            return unplaced(row, f"set aside, and tried again soon: {withheld}")
         dates, fault = _dates(row)
         return WaitingJob(
             id=row.id,
@@ -307,18 +328,29 @@ class SnapshotReader:
         rows: Sequence[snapshot_rows.ReservedRow],
         waiting: Sequence[snapshot_rows.WaitingRow],
         depends_on: Mapping[int, tuple[Dependency, ...]],
-    ) -> tuple[Reservation, ...]:
-        """Return the accepted reservations that have not started; those of a queue that is stopped do start."""
-        if not rows:
-            return ()
-        names, found = {row.id: row for row in waiting}, []
-        for row in rows:
-            if row.id in names:
-                job = self._job(names[row.id], depends_on.get(row.id, ()), stopped=False)
-                place = self._requests[names[row.id].submission].moldables.index(row.moldable)
-                asked = replace(job, alternatives=job.alternatives[place : place + 1])
-                found.append(Reservation(asked, row.start, row.walltime, row.resources, place))
-        return tuple(found)
+    ) -> tuple[tuple[Reservation, ...], dict[int, str]]:
+        """Return the accepted reservations that have not started, and why there are others that cannot be read.
+
+        Those of a queue that is stopped do start.
+        """
+        names = {row.id: row for row in waiting} if rows else {}
+        broken: dict[int, str] = {}
+
+        def make(row: snapshot_rows.ReservedRow) -> Reservation:
+            if row.start is None or row.walltime is None:
+                raise ValueError("it will hold resources, and has no start or no walltime")
+            job = self._job(names[row.id], depends_on.get(row.id, ()), False, "")
+            moldables = self._requests[names[row.id].submission].moldables
+            if row.moldable not in moldables:
+                raise ValueError(f"its alternative {row.moldable} is none of its submission")
+            place = moldables.index(row.moldable)
+            asked = replace(job, alternatives=job.alternatives[place : place + 1])
+            return Reservation(asked, row.start, row.walltime, row.resources, place)
+
+        def aside(row: snapshot_rows.ReservedRow, reason: str) -> None:
+            broken[row.id] = reason
+
+        return tuple(made_of((row for row in rows if row.id in names), make, aside)), broken
 
     def _holding_jobs(
         self, rows: Sequence[snapshot_rows.HoldingRow], amounts: Mapping[int, tuple[Consumption, ...]], now: int

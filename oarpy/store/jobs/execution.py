@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
+from oarpy.store.refusals import itself, refusals_of, set_wise
 
 
 class HeldAmount(NamedTuple):
@@ -239,22 +241,29 @@ _CLOSE = """
     RETURNING j.job_id
 """
 
-# The canceller: what waits ends at once; what is on its way to a node is decided, for the launcher to carry out.
+# The canceller: what waits ends at once; what is on its way to a node is decided, for the launcher to carry out. Each
+# statement is about all jobs, or about some of them when the database refused one.
+_CANCELLABLE = """
+    SELECT job_id FROM kill_requests WHERE state <> 'done'
+    UNION SELECT job_id FROM jobs WHERE state = 'toError'
+"""
 _CANCEL_WAITING = """
     UPDATE jobs j SET state = 'Error', ended_at = greatest(now(), submitted_at), message = 'killed: ' || k.reason
     FROM kill_requests k
     WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('Waiting', 'Hold')
+      AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING j.job_id
 """
 _CANCEL_UNLAUNCHED = """
     UPDATE jobs j SET state = 'toError', message = 'killed: ' || k.reason
     FROM kill_requests k
     WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('toLaunch', 'toAckReservation')
+      AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING j.job_id
 """
 _BURY = """
     UPDATE jobs SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at)
-    WHERE state = 'toError'
+    WHERE state = 'toError' AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
     RETURNING job_id
 """
 # A best-effort job that can write a checkpoint is signalled once and left the time it asked for. Whoever asks for its
@@ -265,6 +274,7 @@ _CHECKPOINT_FIRST = """
         FROM jobs j
         WHERE j.job_id = k.job_id AND k.state = 'asked' AND k.not_before IS NULL
           AND k.requested_by = 'metascheduler' AND j.checkpoint > interval '0' AND j.state = 'Running'
+          AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
         RETURNING j.job_id, j.checkpoint_signal
     ), signalled AS (
         INSERT INTO signal_requests (job_id, signal, requested_by)
@@ -272,12 +282,14 @@ _CHECKPOINT_FIRST = """
     )
     INSERT INTO event_logs (type, job_id, description)
     SELECT 'CHECKPOINT', job_id, 'asked for a checkpoint before it is killed' FROM postponed
+    RETURNING job_id
 """
 _DECIDE = """
     UPDATE kill_requests k SET state = 'decided'
     FROM jobs j
     WHERE j.job_id = k.job_id AND k.state = 'asked' AND (k.not_before IS NULL OR k.not_before <= %(now)s)
       AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
+      AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
     RETURNING k.job_id
 """
 _NEXT_KILL = """
@@ -325,6 +337,7 @@ def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[
     ]
 
 
+@set_wise(itemgetter(0))
 def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
     """Move (job, incarnation of its first node) from toLaunch to Launching; return the jobs that moved."""
     if not jobs:
@@ -379,18 +392,21 @@ def agenda(connection: Connection) -> Agenda:
     return Agenda(*row)
 
 
+@set_wise(itself)
 def give_up(connection: Connection, jobs: Sequence[int], reason: str) -> None:
     """Move jobs from toLaunch to toError: they cannot be launched."""
     if jobs:
         connection.execute(_GIVE_UP, [reason, list(jobs)])
 
 
+@set_wise(itemgetter(0))
 def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None:
     """Record that jobs run since these instants (epoch seconds)."""
     if starts:
         connection.execute(_STARTED, [[job for job, _ in starts], [at for _, at in starts]])
 
 
+@set_wise(attrgetter("job"))
 def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
     """Move jobs to Finishing with how they ended; return those that moved. So each end counts once."""
     if not ends:
@@ -410,6 +426,7 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
     return sorted(moved)
 
 
+@set_wise(attrgetter("job"))
 def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     """Move jobs that started and ended by themselves to Terminated, whatever of it was recorded; return those moved."""
     if not ends:
@@ -418,12 +435,14 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     return [row[0] for row in connection.execute(_END, columns).fetchall()]
 
 
+@set_wise(itemgetter(0))
 def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -> None:
     """Tell in events, and in the messages of jobs, of (job, node, text): it was out of its memory there."""
     if kills:
         connection.execute(_NOTE_MEMORY, [list(column) for column in zip(*kills, strict=True)])
 
 
+@set_wise(itemgetter(0))
 def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int]:
     """Give Finishing jobs their final state as of these instants (epoch seconds); return those that moved."""
     if not ends:
@@ -436,11 +455,24 @@ def cancel(connection: Connection, now: datetime) -> int:
 
     Best-effort jobs that the meta-scheduler wants gone and that have a checkpoint are asked for it first.
     """
-    moved = 0
-    for query in (_CANCEL_WAITING, _CANCEL_UNLAUNCHED, _BURY, _CHECKPOINT_FIRST, _DECIDE):
-        moved += connection.execute(query, {"now": now}).rowcount
+    if refusals_of(connection).any:
+        moved = _cancel_some(connection, [row[0] for row in connection.execute(_CANCELLABLE)], now)
+    else:
+        moved = _cancel(connection, None, now)
     connection.execute(_SETTLE)
-    return moved
+    return len(moved)
+
+
+@set_wise(itself)
+def _cancel_some(connection: Connection, jobs: Sequence[int], now: datetime) -> list[int]:
+    """Carry out what is asked for these jobs."""
+    return _cancel(connection, list(jobs), now)
+
+
+def _cancel(connection: Connection, jobs: list[int] | None, now: datetime) -> list[int]:
+    """Carry out what is asked for ``jobs`` (None: for all); return those that moved, once for each step."""
+    queries = (_CANCEL_WAITING, _CANCEL_UNLAUNCHED, _BURY, _CHECKPOINT_FIRST, _DECIDE)
+    return [row[0] for query in queries for row in connection.execute(query, {"now": now, "jobs": jobs})]
 
 
 def next_kill(connection: Connection) -> float | None:
@@ -454,6 +486,7 @@ def signals(connection: Connection) -> list[SignalRow]:
     return [SignalRow(*row) for row in connection.execute(_SIGNALS).fetchall()]
 
 
+@set_wise(itemgetter(0))
 def signal_elsewhere(connection: Connection, checkpoints: Sequence[tuple[int, float]]) -> None:
     """Have the checkpoint signal that first nodes sent (job, instant) sent by the other nodes too, each once."""
     if checkpoints:

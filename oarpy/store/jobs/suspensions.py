@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
+from oarpy.store.refusals import itself, set_wise
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def forget(connection: Connection) -> None:
     connection.execute(_FORGET)
 
 
+@set_wise(itself)
 def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
     """Record that jobs are stopped on all their nodes, and let others have their resources of these types."""
     if jobs:
@@ -125,6 +127,7 @@ def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -
         connection.execute(_FREE, {"jobs": list(jobs), "types": list(types)})
 
 
+@set_wise(itself)
 def give_back(connection: Connection, jobs: Sequence[int]) -> None:
     """Give jobs that are to go on their resources back.
 
@@ -134,6 +137,7 @@ def give_back(connection: Connection, jobs: Sequence[int]) -> None:
         connection.execute(_GIVE_BACK, [list(jobs)])
 
 
+@set_wise(itself)
 def resume(connection: Connection, jobs: Sequence[int]) -> None:
     """Record that jobs which have their resources go on on all their nodes."""
     if jobs:

@@ -91,6 +91,28 @@ _RESERVED = """
     GROUP BY r.job_id, j.job_id
 """
 
+# Rows that keep others from resources though no pass reads them: their jobs do not hold, or do not wait, or the rows
+# are not what their jobs say. Looked for when a start was refused.
+_STRAYS = """
+    SELECT s.job_id, j.user_name, j.project, j.queue_name, s.begins, s.ends, array_agg(s.resource_id)
+    FROM (
+        SELECT job_id, resource_id, extract(epoch FROM now())::float8 AS begins,
+               extract(epoch FROM upper(during) - now())::float8 AS ends
+        FROM assigned_resources
+        WHERE resource_id = ANY(%(resources)s) AND during && tstzrange(now(), NULL) AND NOT suspended
+          AND NOT job_id = ANY(%(holding)s)
+        UNION ALL
+        SELECT job_id, resource_id, extract(epoch FROM lower(during))::float8,
+               extract(epoch FROM upper(during) - lower(during))::float8
+        FROM reserved_resources JOIN jobs USING (job_id)
+        WHERE resource_id = ANY(%(resources)s) AND during && tstzrange(now(), NULL)
+          AND NOT (job_id = ANY(%(reserved)s) AND lower(during) = reservation_start)
+    ) AS s JOIN jobs j ON j.job_id = s.job_id
+    GROUP BY s.job_id, j.job_id, s.begins, s.ends
+"""
+_STRAY_TIME = 60.0
+"""Seconds for which a row without an end is expected to stay."""
+
 # One row a group, its levels as two arrays, outermost first.
 _REQUESTS = """
     SELECT m.submission_id, m.moldable_id, extract(epoch FROM m.walltime)::float8, g.filter,
@@ -168,12 +190,12 @@ class HoldingRow:
 
 @dataclass(frozen=True, slots=True)
 class ReservedRow:
-    """What an accepted reservation will hold."""
+    """What an accepted reservation will hold. What the job lacks, which somebody took away, is None."""
 
     id: int
-    start: float
-    walltime: float
-    moldable: int
+    start: float | None
+    walltime: float | None
+    moldable: int | None
     resources: tuple[int, ...]
 
 
@@ -287,6 +309,17 @@ def holding(connection: Connection) -> list[HoldingRow]:
     return [
         HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), row[11])  # type: ignore[call-arg]
         for row in connection.execute(_HOLDING, binary=True).fetchall()
+    ]
+
+
+def strays(
+    connection: Connection, resources: Collection[int], holding: Sequence[int], reserved: Sequence[int]
+) -> list[HoldingRow]:
+    """Return who keeps others from ``resources`` beside the jobs ``holding`` and the reservations ``reserved``."""
+    values = {"resources": list(resources), "holding": list(holding), "reserved": list(reserved)}
+    return [
+        HoldingRow(job, user, project, queue, "", (), begins, length or _STRAY_TIME, tuple(held), 0)
+        for job, user, project, queue, begins, length, held in connection.execute(_STRAYS, values)
     ]
 
 

@@ -12,8 +12,6 @@ from oarpy.model.request import Consumption
 from oarpy.store.database import Connection
 
 UNITS = ("bytes", "count")
-ENOUGH_LEFT = "enough_left"
-"""The constraint that is violated when jobs would hold more than there is."""
 
 
 @dataclass(frozen=True, slots=True)

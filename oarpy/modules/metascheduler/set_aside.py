@@ -1,0 +1,100 @@
+"""What is set aside: rows that no pass can read, and jobs that no pass can decide about. The others go on.
+
+A job that waits gets a verdict with the reason, and an event. One that holds resources still holds them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from dataclasses import replace
+from typing import TypeVar
+
+from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
+from oarpy.store.passes.snapshot_rows import WaitingRow
+
+Row = TypeVar("Row")
+Made = TypeVar("Made")
+
+
+def made_of(
+    rows: Iterable[Row], make: Callable[[Row], Made], aside: Callable[[Row, str], Made | None]
+) -> Iterator[Made]:
+    """Make a value of each row, or of one that cannot be read what ``aside`` makes of it and the reason."""
+    for row in rows:
+        try:
+            made: Made | None = make(row)
+        except Exception as error:  # whatever a row says, it is the affair of that row alone
+            made = aside(row, f"it cannot be read: {described(error)}")
+        if made is not None:
+            yield made
+
+
+def unplaced(row: WaitingRow, reason: str) -> WaitingJob:
+    """Return a waiting job of which nothing is looked at but that it waits; ``reason`` is its verdict."""
+    return WaitingJob(row.id, row.user, project=row.project, queue=row.queue, held=row.held, fault=reason)
+
+
+def indecisive(snapshot: Snapshot, decides: Callable[[Snapshot], object]) -> dict[int, str]:
+    """Return the jobs without which ``decides`` raises nothing, each with what it raised; empty if none are to blame.
+
+    Every half that can be left in is: so a few of many jobs are found in a few dozen tries.
+    """
+    jobs = [job.id for job in snapshot.waiting] + [one.job.id for one in snapshot.reservations]
+    jobs += [one.job for one in snapshot.walltime_requests] + [job.id for job in snapshot.holding]
+    jobs = list(dict.fromkeys(jobs))
+    reasons: dict[frozenset[int], str] = {}
+
+    def fails(without: Set[int]) -> str:
+        known = frozenset(without)
+        if known not in reasons:
+            try:
+                decides(left_out(snapshot, known))
+                reasons[known] = ""
+            except Exception as error:  # the planner is asked whether it raises
+                reasons[known] = described(error)
+        return reasons[known]
+
+    def to_blame(some: list[int], gone: Set[int]) -> dict[int, str]:
+        """Return which of ``some`` have to go, where ``gone`` have gone and it suffices that all of both go."""
+        reason = fails(gone)
+        if not reason:
+            return {}
+        if len(some) == 1:
+            return {some[0]: reason}
+        first, second = some[: len(some) // 2], some[len(some) // 2 :]
+        found = to_blame(first, gone | set(second))
+        return found | to_blame(second, gone | found.keys())
+
+    return {} if not jobs or fails(set(jobs)) else to_blame(jobs, set())
+
+
+def left_out(snapshot: Snapshot, jobs: Collection[int]) -> Snapshot:
+    """Return ``snapshot`` without anything to decide about ``jobs``; what they hold stays held, and that is all."""
+    if not jobs:
+        return snapshot
+    return replace(
+        snapshot,
+        waiting=tuple(job for job in snapshot.waiting if job.id not in jobs),
+        reservations=tuple(one for one in snapshot.reservations if one.job.id not in jobs),
+        walltime_requests=tuple(one for one in snapshot.walltime_requests if one.job not in jobs),
+        holding=tuple(_bare(job) if job.id in jobs else job for job in snapshot.holding),
+    )
+
+
+def _bare(job: HoldingJob) -> HoldingJob:
+    """Return what a job holds, and nothing of what it is."""
+    return HoldingJob(
+        job.id,
+        job.user,
+        job.start if math.isfinite(job.start) else 0,
+        job.walltime if math.isfinite(job.walltime) else 1,
+        resources=job.resources,
+        queue=job.queue,
+        bits=job.bits,
+    )
+
+
+def described(error: Exception) -> str:
+    """Return an error in one line."""
+    return f"{type(error).__name__}: {error}".strip().splitlines()[0][:300]

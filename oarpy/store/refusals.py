@@ -1,0 +1,202 @@
+"""Set-wise writes of which the database refuses a part: made without the jobs that it refuses, which wait a while.
+
+::
+
+    write all at once  --refused-->  the module runs again, carefully: each write halves until it knows who is refused
+                                          |                                  |
+                                     the others are written        event; withheld for 1 s, 2 s, ... 30 s, then tried
+
+What is known of refusals belongs to a connection and is forgotten with it. As long as nothing was refused, this costs a
+look at an empty table.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+import psycopg
+import structlog
+
+from oarpy.store.database import Connection
+
+log = structlog.get_logger()
+
+Item = TypeVar("Item")
+Parameters = ParamSpec("Parameters")
+Written = TypeVar("Written", "list[int]", "list[tuple[int, int]]", None)
+
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
+_REMEMBERED = 300.0
+"""Seconds after which a refusal no longer lengthens the next delay."""
+_RESOURCE = re.compile(r"\(resource_id, [^)]*\)=\((\d+),")
+
+# Told once, however often it is tried. The job may be gone.
+_TELL = """
+    INSERT INTO event_logs (type, job_id, description)
+    SELECT 'SET_ASIDE', j.job_id, %(reason)s FROM jobs j
+    WHERE j.job_id = %(job)s AND NOT EXISTS (
+        SELECT FROM event_logs e WHERE e.job_id = j.job_id AND e.type = 'SET_ASIDE' AND e.description = %(reason)s)
+"""
+
+
+@dataclass(slots=True)
+class _Wait:
+    """Why a job is withheld, until when (monotonic clock), and how long it was made to wait, in seconds."""
+
+    reason: str
+    until: float
+    delay: float
+
+
+@dataclass(slots=True)
+class Refusals:
+    """What the database refused: jobs that wait until they are tried again, and resources that somebody holds.
+
+    ``contested`` are resources (ids) that a job was refused because of something that no pass had read.
+    """
+
+    careful: bool = False
+    contested: set[int] = field(default_factory=set)
+    _waits: dict[int, _Wait] = field(default_factory=dict)
+
+    def withheld(self) -> Mapping[int, str]:
+        """Return the jobs that are not to be written of now, each with the reason."""
+        now = time.monotonic()
+        return {job: wait.reason for job, wait in self._waits.items() if wait.until > now}
+
+    def withhold(self, connection: Connection, job: int, reason: str) -> None:
+        """Set a job aside for a while, longer each time, and tell so in its events."""
+        now = time.monotonic()
+        before = self._waits.get(job)
+        delay = min(before.delay * 2, _LONGEST_DELAY) if before is not None else _FIRST_DELAY
+        self._waits = {one: wait for one, wait in self._waits.items() if now < wait.until + _REMEMBERED}
+        self._waits[job] = _Wait(reason, now + delay, delay)
+        log.warning("job set aside", job=job, reason=reason, again_in=delay)
+        connection.execute(_TELL, {"job": job, "reason": reason})
+
+    def next_try(self) -> float | None:
+        """Return in how many seconds a job is tried again, None when none waits."""
+        now = time.monotonic()
+        return min((wait.until - now for wait in self._waits.values() if wait.until > now), default=None)
+
+    @contextmanager
+    def carefully(self) -> Iterator[None]:
+        """Have every set-wise write inside the block do without the jobs that the database refuses."""
+        self.careful = True
+        try:
+            yield
+        finally:
+            self.careful = False
+
+    @property
+    def any(self) -> bool:
+        """Whether a write has to look at its jobs one by one."""
+        return self.careful or bool(self._waits)
+
+
+_KNOWN: WeakKeyDictionary[Connection, Refusals] = WeakKeyDictionary()
+
+
+def refusals_of(connection: Connection) -> Refusals:
+    """Return what was refused over a connection."""
+    found = _KNOWN.get(connection)
+    if found is None:
+        found = _KNOWN[connection] = Refusals()
+    return found
+
+
+def itself(job: int) -> int:
+    """Return the job of an item that is a job."""
+    return job
+
+
+def is_refusal(error: psycopg.Error) -> bool:
+    """Tell whether the database refused a statement for what is in it; not when it was lost, or is busy."""
+    return isinstance(error, psycopg.DatabaseError) and not isinstance(error, psycopg.OperationalError)
+
+
+def set_wise(
+    job_of: Callable[[Item], int],
+) -> Callable[
+    [Callable[Concatenate[Connection, Sequence[Item], Parameters], Written]],
+    Callable[Concatenate[Connection, Sequence[Item], Parameters], Written],
+]:
+    """Have a write of many items leave out jobs that are withheld and, when careful, those that are refused.
+
+    ``job_of`` tells the job of an item. The write returns the jobs that it concerned, or nothing.
+    """
+
+    def decorate(
+        write: Callable[Concatenate[Connection, Sequence[Item], Parameters], Written],
+    ) -> Callable[Concatenate[Connection, Sequence[Item], Parameters], Written]:
+        @wraps(write)
+        def written(
+            connection: Connection, items: Sequence[Item], *args: Parameters.args, **kwargs: Parameters.kwargs
+        ) -> Written:
+            refusals = refusals_of(connection)
+            if not refusals.any or not items:
+                return write(connection, items, *args, **kwargs)
+            withheld = refusals.withheld()
+            kept = [one for one in items if job_of(one) not in withheld]
+            if not refusals.careful:
+                return write(connection, kept, *args, **kwargs)
+            parts = list(_parts(connection, kept, job_of, lambda some: write(connection, some, *args, **kwargs)))
+            return write(connection, [], *args, **kwargs) if not parts else _joined(parts)
+
+        return written
+
+    return decorate
+
+
+def _joined(parts: Sequence[Written]) -> Written:
+    first = parts[0]
+    return first if first is None else [job for part in parts for job in part or ()]
+
+
+def _parts(
+    connection: Connection,
+    items: Sequence[Item],
+    job_of: Callable[[Item], int],
+    write: Callable[[Sequence[Item]], Written],
+) -> Iterator[Written]:
+    """Write items together; when they are refused, each half of them by itself."""
+    if not items:
+        return
+    try:
+        with connection.transaction():
+            written = write(items)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        refused, contested = error, _RESOURCE.findall(error.diag.message_detail or "")
+    else:
+        yield written
+        return
+    jobs = {job_of(one) for one in items}
+    if len(jobs) == 1:
+        refusals = refusals_of(connection)
+        refusals.contested.update(map(int, contested))
+        refusals.withhold(connection, jobs.pop(), f"the database refuses what is to be written of it: {_line(refused)}")
+        return
+    middle = len(items) // 2
+    yield from _parts(connection, items[:middle], job_of, write)
+    yield from _parts(connection, items[middle:], job_of, write)
+
+
+def first_line(error: psycopg.Error) -> str:
+    """Return what an error says in one line."""
+    return ((error.diag.message_primary or str(error)).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+def _line(error: psycopg.Error) -> str:
+    """Return what an error says in one line, with the rows in conflict where it names them."""
+    text = first_line(error)
+    detail = error.diag.message_detail or ""
+    return f"{text} ({detail})"[:500] if detail.startswith("Key") else text
