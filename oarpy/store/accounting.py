@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.store.database import Connection
+from oarpy.store.refusals import refusals_of, set_wise
 
 # Windows that begin within the period: a range of the primary key, which begins with window_start.
 _USAGE = """
@@ -38,6 +40,7 @@ _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime
         FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted
+          AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
         ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
     ), sized AS (
         SELECT p.*, (SELECT count(*) FROM assigned_resources a JOIN resources r USING (resource_id)
@@ -73,6 +76,8 @@ _ACCOUNT = """
     SELECT count(*) FROM marked
 """
 
+_UNACCOUNTED = "SELECT job_id FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted ORDER BY job_id LIMIT %s"
+
 # Kept exactly, rounded once, where it is shown.
 _CONSUMPTION = """
     SELECT user_name, project,
@@ -104,9 +109,23 @@ class ConsumptionRow:
 
 def account(connection: Connection, window: int, limit: int) -> int:
     """Add up to ``limit`` ended jobs to the sums of aligned windows of ``window`` seconds; return how many."""
-    row = connection.execute(_ACCOUNT, {"window": window, "limit": limit}).fetchone()
+    if not refusals_of(connection).any:
+        return sum(_account(connection, None, window, limit))
+    jobs = [row[0] for row in connection.execute(_UNACCOUNTED, [limit])]
+    return sum(_account_some(connection, jobs, window, limit))
+
+
+@set_wise
+def _account_some(connection: Connection, jobs: Sequence[int], window: int, limit: int) -> list[int]:
+    """Add these jobs."""
+    return _account(connection, list(jobs), window, limit)
+
+
+def _account(connection: Connection, jobs: list[int] | None, window: int, limit: int) -> list[int]:
+    """Add ``jobs`` (None: any); return how many were added, as a list of one number."""
+    row = connection.execute(_ACCOUNT, {"window": window, "limit": limit, "jobs": jobs}).fetchone()
     assert row is not None
-    return int(row[0])
+    return [int(row[0])]
 
 
 def consumption(

@@ -4,7 +4,7 @@
 
     write all at once  --refused-->  the module runs again, carefully: each write halves until it knows who is refused
                                           |                                  |
-                                     the others are written        event; withheld for 1 s, 2 s, ... 30 s, then tried
+                                     the others are written        event; withheld for 0.5 s, 1 s, ... 30 s, then tried
 
 What is known of refusals belongs to a connection and is forgotten with it. As long as nothing was refused, this costs a
 look at an empty table.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -28,11 +28,9 @@ from oarpy.store.database import Connection
 
 log = structlog.get_logger()
 
-Item = TypeVar("Item")
-Parameters = ParamSpec("Parameters")
-Written = TypeVar("Written", "list[int]", "list[tuple[int, int]]", None)
+Write = TypeVar("Write", bound=Callable[..., Any])
 
-_FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _REMEMBERED = 300.0
 """Seconds after which a refusal no longer lengthens the next delay."""
 _RESOURCE = re.compile(r"\(resource_id, [^)]*\)=\((\d+),")
@@ -112,60 +110,49 @@ def refusals_of(connection: Connection) -> Refusals:
     return found
 
 
-def itself(job: int) -> int:
-    """Return the job of an item that is a job."""
-    return job
-
-
 def is_refusal(error: psycopg.Error) -> bool:
     """Tell whether the database refused a statement for what is in it; not when it was lost, or is busy."""
     return isinstance(error, psycopg.DatabaseError) and not isinstance(error, psycopg.OperationalError)
 
 
-def set_wise(
-    job_of: Callable[[Item], int],
-) -> Callable[
-    [Callable[Concatenate[Connection, Sequence[Item], Parameters], Written]],
-    Callable[Concatenate[Connection, Sequence[Item], Parameters], Written],
-]:
+def set_wise(write: Write) -> Write:
     """Have a write of many items leave out jobs that are withheld and, when careful, those that are refused.
 
-    ``job_of`` tells the job of an item. The write returns the jobs that it concerned, or nothing.
+    It takes a connection and the items, and returns a list about those that were written, or nothing. An item is a job,
+    has it as ``job``, or is a tuple that begins with it.
     """
-
-    def decorate(
-        write: Callable[Concatenate[Connection, Sequence[Item], Parameters], Written],
-    ) -> Callable[Concatenate[Connection, Sequence[Item], Parameters], Written]:
-        @wraps(write)
-        def written(
-            connection: Connection, items: Sequence[Item], *args: Parameters.args, **kwargs: Parameters.kwargs
-        ) -> Written:
-            refusals = refusals_of(connection)
-            if not refusals.any or not items:
-                return write(connection, items, *args, **kwargs)
-            withheld = refusals.withheld()
-            kept = [one for one in items if job_of(one) not in withheld]
-            if not refusals.careful:
-                return write(connection, kept, *args, **kwargs)
-            parts = list(_parts(connection, kept, job_of, lambda some: write(connection, some, *args, **kwargs)))
-            return write(connection, [], *args, **kwargs) if not parts else _joined(parts)
-
-        return written
-
-    return decorate
+    return _guarded(write, withheld_too=False)
 
 
-def _joined(parts: Sequence[Written]) -> Written:
-    first = parts[0]
-    return first if first is None else [job for part in parts for job in part or ()]
+def set_wise_of_all(write: Write) -> Write:
+    """Do the same for a write that is made of withheld jobs too: it tells of them."""
+    return _guarded(write, withheld_too=True)
 
 
-def _parts(
-    connection: Connection,
-    items: Sequence[Item],
-    job_of: Callable[[Item], int],
-    write: Callable[[Sequence[Item]], Written],
-) -> Iterator[Written]:
+def _guarded(write: Write, *, withheld_too: bool) -> Write:
+    @wraps(write)
+    def written(connection: Connection, items: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        refusals = refusals_of(connection)
+        if not refusals.any or not items:
+            return write(connection, items, *args, **kwargs)
+        withheld = {} if withheld_too else refusals.withheld()
+        kept = [one for one in items if _job_of(one) not in withheld]
+        if not refusals.careful:
+            return write(connection, kept, *args, **kwargs)
+        parts = list(_parts(connection, kept, lambda some: write(connection, some, *args, **kwargs)))
+        returned = [part for part in parts if part is not None]
+        return [one for part in returned for one in part] if returned else write(connection, [], *args, **kwargs)
+
+    return cast(Write, written)
+
+
+def _job_of(item: Any) -> int:
+    if isinstance(item, int):
+        return item
+    return int(item[0] if isinstance(item, tuple) else item.job)
+
+
+def _parts(connection: Connection, items: Sequence[Any], write: Callable[[Sequence[Any]], Any]) -> Iterator[Any]:
     """Write items together; when they are refused, each half of them by itself."""
     if not items:
         return
@@ -175,19 +162,19 @@ def _parts(
     except psycopg.Error as error:
         if not is_refusal(error):
             raise
-        refused, contested = error, _RESOURCE.findall(error.diag.message_detail or "")
+        refused = error
     else:
         yield written
         return
-    jobs = {job_of(one) for one in items}
+    jobs = {_job_of(one) for one in items}
     if len(jobs) == 1:
         refusals = refusals_of(connection)
-        refusals.contested.update(map(int, contested))
+        refusals.contested.update(map(int, _RESOURCE.findall(refused.diag.message_detail or "")))
         refusals.withhold(connection, jobs.pop(), f"the database refuses what is to be written of it: {_line(refused)}")
         return
     middle = len(items) // 2
-    yield from _parts(connection, items[:middle], job_of, write)
-    yield from _parts(connection, items[middle:], job_of, write)
+    yield from _parts(connection, items[:middle], write)
+    yield from _parts(connection, items[middle:], write)
 
 
 def first_line(error: psycopg.Error) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -43,6 +43,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, requeueing, resubmission
 from oarpy.store.jobs.execution import End, LiveRow
 from oarpy.store.platform import nodes, site
+from oarpy.store.refusals import refusals_of
 from oarpy.transport.agent.descriptors import allow_many
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
@@ -55,6 +56,7 @@ from oarpy.wire.messages import (
     Refused,
     Report,
     Start,
+    Started,
 )
 
 log = structlog.get_logger()
@@ -116,7 +118,7 @@ class Launcher:
         self._unrecorded += reports
         arrivals = sorting.sort(self._unrecorded, self._sent.nodes)
         ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
-        self._unrecorded = []
+        self._unrecorded = _about(self._unrecorded, refusals_of(connection).withheld())
         self._ask_again()
         agenda = execution.agenda(connection)
         over = agenda.noop_end is not None and agenda.noop_end <= now.timestamp()
@@ -201,6 +203,9 @@ class Launcher:
             execution.started(connection, [start for start in starts.items() if start[0] not in closed])
             moved = execution.finish(connection, others)
             self._resubmit(connection, closed, current.values())
+        if withheld := refusals_of(connection).withheld():
+            # what is not recorded yet, no node may forget
+            arrivals = arrivals.only(lambda key, _: key.job not in withheld)
         self._after_record(channels, arrivals, left_behind, current)
         return len(closed) + len(moved)
 
@@ -423,6 +428,11 @@ class Launcher:
             kept = {one: self._environments[one] for one in submissions - missing}
             self._environments = kept | execution.environments(connection, missing)
         return self._environments
+
+
+def _about(reports: Sequence[tuple[str, Report]], jobs: Container[int]) -> list[tuple[str, Report]]:
+    """Return the reports about ``jobs``."""
+    return [said for said in reports if isinstance(said[1], (Started, Ended, Refused)) and said[1].key.job in jobs]
 
 
 def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:

@@ -19,7 +19,7 @@ from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
-from oarpy.modules.metascheduler.set_aside import indecisive, left_out
+from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
@@ -134,7 +134,8 @@ class Metascheduler:
         _refuse(connection, decided.refused)
         decisions.kill(connection, decided.victims)
         self._texts.begin(reading.snapshot.platform)
-        predictions = _predictions(rows, decided, gone, self._texts, reading.withheld)
+        withheld = {**reading.withheld, **refusals_of(connection).withheld()}
+        predictions = _predictions(rows, decided, gone, self._texts, withheld)
         writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
         _order_power(connection, decided.power)
@@ -150,6 +151,7 @@ class _Rows:
 
     def __init__(self, reading: Reading) -> None:
         self._snapshot, self._requests = reading.snapshot, reading.requests
+        self.jobs = reading.requests.keys()
         self.reserved = {one.job.id: one for one in reading.snapshot.reservations}
 
     @cached_property
@@ -218,6 +220,9 @@ def _predictions(
         for placement in decided.plan.placements
         if placement.job not in gone and placement.verdict is not Verdict.STARTS
     }
+    for job, reason in withheld.items():
+        if job not in gone and job in rows.jobs and job not in rows.reserved:
+            predictions[job] = decisions.Prediction(job, Verdict.NEVER, set_aside_text(reason), None, None, None, "{}")
     awaiting = {**decided.awaiting, **withheld}
     for one in decided.kept.snapshot.reservations:
         if one.job.id not in gone:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from types import MappingProxyType
 from typing import Literal, cast
 
 import psycopg
@@ -36,7 +35,7 @@ from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.modules.metascheduler.existing_resources import declared_consumables
 from oarpy.modules.metascheduler.priority_history import PriorityHistory
 from oarpy.modules.metascheduler.quota_rules import QuotaRules
-from oarpy.modules.metascheduler.set_aside import made_of, unplaced
+from oarpy.modules.metascheduler.set_aside import made_of, set_aside_text, unplaced
 from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
@@ -94,7 +93,7 @@ class Reading:
     snapshot: Snapshot
     requests: dict[int, ReadRequest]
     """Alternatives by job."""
-    withheld: Mapping[int, str] = MappingProxyType({})
+    withheld: Mapping[int, str] = field(default_factory=dict)
     """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
 
 
@@ -160,7 +159,11 @@ class SnapshotReader:
             refusals.contested = {resource for row in strays for resource in row.resources}
             held += strays
         amounts = consumables.held(connection) if self._consumables else {}
-        promises = (promised(one, now) for one in reservations)
+        promises = [promised(one, now) for one in reservations]
+        if len(reserved) > len(reservations):
+            # theirs until the canceller has ended them
+            leaving = {row.id for row in reserved} - {row.id for row in rows}
+            promises += [_leaving(row) for row in reserved if row.id in leaving]
         holding = [*self._holding_jobs(held, amounts, now), *(job for job in promises if job is not None)]
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
@@ -303,7 +306,7 @@ class SnapshotReader:
         self, row: snapshot_rows.WaitingRow, depends_on: tuple[Dependency, ...], stopped: bool, withheld: str
     ) -> WaitingJob:
         if withheld:
-            return unplaced(row, f"set aside, and tried again soon: {withheld}")
+            return unplaced(row, set_aside_text(withheld))
         dates, fault = _dates(row)
         return WaitingJob(
             id=row.id,
@@ -506,6 +509,11 @@ def _dates(row: snapshot_rows.WaitingRow) -> tuple[JobDates, str]:
         return read_types(row.types).dates(), ""
     except OarpyError as error:
         return NO_DATES, str(error)
+
+
+def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:
+    """Return what a reservation that is being killed keeps from others."""
+    return HoldingJob(row.id, "", int(row.start or 0), math.ceil(row.walltime or 1), resources=row.resources)
 
 
 def _holding_job(

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
-from oarpy.store.refusals import itself, refusals_of, set_wise
+from oarpy.store.refusals import refusals_of, set_wise
 
 
 class HeldAmount(NamedTuple):
@@ -337,7 +336,7 @@ def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[
     ]
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def claim(connection: Connection, jobs: Sequence[tuple[int, str]]) -> list[int]:
     """Move (job, incarnation of its first node) from toLaunch to Launching; return the jobs that moved."""
     if not jobs:
@@ -392,21 +391,21 @@ def agenda(connection: Connection) -> Agenda:
     return Agenda(*row)
 
 
-@set_wise(itself)
+@set_wise
 def give_up(connection: Connection, jobs: Sequence[int], reason: str) -> None:
     """Move jobs from toLaunch to toError: they cannot be launched."""
     if jobs:
         connection.execute(_GIVE_UP, [reason, list(jobs)])
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None:
     """Record that jobs run since these instants (epoch seconds)."""
     if starts:
         connection.execute(_STARTED, [[job for job, _ in starts], [at for _, at in starts]])
 
 
-@set_wise(attrgetter("job"))
+@set_wise
 def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
     """Move jobs to Finishing with how they ended; return those that moved. So each end counts once."""
     if not ends:
@@ -426,7 +425,7 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
     return sorted(moved)
 
 
-@set_wise(attrgetter("job"))
+@set_wise
 def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     """Move jobs that started and ended by themselves to Terminated, whatever of it was recorded; return those moved."""
     if not ends:
@@ -435,14 +434,14 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     return [row[0] for row in connection.execute(_END, columns).fetchall()]
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -> None:
     """Tell in events, and in the messages of jobs, of (job, node, text): it was out of its memory there."""
     if kills:
         connection.execute(_NOTE_MEMORY, [list(column) for column in zip(*kills, strict=True)])
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int]:
     """Give Finishing jobs their final state as of these instants (epoch seconds); return those that moved."""
     if not ends:
@@ -463,7 +462,7 @@ def cancel(connection: Connection, now: datetime) -> int:
     return len(moved)
 
 
-@set_wise(itself)
+@set_wise
 def _cancel_some(connection: Connection, jobs: Sequence[int], now: datetime) -> list[int]:
     """Carry out what is asked for these jobs."""
     return _cancel(connection, list(jobs), now)
@@ -486,7 +485,7 @@ def signals(connection: Connection) -> list[SignalRow]:
     return [SignalRow(*row) for row in connection.execute(_SIGNALS).fetchall()]
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def signal_elsewhere(connection: Connection, checkpoints: Sequence[tuple[int, float]]) -> None:
     """Have the checkpoint signal that first nodes sent (job, instant) sent by the other nodes too, each once."""
     if checkpoints:

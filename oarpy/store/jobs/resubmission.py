@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from oarpy.model.submission import COPIED_COLUMNS
 from oarpy.store.database import Connection
-from oarpy.store.refusals import itself, set_wise
+from oarpy.store.refusals import set_wise
 
 _COPIED = ", ".join(COPIED_COLUMNS)
 
@@ -57,7 +57,7 @@ _RESUBMIT = f"""
 """  # noqa: S608
 
 
-@set_wise(itself)
+@set_wise
 def resubmit(connection: Connection, jobs: Sequence[int], *, losses: int, repetitions: int) -> list[tuple[int, int]]:
     """Copy those of ``jobs`` (ended) which are idempotent and deserve it: (old id, new id).
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
-from oarpy.store.refusals import itself, set_wise
+from oarpy.store.refusals import set_wise
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def forget(connection: Connection) -> None:
     connection.execute(_FORGET)
 
 
-@set_wise(itself)
+@set_wise
 def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -> None:
     """Record that jobs are stopped on all their nodes, and let others have their resources of these types."""
     if jobs:
@@ -127,7 +127,7 @@ def suspend(connection: Connection, jobs: Sequence[int], types: Sequence[str]) -
         connection.execute(_FREE, {"jobs": list(jobs), "types": list(types)})
 
 
-@set_wise(itself)
+@set_wise
 def give_back(connection: Connection, jobs: Sequence[int]) -> None:
     """Give jobs that are to go on their resources back.
 
@@ -137,7 +137,7 @@ def give_back(connection: Connection, jobs: Sequence[int]) -> None:
         connection.execute(_GIVE_BACK, [list(jobs)])
 
 
-@set_wise(itself)
+@set_wise
 def resume(connection: Connection, jobs: Sequence[int]) -> None:
     """Record that jobs which have their resources go on on all their nodes."""
     if jobs:

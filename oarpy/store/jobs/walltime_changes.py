@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
-from oarpy.store.refusals import itself, set_wise
+from oarpy.store.refusals import set_wise
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def ask(connection: Connection, request: RequestedChange, text: str) -> None:
     log(connection, [NewEvent("WALLTIME_REQUEST", text, request.job)])
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def grant(connection: Connection, granted: Sequence[tuple[int, int]]) -> list[int]:
     """Add (job, seconds) to walltimes; return the jobs that still ran and got it."""
     if not granted:
@@ -180,7 +179,7 @@ def grant(connection: Connection, granted: Sequence[tuple[int, int]]) -> list[in
     return [row[0] for row in connection.execute(_GRANT, values)]
 
 
-@set_wise(itself)
+@set_wise
 def drop(connection: Connection, jobs: Sequence[int], reason: str) -> None:
     """Forget what is pending for jobs."""
     if jobs:
@@ -195,7 +194,7 @@ def untold(connection: Connection) -> list[UntoldRow]:
     ]
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def told(connection: Connection, answers: Sequence[tuple[int, int, int]]) -> None:
     """Note that the nodes of (job, attempt) enforce a walltime of so many seconds; changed since, it is told again."""
     if answers:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
 from types import MappingProxyType
 
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent
 from oarpy.store.events import log as log_events
 from oarpy.store.jobs.kill_requests import ask_once
-from oarpy.store.refusals import itself, set_wise
+from oarpy.store.refusals import refusals_of, set_wise, set_wise_of_all
 
 _LAST_INSTANT = 32_503_679_999.0
 """Epoch seconds: the end of the year 2999, after which the database has no instants."""
@@ -169,7 +168,7 @@ _SET_ASIDE = """
 _PASS = "UPDATE scheduling_passes SET pass = (pass + 1) %% 9007199254740992, at = now(), seconds = %s, waiting = %s"
 
 
-@set_wise(attrgetter("job"))
+@set_wise
 def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
     """Move jobs to toLaunch with their resources; return the ids of those that really moved.
 
@@ -191,7 +190,7 @@ def start(connection: Connection, starts: Sequence[StartRow]) -> list[int]:
     return [row[0] for row in rows]
 
 
-@set_wise(attrgetter("job"))
+@set_wise
 def accept(connection: Connection, reservations: Sequence[AcceptedRow], security_time: float) -> None:
     """Accept reservations: each goes to toAckReservation and back to Waiting, Scheduled, with what it will hold."""
     if not reservations:
@@ -210,7 +209,7 @@ def accept(connection: Connection, reservations: Sequence[AcceptedRow], security
     )
 
 
-@set_wise(attrgetter("job"))
+@set_wise
 def move(connection: Connection, moves: Sequence[Move], security_time: float) -> None:
     """Give accepted reservations other resources.
 
@@ -239,13 +238,13 @@ def move(connection: Connection, moves: Sequence[Move], security_time: float) ->
     )
 
 
-@set_wise(itemgetter(0))
+@set_wise_of_all
 def log(connection: Connection, events: Sequence[tuple[int, str, str]]) -> None:
     """Note (job, type, description) in the events of jobs."""
     log_events(connection, (NewEvent(kind, text, job) for job, kind, text in events))
 
 
-@set_wise(itemgetter(0))
+@set_wise
 def refuse(
     connection: Connection,
     reasons: Sequence[tuple[int, str]],
@@ -262,7 +261,7 @@ def refuse(
         connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
 
 
-@set_wise(itself)
+@set_wise
 def kill(connection: Connection, jobs: Sequence[int]) -> None:
     """Flag best-effort jobs to be cancelled; the canceller does it."""
     asked = ask_once(connection, [(job, "BESTEFFORT_KILL") for job in jobs], "metascheduler")
@@ -270,10 +269,11 @@ def kill(connection: Connection, jobs: Sequence[int]) -> None:
     log(connection, [(job, "BESTEFFORT_KILL", text) for job in asked])
 
 
-@set_wise(attrgetter("job"))
+@set_wise_of_all
 def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
     """Store verdicts and predictions, replacing what was there for these jobs; a new ``never`` leaves an event."""
-    if aside := [one for one in predictions if one.verdict == "never"]:
+    told = refusals_of(connection).withheld()
+    if aside := [one for one in predictions if one.verdict == "never" and one.job not in told]:
         connection.execute(_SET_ASIDE, [[one.job for one in aside], [one.reason for one in aside]])
     if predictions:
         connection.execute(
