@@ -92,8 +92,8 @@ def test_reserved_resources_that_are_not_those_of_their_reservation(cluster: Sma
     """What no pass would read refuses a new reservation once; then it is seen, and the next one gets another place."""
     stray = reserve(cluster, "/core=1")
     cluster.sql(
-        "UPDATE reserved_resources SET during = tstzrange(lower(during) + interval '2 days', upper(during) + interval '2"
-        " days') WHERE job_id = %s",
+        "UPDATE reserved_resources SET during = tstzrange(lower(during) + '2 days', upper(during) + '2 days')"
+        " WHERE job_id = %s",
         stray,
     )
     start = one(cluster.connection, "SELECT lower(during) FROM reserved_resources")

@@ -14,7 +14,7 @@ versions are those of one server.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
@@ -140,8 +140,7 @@ class SnapshotReader:
         self._forget_others(connection)
         self._refresh_platform(connection, now)
         rows = self._rows.read(connection)
-        refusals = refusals_of(connection)
-        withheld = refusals.withheld()
+        withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)
         self._fetch_requests(connection, {row.submission for row in rows})
         anteriors = _anteriors(connection, [row.id for row in rows])
@@ -153,11 +152,7 @@ class SnapshotReader:
         jobs = self._waiting_jobs(waiting, anteriors.of, stopped, {**withheld, **broken} if broken else withheld)
         texts = conditions((*jobs, *(one.job for one in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
-        held = snapshot_rows.holding(connection)
-        if refusals.contested:
-            strays = snapshot_rows.strays(connection, refusals.contested, [row.id for row in held], list(accepted))
-            refusals.contested = {resource for row in strays for resource in row.resources}
-            held += strays
+        held = _held(connection, accepted)
         amounts = consumables.held(connection) if self._consumables else {}
         promises = [promised(one, now) for one in reservations]
         if len(reserved) > len(reservations):
@@ -509,6 +504,16 @@ def _dates(row: snapshot_rows.WaitingRow) -> tuple[JobDates, str]:
         return read_types(row.types).dates(), ""
     except OarpyError as error:
         return NO_DATES, str(error)
+
+
+def _held(connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
+    """Return who holds resources, and who keeps others from those that a start or an acceptance was refused for."""
+    held, refusals = snapshot_rows.holding(connection), refusals_of(connection)
+    if refusals.contested:
+        strays = snapshot_rows.strays(connection, refusals.contested, [row.id for row in held], list(accepted))
+        refusals.contested = {resource for row in strays for resource in row.resources}
+        held += strays
+    return held
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:
