@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_JOB = (1 << 47) - 1
 MAXIMUM_ATTEMPT = (1 << 16) - 1
-_job = whole(0, MAXIMUM_JOB)
+job_number = whole(0, MAXIMUM_JOB)
+"""The number of a job."""
 _attempt = whole(0, MAXIMUM_ATTEMPT)
 
 
@@ -44,7 +45,7 @@ def job_key(value: Any) -> JobKey:
     if type(value) is not list:
         raise TypeError
     job, attempt = value
-    return JobKey(_job(job), _attempt(attempt))
+    return JobKey(job_number(job), _attempt(attempt))
 
 
 def job_keys(value: Any) -> tuple[JobKey, ...]:
@@ -67,7 +68,7 @@ class JobSpec(Structure):
     instead of a command it waits so long for its shell, a leading step, and ends with that.
     """
 
-    job: int = field(_job)
+    job: int = field(job_number)
     attempt: int = field(_attempt)
     user: str = field(text)
     command: str = field(text)

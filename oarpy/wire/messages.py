@@ -26,7 +26,7 @@ from oarpy.wire.fields import (
     whole,
 )
 from oarpy.wire.frames import Malformed
-from oarpy.wire.jobs import JobKey, JobSpec, apart, job_key, job_keys, together
+from oarpy.wire.jobs import JobKey, JobSpec, apart, job_key, job_keys, job_number, together
 from oarpy.wire.lines import MAXIMUM_LINE
 from oarpy.wire.structure import Structure, field, shown
 
@@ -167,6 +167,15 @@ class Check(Command, word="check"):
     """Ask a node whether it can start jobs; answered by :class:`Checked`."""
 
 
+class Recall(Command, word="recall"):
+    """Ask which jobs were here from ``since`` (seconds since the epoch) on; answered by :class:`Recalled`.
+
+    A server asks that whose database was restored.
+    """
+
+    since: float = field(instant)
+
+
 class TellLoad(Command, word="load"):
     """Ask a node how loaded it is; answered by :class:`Load`."""
 
@@ -178,6 +187,21 @@ class JobReport(Structure):
     state: str = field(remark)
 
 
+class RecalledJob(Structure):
+    """What a node remembers of a job: ``user`` and ``start`` are unknown if it never began, the rest if it is not over.
+
+    ``resources`` are those of all its nodes; ``status`` and ``reason`` as of :class:`Ended`.
+    """
+
+    key: JobKey = field(job_key)
+    user: str = field(remark, default="")
+    resources: int = field(count, default=0)
+    start: float | None = field(optional(instant), default=None)
+    end: float | None = field(optional(instant), default=None)
+    status: int | None = field(optional(count), default=None)
+    reason: str = field(remark, default="")
+
+
 class Report(Message):
     """What an agent tells the server."""
 
@@ -186,7 +210,8 @@ class Ready(Report, word="ready"):
     """The channel is open. Started and Ended of all the jobs in ``jobs`` follow at once.
 
     ``pid`` is the agent's process, ``clock`` the node's time in seconds since the epoch. ``boot_id`` is the kernel's
-    name for this boot; ``incarnation`` changes with it, and when the node loses its state directory.
+    name for this boot; ``incarnation`` changes with it, and when the node loses its state directory. ``highest`` is the
+    highest number of a job that was ever here, as far as it is remembered.
     """
 
     pid: int = field(count)
@@ -194,6 +219,7 @@ class Ready(Report, word="ready"):
     incarnation: str = field(remark)
     clock: float = field(instant)
     jobs: tuple[JobReport, ...] = field(each(JobReport.read))
+    highest: int = field(job_number, default=0)
 
 
 class Started(Report, word="started"):
@@ -298,6 +324,12 @@ class Checked(Report, word="checked"):
     """Answer to :class:`Check`: what the node cannot do, empty when it can start jobs."""
 
     problem: str = field(remark)
+
+
+class Recalled(Report, word="recalled"):
+    """Answer to :class:`Recall`: the jobs that are here, and those that are over as far as they are remembered."""
+
+    jobs: tuple[RecalledJob, ...] = field(each(RecalledJob.read))
 
 
 class Load(Report, word="load"):

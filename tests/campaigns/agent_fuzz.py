@@ -42,6 +42,8 @@ from oarpy.wire.messages import (
     Load,
     Pong,
     Ready,
+    Recalled,
+    RecalledJob,
     Refused,
     Report,
     Resumed,
@@ -351,7 +353,8 @@ def fuzz_steps(count: int, seed: int) -> list[str]:
 
 _KEY = JobKey(1, 1)
 SAMPLE_REPORTS: list[Report] = [
-    Ready(1, "b", "b:i", 1.0, (JobReport(_KEY, "running"),)),
+    Ready(1, "b", "b:i", 1.0, (JobReport(_KEY, "running"),), 3),
+    Recalled((RecalledJob(_KEY, "ann", 2, 1.0, 2.0, 0, "exited"), RecalledJob(_KEY))),
     Started(_KEY, 5.0),
     Ended(_KEY, 0, "exited", 5.0, 6.0),
     Refused(_KEY, "FORGOTTEN", ""),

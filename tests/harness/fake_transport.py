@@ -28,6 +28,9 @@ from oarpy.wire.messages import (
     Ping,
     Pong,
     Ready,
+    Recall,
+    Recalled,
+    RecalledJob,
     Refused,
     Report,
     Resume,
@@ -82,6 +85,7 @@ class FakeNode:
     boots: int = 1
     jobs: dict[JobKey, FakeJob] = field(default_factory=dict)
     forgotten: set[JobKey] = field(default_factory=set)
+    past: dict[JobKey, RecalledJob] = field(default_factory=dict)
     starts: list[JobSpec] = field(default_factory=list)
     claimed: set[JobKey] = field(default_factory=set)
     """Jobs whose agent was killed before it started them."""
@@ -156,7 +160,8 @@ class FakeTransport:
         fake.connected = True
         reports = [JobReport(key, job.state) for key, job in fake.jobs.items()]
         reports += [JobReport(key, CLAIMED) for key in fake.claimed]
-        ready = Ready(fake.boots, f"boot-{fake.boots}", fake.incarnation, self._clock(), tuple(reports))
+        highest = max((key.job for key in (*fake.jobs, *fake.forgotten)), default=0)
+        ready = Ready(fake.boots, f"boot-{fake.boots}", fake.incarnation, self._clock(), tuple(reports), highest)
         told: list[Report] = [ready]
         for job in fake.jobs.values():
             told += _story(job)
@@ -196,6 +201,8 @@ class FakeTransport:
             return [Checked(node.problem)]
         if isinstance(command, TellLoad):
             return [node.load]
+        if isinstance(command, Recall):
+            return [Recalled((*node.past.values(), *(_past(key, job) for key, job in node.jobs.items())))]
         if isinstance(command, RunScript):
             return [report for spec in command.jobs for report in self._script_of(node, command.kind, spec.key)]
         assert isinstance(command, JobOrder)
@@ -209,7 +216,8 @@ class FakeTransport:
             case Clean():
                 return [Cleaned(key, 0, 0)]
             case Forget():
-                node.jobs.pop(key, None)
+                if job is not None:
+                    node.past[key] = _past(key, node.jobs.pop(key))
                 node.forgotten.add(key)
             case Suspend() | Resume() if job is None:
                 return [(Suspended if isinstance(order, Suspend) else Resumed)(key, self._clock())]
@@ -274,6 +282,14 @@ class FakeTransport:
     @staticmethod
     def _start_of(job: FakeJob) -> float | None:
         return None if job.started is None else job.started.start
+
+
+def _past(key: JobKey, job: FakeJob) -> RecalledJob:
+    user, resources = ("", 0) if job.spec is None else (job.spec.user, len(job.spec.nodes))
+    known = RecalledJob(key, user, resources, None if job.started is None else job.started.start)
+    if job.ended is None:
+        return known
+    return known.replace(end=job.ended.end, status=job.ended.status, reason=job.ended.reason)
 
 
 def _story(job: FakeJob) -> list[Report]:

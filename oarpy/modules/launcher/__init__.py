@@ -6,6 +6,7 @@
 - ``specifications`` says what a node is told of a job; ``cleaning``, ``signalling``, ``suspending`` and ``walltimes``
   tell it what is to be done.
 - ``hooks`` runs the site's programs around jobs: ``node_scripts`` on nodes, ``server_scripts`` and ``programs`` here.
+- ``recalling`` asks nodes what ran there when the database was restored.
 - ``call_requests`` passes on to the gateway which commands on nodes want to be connected.
 
 A *part* forgets nothing that matters: forgetting only repeats what it said. May import ``oarpy.modules.loop``,

@@ -30,6 +30,7 @@ from oarpy.modules.launcher.channels import Channels, TransportMaker, make_trans
 from oarpy.modules.launcher.cleaning import Cleaning
 from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.loads import NodeLoads
+from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.reports import Arrivals
 from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.scripts.on_nodes import end_of_prologue, fault_of_script
@@ -95,9 +96,10 @@ class Launcher:
         self._walltimes = Walltimes(self._hosts)
         self._pauses = Pauses(configuration, self._hosts)
         self._loads = NodeLoads()
+        self._recalling = Recalling()
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         parts = (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses)
-        for part in (*parts, self._loads, self._sent):
+        for part in (*parts, self._loads, self._sent, self._recalling):
             for kind, hear in part.hears().items():
                 self._hears.setdefault(kind, []).append(hear)
         self._environments: dict[int, dict[str, str]] = {}
@@ -114,6 +116,7 @@ class Launcher:
         next_sync = self._sync_nodes(connection, channels)
         reports = channels.reports()
         self._pass_on(reports)
+        self._recalling.look(connection, channels)
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
         self._unrecorded += reports
         arrivals = sorting.sort(self._unrecorded, self._sent.nodes)
@@ -125,7 +128,8 @@ class Launcher:
         look = agenda.settle or over or self._unsure or bool(self._hooks)
         attention = self._placed(execution.live(connection, everything=False)) if look else []
         self._settle(connection, channels, attention, now.timestamp())
-        started = self._launch(connection, channels, attention, agenda.launch)
+        held = self._recalling.awaits(channels)
+        started = 0 if held else self._launch(connection, channels, attention, agenda.launch)
         self._signalling.kill(channels, attention)
         if agenda.signal:
             self._signalling.signal(
@@ -152,6 +156,7 @@ class Launcher:
     def _open_channels(self, connection: Connection) -> Channels:
         if self._channels is None:
             allow_many()
+            self._recalling.begin(connection)
             with connection.transaction():
                 nodes.forget_lost_channels(connection)
                 nodes.add_hosts(connection, self._hosts.hosts)
@@ -191,6 +196,8 @@ class Launcher:
             nodes.record_channels(connection, [(node, *state) for node, state in arrivals.channels.items()])
             current = {row.id: row for row in self._rows_of(connection, arrivals)}
             arrivals = arrivals.only(lambda key, node: _is_of(key, node, current))
+            told = self._recalling.record(connection, arrivals.recalled, current)
+            arrivals.ended.update({end.key: (node, end) for node, end in told if end.key not in arrivals.ended})
             passed = [(key.job, at) for key, (_, at) in arrivals.checkpoints.items() if _is_current(key, current)]
             execution.signal_elsewhere(connection, passed)
             self._judge(connection, arrivals)
@@ -203,6 +210,9 @@ class Launcher:
             execution.started(connection, [start for start in starts.items() if start[0] not in closed])
             moved = execution.finish(connection, others)
             self._resubmit(connection, closed, current.values())
+            unknown = [said for key, said in arrivals.ended.items() if not _is_current(key, current)]
+            self._recalling.note_ends(connection, unknown)
+        self._recalling.told(arrivals.recalled)
         if withheld := refusals_of(connection).withheld():
             # what is not recorded yet, no node may forget
             arrivals = arrivals.only(lambda key, _: key.job not in withheld)
@@ -211,7 +221,7 @@ class Launcher:
 
     def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
         """Return the live jobs which the reports may be about."""
-        if arrivals.ready:
+        if arrivals.ready or arrivals.recalled:
             return self._placed(execution.live(connection, everything=True))
         jobs = {key.job for key in (*arrivals.started, *arrivals.ended, *arrivals.refused)}
         jobs |= {report.key.job for _, report in arrivals.scripts} | {key.job for key in arrivals.checkpoints}
@@ -234,14 +244,14 @@ class Launcher:
         }
         for key, (_, refusal) in arrivals.refused.items():
             if _is_current(key, current):
-                again = key.attempt < self._jobs.launch_limit
+                again = execution.tries(key.attempt) < self._jobs.launch_limit
                 ends.setdefault(key.job, end_of_refusal(refusal, now, again=again))
         for node, report in arrivals.scripts:
-            over = end_of_prologue(node, report, now, again=report.key.attempt < self._jobs.launch_limit)
+            again = execution.tries(report.key.attempt) < self._jobs.launch_limit
+            over = end_of_prologue(node, report, now, again=again)
             if over is not None and _is_current(report.key, current) and node in current[report.key.job].nodes:
                 ends.setdefault(report.key.job, over)
-        for node, ready in arrivals.ready.items():
-            known = {report.key for report in ready.jobs}
+        for node, known in self._recalling.known(arrivals).items():
             for row in current.values():
                 key = JobKey(row.id, row.attempt)
                 runs_there = row.state in ("Running", "Suspended", "Resuming") and row.nodes[:1] == (node,)

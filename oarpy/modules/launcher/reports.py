@@ -16,6 +16,7 @@ from oarpy.wire.messages import (
     Cleaned,
     Ended,
     Ready,
+    Recalled,
     Refused,
     Report,
     ScriptEnded,
@@ -44,6 +45,8 @@ class Arrivals:
     """Node to what it cannot do."""
     checkpoints: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
     scripts: list[tuple[str, ScriptEnded]] = field(default_factory=list)
+    recalled: dict[str, Recalled] = field(default_factory=dict)
+    """Node to what ran there, for a database that was restored."""
     complaints: list[tuple[str, str]] = field(default_factory=list)
 
     def only(self, heard: Callable[[JobKey, str], bool]) -> Arrivals:
@@ -88,8 +91,8 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
                 arrivals.scripts.append((node, report))
             case Cleaned():
                 arrivals.cleaned.append((node, report))
-            case Checked():
-                arrivals.checked[node] = report.problem
+            case Checked() | Recalled():
+                _note_answer(arrivals, node, report)
             case AgentError():
                 arrivals.complaints.append((node, report.detail[:500]))
     return arrivals
@@ -102,3 +105,10 @@ def _note_channel(arrivals: Arrivals, node: str, report: Ready | ChannelLost) ->
     else:
         arrivals.channels[node] = (LOST, report.reason[:500], "")
         arrivals.ready.pop(node, None)
+
+
+def _note_answer(arrivals: Arrivals, node: str, report: Checked | Recalled) -> None:
+    if isinstance(report, Checked):
+        arrivals.checked[node] = report.problem
+    else:
+        arrivals.recalled[node] = report

@@ -19,6 +19,7 @@ import structlog
 from oarpy.model.errors import Unreachable
 from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, notice_loss
+from oarpy.store.platform import site
 from oarpy.store.refusals import first_line, is_refusal, refusals_of
 
 log = structlog.get_logger()
@@ -102,6 +103,7 @@ class Loop:
         self._connect_timeout = connect_timeout
         self._failures = 0
         self._stopping = False
+        self._generation: int | None = None
 
     def stop(self, *_: object) -> None:
         """End after the present run (also the handler of SIGTERM and SIGINT)."""
@@ -110,6 +112,7 @@ class Loop:
     def once(self) -> Outcome | None:
         """Run the module once by hand; return None when one runs already, which is told to run."""
         with connect(self._dsn, self._module.name, timeout=self._connect_timeout) as connection:
+            self._is_known(connection)
             if not notifications.try_lead(connection, self._module.name):
                 notifications.tell(connection, self._module.name)
                 return None
@@ -141,8 +144,20 @@ class Loop:
         while not self._stopping and (left := until - time.monotonic()) > 0:
             readable([], min(left, 0.2))
 
+    def _is_known(self, connection: Connection) -> bool:
+        """Tell whether this is the database that the module knows; what it remembers of another is wrong."""
+        number = site.generation(connection).number
+        if self._generation not in (None, number):
+            log.warning("the database was restored: the module ends, to begin afresh", module=self._module.name)
+            return False
+        self._generation = number
+        return True
+
     def _connected(self, connection: Connection) -> None:
         notice_loss(connection)
+        if not self._is_known(connection):
+            self.stop()
+            return
         while not notifications.try_lead(connection, self._module.name):
             self._pause(_STANDBY_PERIOD)
             if self._stopping:

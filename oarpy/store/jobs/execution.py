@@ -115,9 +115,11 @@ class End:
 
 
 # Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
-# node that lost its memory in between refuses to start the job a second time.
+# node that lost its memory in between refuses to start the job a second time. Attempts that a database may have made
+# before it was restored are not made again.
 _CLAIM = """
-    UPDATE jobs j SET state = 'Launching', attempt = attempt + 1, incarnation = c.incarnation,
+    UPDATE jobs j SET state = 'Launching', incarnation = c.incarnation, attempt = greatest(j.attempt + 1,
+            (SELECT max(least(100 * g.generation, 30000)) FROM generations g WHERE j.job_id <= g.last_job)),
         message = CASE WHEN attempt > 0 THEN '' ELSE message END  -- why it was not started before
     FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)
     WHERE j.job_id = c.job_id AND j.state = 'toLaunch'
@@ -334,6 +336,11 @@ def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[
         (job, tuple(nodes or ()), tuple(types), walltime)
         for job, nodes, types, walltime in connection.execute(_TO_LAUNCH, binary=True).fetchall()
     ]
+
+
+def tries(attempt: int) -> int:
+    """Return how often a job was launched, at its attempt of this number, since the database was restored last."""
+    return attempt % 100 + (attempt >= 100)
 
 
 @set_wise

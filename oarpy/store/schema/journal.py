@@ -49,6 +49,21 @@ accounting = table(
     rule("accounting_check", "window_stop > window_start"),
 )
 
+lost_jobs = table(
+    "lost_jobs",
+    "what nodes remember to have run, and the database has lost",
+    column("job_id", BigInteger, "number of the job, which may stand for nothing here", key=True),
+    column("attempt", Integer, "which attempt at it", key=True),
+    column("network_address", Text, "the node, its first", key=True),
+    column("generation", Integer, "the generation of the database that asked"),
+    column("user_name", Text, "its user", optional=True),
+    column("resources", Integer, "how many resources of type default it had on all its nodes"),
+    column("began_at", INSTANT, "when it began, by the clock of the node", optional=True),
+    column("ended_at", INSTANT, "when it ended; NULL: that is not known, or not yet", optional=True),
+    column("exit_status", Integer, "wait status of its command", optional=True),
+    column("outcome", Text, "how it ended, as the node says", default=""),
+)
+
 server_scripts = table(
     "server_scripts",
     "scripts that the server runs around jobs, while the jobs live",

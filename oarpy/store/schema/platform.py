@@ -23,6 +23,25 @@ site = table(
     column("created_at", INSTANT, "when the schema was created", default=NOW),
 )
 
+generations = table(
+    "generations",
+    "the lives of this database: the first, and one more for each time that it was found to be restored",
+    column("generation", Integer, "number of it, from 0", key=True),
+    column("copy", Text, "what tells this copy of the database from others: server, timeline, table"),
+    column("found_at", INSTANT, "when it was found", default=NOW),
+    column(
+        "last_job", BigInteger, "highest job id that the database knew then; these jobs start at attempt 100 or more"
+    ),
+    column("next_job", BigInteger, "later job ids are higher: those in between may have been given and are lost"),
+    column(
+        "lost_from",
+        INSTANT,
+        "when the database was last written before, if known: what came later is lost",
+        optional=True,
+    ),
+    column("reason", Text, "how it was found"),
+)
+
 nodes = table(
     "nodes",
     "how each node is reached, and what is known of the channel to it",
@@ -59,6 +78,7 @@ nodes = table(
     column("available_memory", Integer, "memory that a new program could have, in MiB", optional=True),
     column("uptime", Integer, "seconds since it was started", optional=True),
     column("load_at", INSTANT, "when that was written", optional=True),
+    column("recalled", Integer, "the generation for which it has told what the database lost", default=0),
 )
 
 node_away_logs = table(

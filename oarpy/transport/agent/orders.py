@@ -17,6 +17,9 @@ from oarpy.wire.messages import (
     Cleaned,
     Forget,
     Kill,
+    Recall,
+    Recalled,
+    RecalledJob,
     Resume,
     Resumed,
     Signal,
@@ -63,6 +66,7 @@ class Orders:
             ChangeWalltime: self._on_walltime,
             Clean: self._on_clean,
             Forget: self._on_forget,
+            Recall: self._on_recall,
         }
 
     def _on_kill(self, order: Kill) -> None:
@@ -206,7 +210,7 @@ class Orders:
         try:
             keys = [key for key in map(str, order.jobs) if self._may_forget(key, opened)]
             if keys:
-                self._tombstones.add(keys)
+                self._tombstones.add(keys, {found.key: record.past(found.history()) for found in opened})
             for found in opened:
                 os.unlink(os.path.join(self._state.jobs, found.key))
                 remove_files(self._state, found.key)
@@ -224,3 +228,13 @@ class Orders:
         if found is not None:
             opened.append(found)
         return True
+
+    def _on_recall(self, order: Recall) -> None:
+        """Tell of records and of tombstones; a tombstone knows no more than the record that it was made of."""
+        past = self._tombstones.recall(order.since)
+        for key in self._state.job_keys():
+            found = record.open_record(self._state.jobs, key, create=False)
+            if found is not None:
+                past[key] = record.past(found.history())
+                found.close()
+        self._outbox.say(Recalled(tuple(RecalledJob(record.job_of(key), **known) for key, known in past.items())))

@@ -226,7 +226,9 @@ class Agent:
             if history.ended is None and not (held and history.state == record.CLAIMED):
                 self._jobs.watch(key, history.stage)
         reports = tuple(JobReport(record.job_of(key), history.state) for key, history in known)
-        self._outbox.say(Ready(os.getpid(), self._boot, self._incarnation, time.time(), reports))
+        highest = max((report.key.job for report in reports), default=0)
+        highest = max(highest, self._tombstones.highest)
+        self._outbox.say(Ready(os.getpid(), self._boot, self._incarnation, time.time(), reports, highest))
         for key, history in known:
             self._outbox.tell(key, history)
 

@@ -93,7 +93,10 @@ class JobRun:
         if self._spec.keep:
             self._pipe = interactive_shell.make_pipe(self._state, self._record.key, self._account)
         self._start = time.time()
-        self._record.append("started", self._start, pid=os.getpid(), mark=self._mark)
+        spec = self._spec
+        self._record.append(
+            "started", self._start, pid=os.getpid(), mark=self._mark, user=spec.user, resources=len(spec.nodes)
+        )
         self._tell_at = time.monotonic() + (0.0 if self._spec.keep else _SHORT)
         hangs = False
         try:

@@ -164,3 +164,16 @@ def parse_key(key: str) -> JobKey | None:
     """Return whose record has this name; None when it is not that of a record."""
     job, _, attempt = key.partition(".")
     return job_of(key) if job.isdecimal() and attempt.isdecimal() else None
+
+
+def past(history: History) -> dict[str, Any]:
+    """Return what is worth remembering of a job, by the names of :class:`oarpy.wire.messages.RecalledJob`."""
+    started, ended = history.started or {}, history.ended or {}
+    return {
+        "user": str(started.get("user", "")),
+        "resources": int(started.get("resources", 0)),
+        "start": started.get("at"),
+        "end": ended.get("end"),
+        "status": ended.get("status"),
+        "reason": str(ended.get("reason", "")),
+    }

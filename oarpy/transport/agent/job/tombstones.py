@@ -1,7 +1,11 @@
-"""Tombstones: which (job, attempt) were forgotten. All agents of a node append to one file a day."""
+"""Tombstones: which (job, attempt) were forgotten, and what was known of them.
+
+All agents of a node append to one file a day. A line is the key, what is known as JSON if that is anything, and ``;``.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from array import array
@@ -12,9 +16,15 @@ from oarpy.wire.jobs import MAXIMUM_ATTEMPT, MAXIMUM_JOB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 DAY = 86400
+_RECALLED_DAYS = 30
+"""How long files are there to be recalled from."""
+_MOST = 100_000
+"""Jobs recalled at most, the last ones: their line must not grow without bounds."""
+_encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
 class Tombstones:
@@ -27,10 +37,10 @@ class Tombstones:
         self._keys: dict[str, array[int]] = {}
         self._read: dict[str, int] = {}
 
-    def add(self, keys: list[str]) -> None:
-        """Remember ``keys``; on disk when this returns."""
+    def add(self, keys: list[str], known: Mapping[str, dict[str, Any]] = {}) -> None:
+        """Remember ``keys``, and what is known of some of them; on disk when this returns."""
         day = str(int(time.time()) // DAY)
-        text = "\n" + "".join(f"{key};\n" for key in keys)
+        text = "\n" + "".join(f"{key} {_encode(known[key])};\n" if key in known else f"{key};\n" for key in keys)
         fd = os.open(os.path.join(self._directory, day), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         try:
             written = os.write(fd, text.encode())
@@ -46,20 +56,40 @@ class Tombstones:
         number = _number(key)
         return number is not None and any(_has(keys, number) for keys in self._keys.values())
 
+    @property
+    def highest(self) -> int:
+        """The highest number of a job among those remembered, 0 without any."""
+        return max((keys[-1] >> 16 for keys in self._keys.values() if keys), default=0)
+
+    def recall(self, since: float) -> dict[str, dict[str, Any]]:
+        """Return what is known of keys that were remembered on the day of ``since`` (epoch seconds) or later."""
+        known: dict[str, dict[str, Any]] = {}
+        for name in sorted(os.listdir(self._directory)):
+            if name.isdigit() and int(name) >= int(since) // DAY:
+                with open(os.path.join(self._directory, name), encoding="ascii", errors="replace") as lines:
+                    for line in lines:
+                        _recall(line, known)
+        return dict(list(known.items())[-_MOST:])
+
     def prune(self) -> None:
-        """Drop the days that are older than what is kept."""
-        oldest = int(time.time()) // DAY - self._keep_days
+        """Drop the days that are older than what is kept: from the index, and long after that from the disk."""
+        today = int(time.time()) // DAY
         for name in os.listdir(self._directory):
-            if name.isdigit() and int(name) < oldest:
-                os.unlink(os.path.join(self._directory, name))
+            if name.isdigit() and int(name) < today - self._keep_days:
                 self._keys.pop(name, None)
                 self._read.pop(name, None)
+                if int(name) < today - max(self._keep_days, _RECALLED_DAYS):
+                    os.unlink(os.path.join(self._directory, name))
 
     def refresh(self) -> None:
-        """Read what was added to the files."""
+        """Read what was added to the files of the days that are kept."""
+        oldest = int(time.time()) // DAY - self._keep_days
         with os.scandir(self._directory) as entries:
             grown = [
-                (entry.name, entry.path) for entry in entries if entry.stat().st_size != self._read.get(entry.name)
+                (entry.name, entry.path)
+                for entry in entries
+                if entry.stat().st_size != self._read.get(entry.name)
+                and not (entry.name.isdigit() and int(entry.name) < oldest)
             ]
         for name, path in grown:
             self._read_more(name, path)
@@ -73,7 +103,7 @@ class Tombstones:
         self._read[name] = offset + complete
         lines = text[:complete].decode("ascii", "replace").split("\n")
         # Only lines closed by ';' are whole: a torn one may look like the key of another job.
-        self._note(name, [_number(line[:-1]) for line in lines if line.endswith(";")])
+        self._note(name, [_number(line[:-1].partition(" ")[0]) for line in lines if line.endswith(";")])
 
     def _note(self, name: str, numbers: Iterable[int | None]) -> None:
         keys = self._keys.setdefault(name, array("Q"))
@@ -88,6 +118,16 @@ def _number(key: str) -> int | None:
     if pair is None or pair[0] > MAXIMUM_JOB or pair[1] > MAXIMUM_ATTEMPT:
         return None
     return pair[0] << 16 | pair[1]
+
+
+def _recall(line: str, known: dict[str, dict[str, Any]]) -> None:
+    """Add what a whole line says, if it says more than its key."""
+    key, _, text = line.rstrip("\n").partition(" ")
+    if text.endswith(";") and parse_key(key):
+        try:
+            known[key] = json.loads(text[:-1])
+        except ValueError:
+            return  # torn by a crash
 
 
 def _has(keys: array[int], number: int) -> bool:
