@@ -228,7 +228,13 @@ class GatewaySettings:
     request_timeout: PositiveSeconds = 10.0
     time_limit: PositiveSeconds = 60.0
     waiting_limit: Seconds = 3600.0
+    input_limit: PositiveSeconds = 60.0
+    waiting_per_user: Positive = 2
+    memory_limit: Positive = 2048
+    processor_limit: Positive = 60
     sessions_per_user: NotNegative = 100
+    listeners: NotNegative = 64
+    listeners_per_user: NotNegative = 8
     calls: bool = True
 
 

@@ -111,6 +111,9 @@ class Caller(Protocol):
         A connection to the database that was open before must not be used from here on, a new one may be opened.
         """
 
+    def may_keep_connection(self) -> bool:
+        """Tell whether a connection to the database may be kept while the command waits, attached."""
+
     def require_presence(self) -> None:
         """Raise :class:`BrokenPipeError` when nobody waits for the outcome any more."""
 
@@ -248,6 +251,10 @@ class ProcessCaller:
             streams.end_input()
             for number, before in kept.items():
                 signal.signal(number, before)
+
+    def may_keep_connection(self) -> bool:
+        """Allow it: whoever gave the process a way to the database knows its limits."""
+        return True
 
     def require_presence(self) -> None:
         """The caller is this process, and here."""

@@ -27,6 +27,7 @@ PATIENCE = 300.0
 _CONNECT_TIMEOUT = 10.0
 _UNREACHABLE = 6
 _USUAL_COLUMNS = 80
+_READ = 1 << 16
 _VARIABLES = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ", "OAR_JOB_ID", "OAR_OARSTAT_OUTPUT_FORMAT")
 _FILE_VARIABLES = {"oarprint": ("OAR_RESOURCE_PROPERTIES_FILE",)}
 """The variables that name a file for a command, as an argument would."""
@@ -115,11 +116,20 @@ class _Talk:
         self._send(lambda: read_file(path, largest, plain=plain, executable=executable))
 
     def _send_input(self, largest: int) -> None:
-        from oarpy.frontend.local_files import read_input
+        import select
 
         if not any(word.endswith("-") for word in self._arguments):
             raise Malformed("standard input was asked for, which was not named")
-        self._send(lambda: read_input(largest))
+        content, left = b"", largest + 1
+        while left > 0:
+            if self._connection in select.select([0, self._connection], [], [])[0]:
+                return  # it waits no more, and says why
+            part = os.read(0, min(left, _READ))
+            if not part:
+                break
+            content += part
+            left -= len(part)
+        self._send(lambda: content)
 
     def _send_edited(self, name: str, text: str) -> None:
         from oarpy.frontend.editor import EditorFailed, edit

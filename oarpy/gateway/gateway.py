@@ -22,7 +22,7 @@ from oarpy.gateway.commands import warm_up
 from oarpy.gateway.intake import Client, Intake
 from oarpy.gateway.listener import Listener
 from oarpy.gateway.pool import Member, WorkerPool
-from oarpy.gateway.sessions import Sessions
+from oarpy.gateway.shares import Shares
 from oarpy.gateway.worker import Worker
 from oarpy.model.errors import OarpyError
 from oarpy.wire.openings import Knock
@@ -55,7 +55,7 @@ class Gateway:
         self._selector = selectors.DefaultSelector()
         self._intake = Intake(configuration.gateway.request_timeout, self._knocked)
         self._calls = Calls(self._fork_call, most_calls)
-        self._sessions = Sessions(configuration.gateway.sessions_per_user)
+        self._shares = Shares(configuration.gateway)
         self._pool = WorkerPool(configuration.gateway, self._fork)
         self._listening = False
         self._accept_at = 0.0
@@ -173,7 +173,7 @@ class Gateway:
     def _fork(self, control: socket.socket, ours: socket.socket) -> int:
         gateway = os.getpid()
         return self._forked(
-            lambda: Worker(control, self._configuration, self._sessions).work(gateway), ours, "gateway worker failed"
+            lambda: Worker(control, self._configuration, self._shares).work(gateway), ours, "gateway worker failed"
         )
 
     def _fork_call(self, knock: Knock, control: socket.socket, ours: socket.socket) -> int:

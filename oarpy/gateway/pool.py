@@ -3,7 +3,7 @@
 ::
 
     fork --> not ready --IDLE--> idle --request--> busy for a user --IDLE--> idle
-                                  |                 |  WAITING ... WORKING: a longer limit meanwhile
+                                  |                 |  WAITING, INPUT ... WORKING: another limit meanwhile
                                   |                 '- over its limit: killed; ended: buried and replaced
                                   '- too many, for a while: dismissed
 
@@ -26,12 +26,16 @@ import structlog
 
 from oarpy import configuration as settings
 from oarpy.gateway.intake import Client
-from oarpy.gateway.worker import IDLE, REQUEST, WAITING
+from oarpy.gateway.remote_caller import INPUT, WAITING
+from oarpy.gateway.worker import IDLE, REQUEST
 
 log = structlog.get_logger()
 
 _SPARE_TIME = 10.0
 """Seconds after which a worker beyond the usual number, with nothing to do, is ended."""
+
+_GRACE = 5.0
+"""Seconds that a worker has to end by itself what waited for too long."""
 
 _RESTART_DELAY = 1.0
 """Seconds between two starts when workers cannot be started, or die before they were ready."""
@@ -41,7 +45,7 @@ _RESTART_DELAY = 1.0
 class Member:
     """A worker as the gateway sees it. ``uid`` is the user it works for, None when idle or not ready yet.
 
-    ``since`` is when it got its state, by the monotonic clock; ``waits`` tells that its command is in a long wait.
+    ``since`` is when it got its state, by the monotonic clock; ``word`` is what it said last of its command.
     """
 
     pid: int
@@ -49,7 +53,7 @@ class Member:
     since: float
     ready: bool = False
     uid: int | None = None
-    waits: bool = False
+    word: bytes = b""
 
     @property
     def idle(self) -> bool:
@@ -62,6 +66,8 @@ class WorkerPool:
 
     def __init__(self, limits: settings.GatewaySettings, start: Callable[[socket.socket, socket.socket], int]) -> None:
         self._limits = limits
+        # a worker that waits for input says itself that it is late, unless input drips
+        self._limits_by_word = {WAITING: limits.waiting_limit, INPUT: limits.input_limit + _GRACE}
         self._start = start
         self._members: list[Member] = []
         self._busy: Counter[int] = Counter()
@@ -109,7 +115,7 @@ class WorkerPool:
                 socket.send_fds(member.control, [word], [client.socket.fileno(), text.fileno()])
             except OSError:
                 return False
-        member.uid, member.since, member.waits = client.uid, now, False
+        member.uid, member.since, member.word = client.uid, now, REQUEST
         self._busy[client.uid] += 1
         return True
 
@@ -122,9 +128,8 @@ class WorkerPool:
             return False
         if word == IDLE:
             self._release(member)
-            member.ready, member.since, member.waits = True, now, False
-        else:
-            member.waits, member.since = word == WAITING, now
+            member.ready = True
+        member.word, member.since = word, now
         return True
 
     def bury(self, member: Member, now: float) -> None:
@@ -137,7 +142,7 @@ class WorkerPool:
     def end_late(self, now: float) -> None:
         """Kill the workers whose command takes too long."""
         for member in self._members:
-            limit = self._limits.waiting_limit if member.waits else self._limits.time_limit
+            limit = self._limits_by_word.get(member.word, self._limits.time_limit)
             if member.uid is not None and now - member.since > limit:
                 log.warning("command took too long", pid=member.pid, uid=member.uid, limit=limit)
                 with suppress(ProcessLookupError):

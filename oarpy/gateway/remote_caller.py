@@ -7,14 +7,17 @@ import os
 import select
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from oarpy.client.caller import Streams
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
 from oarpy.gateway.database import KeptConnection, KeptReader
+from oarpy.gateway.shares import Shares
+from oarpy.model.errors import Unreachable
 from oarpy.modules.metascheduler.existing_resources import ExistingReader
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.store.database import Connection, connect, database_dsn
@@ -24,12 +27,15 @@ from oarpy.wire.openings import Request
 PATIENCE = 10.0
 """Seconds for the caller's process to take or to send a frame."""
 
+WAITING, INPUT, WORKING = b"W", b"N", b"R"
+"""What is told of a command: it waits for something that takes long, for standard input, or no more."""
+
 
 class RemoteCaller:
     """The caller's own process answers for its files, directories and editor, over the connection.
 
-    ``uid`` comes from the kernel, or from ``node`` if that is not empty. ``wait`` is told when the command begins
-    (True) and ends (False) a long wait. ``leave_worker`` gives up, in a session of a user, what is the worker's alone;
+    ``uid`` comes from the kernel, or from ``node`` if that is not empty. ``tell`` takes one of the words above.
+    ``leave_worker`` gives up, in a session of a user, what is the worker's alone;
     it may refuse.
     """
 
@@ -42,7 +48,8 @@ class RemoteCaller:
         configuration: Configuration,
         database: KeptConnection,
         reader: KeptReader,
-        wait: Callable[[bool], None],
+        shares: Shares,
+        tell: Callable[[bytes], None],
         leave_worker: Callable[[int], None],
     ) -> None:
         self._uid = uid
@@ -52,9 +59,11 @@ class RemoteCaller:
         self._configuration = configuration
         self._database = database
         self._reader = reader
-        self._wait = wait
+        self._shares = shares
+        self._tell = tell
         self._leave_worker = leave_worker
         self.in_session = False
+        self._listens = False
         self._directories = {} if request.directory is None else {request.directory: True}
         connection.settimeout(PATIENCE)
         self.channel = Channel(connection)
@@ -97,9 +106,18 @@ class RemoteCaller:
         return self._content(question, largest, path)
 
     def read_input(self, largest: int) -> bytes:
-        """Have standard input read, for as long as it takes to arrive."""
-        with self.waiting():
-            return self._content({"input": largest}, largest, "standard input")
+        """Have standard input read; raise :class:`Unreachable` when it does not arrive in time."""
+        limit = self._configuration.gateway.input_limit
+        began = time.monotonic()
+        try:
+            with self._waiting(INPUT, limit):
+                return self._content({"input": largest}, largest, "standard input")
+        except BrokenPipeError:
+            if time.monotonic() - began < limit:
+                raise
+            raise Unreachable(
+                f"standard input did not end within {limit:g} s", hint="give a file instead (gateway.input_limit)"
+            ) from None
 
     def edit(self, name: str, text: str) -> bytes:
         """Have the text edited by the user."""
@@ -110,16 +128,28 @@ class RemoteCaller:
         answer = self._message(kind, payload)
         raise EditorFailed(_word(answer.get("failed")), _word(answer.get("hint")))
 
+    def waiting(self) -> AbstractContextManager[None]:
+        """Let the command go on beyond its time limit, up to the limit of a wait; raise :class:`Unreachable`.
+
+        A user may have some workers only that wait.
+        """
+        return self._waiting(WAITING, self._configuration.gateway.waiting_limit)
+
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Let the command go on beyond its time limit, up to the limit of a wait."""
-        self._wait(True)
-        self._socket.settimeout(self._configuration.gateway.waiting_limit)
-        try:
-            yield
-        finally:
-            self._socket.settimeout(PATIENCE)
-            self._wait(False)
+    def _waiting(self, word: bytes, limit: float) -> Iterator[None]:
+        with self._shares.wait(self._uid):
+            self._tell(word)
+            self._socket.settimeout(limit)
+            try:
+                yield
+            finally:
+                self._socket.settimeout(PATIENCE)
+                self._tell(WORKING)
+
+    def may_keep_connection(self) -> bool:
+        """Ask for a place among the sessions that listen, kept until this session's end."""
+        self._listens = self._listens or self._shares.listen(self._uid)
+        return self._listens
 
     @contextmanager
     def attached(self) -> Iterator[Streams]:
@@ -157,12 +187,14 @@ class RemoteCaller:
 
     @contextmanager
     def database(self, configuration: Configuration, name: str) -> Iterator[Connection]:
-        """Lend the worker's connection; a session opens one of its own."""
+        """Lend the worker's connection. A session opens one of its own; a user's that do not listen take turns."""
         if not self.in_session:
             yield self._database.get()
             return
-        with connect(database_dsn(configuration), name, timeout=configuration.database.connect_timeout) as connection:
-            yield connection
+        with nullcontext() if self._listens else self._shares.look(self._uid):
+            timeout = configuration.database.connect_timeout
+            with connect(database_dsn(configuration), name, timeout=timeout) as connection:
+                yield connection
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
         """Return the worker's own."""

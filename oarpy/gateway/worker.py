@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import resource
 import signal
 import socket
 import time
@@ -18,7 +20,7 @@ from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.execution import run
 from oarpy.gateway.listener import peer_uid
 from oarpy.gateway.remote_caller import RemoteCaller
-from oarpy.gateway.sessions import Sessions
+from oarpy.gateway.shares import Shares
 from oarpy.model.errors import OarpyError
 from oarpy.modules.loop.parent import end_with
 from oarpy.wire.frames import Gone, Malformed
@@ -29,8 +31,8 @@ log = structlog.get_logger()
 REQUEST = b"R"
 """What the gateway says with a request of who connected."""
 
-IDLE, WAITING, WORKING = b"I", b"W", b"R"
-"""What a worker tells the gateway: ready for a request; its command begins, or ends, a long wait."""
+IDLE = b"I"
+"""What a worker tells the gateway when it is ready for a request; of one it tells what a caller does."""
 
 _READ = 2**20
 
@@ -38,9 +40,9 @@ _READ = 2**20
 class Worker:
     """Serves the requests that arrive on ``control``, each as the descriptors of its connection and of its text."""
 
-    def __init__(self, control: socket.socket, configuration: Configuration, sessions: Sessions) -> None:
+    def __init__(self, control: socket.socket, configuration: Configuration, shares: Shares) -> None:
         self._control = control
-        self._sessions = sessions
+        self._shares = shares
         self._configuration = configuration
         self._database = KeptConnection(configuration)
         self._reader = KeptReader(configuration)
@@ -52,6 +54,7 @@ class Worker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         end_with(gateway)
         start_rules(self._configuration.submission.rule_memory_limit)
+        _limit_memory(self._configuration.gateway.memory_limit)
         with suppress(OarpyError):
             self._database.get()
         self._tell(IDLE)
@@ -76,10 +79,10 @@ class Worker:
                 connection.sendall(refusal(f"the gateway does not understand the request: {error}", 1))
             return
         uid, node = speaker.uid, speaker.node
-        caller = RemoteCaller(
-            uid, node, request, connection, self._configuration, self._database, self._reader, self._wait, self._leave
-        )
+        kept = self._configuration, self._database, self._reader, self._shares
+        caller = RemoteCaller(uid, node, request, connection, *kept, self._tell, self._leave)
         began = time.monotonic()
+        _limit_processor(self._configuration.gateway.processor_limit)
         try:
             status = run(caller, request)
         except HandedOver:
@@ -94,13 +97,23 @@ class Worker:
         """Called in a session of a user: it is no worker, and goes on when the gateway ends."""
         self._control.close()
         os.setsid()
-        self._sessions.enter(uid)
-
-    def _wait(self, begins: bool) -> None:
-        self._tell(WAITING if begins else WORKING)
+        self._shares.enter_session(uid)
+        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY,) * 2)
 
     def _tell(self, word: bytes) -> None:
         self._control.sendall(word)
+
+
+def _limit_memory(mebibytes: int) -> None:
+    """Let this process have so much address space: what wants more gets an error, not the memory of others."""
+    resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, resource.RLIM_INFINITY))
+
+
+def _limit_processor(seconds: int) -> None:
+    """Let this process take so many more seconds of processor time, then be ended by the kernel."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(usage.ru_utime + usage.ru_stime) + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 def _reap_sessions() -> None:

@@ -16,7 +16,7 @@ from oarpy.client.rendering import local_date
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import FINAL_STATES, JobState
-from oarpy.store.database import reachable
+from oarpy.store.database import Connection, reachable
 from oarpy.store.jobs import requests
 from oarpy.store.jobs.requests import Progress
 from oarpy.store.notifications import EVENTS, Ear
@@ -26,6 +26,9 @@ _POLL = 1.0
 
 _PAUSE = 0.1
 """Seconds between two looks however many notifications arrive."""
+
+_LOOK_PERIOD = 15.0
+"""Seconds between two looks of a command that may keep no connection to the database meanwhile."""
 
 _UNHEARD = 60.0
 """Seconds after which ends are looked for though none was heard of."""
@@ -48,9 +51,7 @@ def run_interactive(job_id: int, say: Say) -> int:
         with _deleted_when_left(job_id):
             say("# Interactive mode: waiting...")
             streams = stack.enter_context(current().attached())
-            with open_session("oarsub") as session:
-                _wait_for_start(session, job_id, streams, say)
-                job = job_steps.running_job(session, job_id)
+            job = _StartWait(job_id, streams, say).job()
             say("# Starting...")
         status = _shell(job, streams, say, lead=True)
     say(f"# Disconnected from OAR job {job_id}")
@@ -60,15 +61,21 @@ def run_interactive(job_id: int, say: Say) -> int:
 def wait_for_ends(job_ids: Sequence[int]) -> int:
     """Wait until these jobs are over, and return the largest of their exit statuses; who leaves leaves them alone."""
     left, largest = set(job_ids), 0
-    with current().attached() as streams, open_session("oarsub") as session:
-        ear = Ear(session.connection, EVENTS)
+    with current().attached() as streams:
         while True:
-            for job_id, state, status in requests.ends(session.connection, sorted(left)):
-                left.remove(job_id)
-                largest = max(largest, _exit_status(state, status))
-            if not left:
-                return largest
-            _hear_of_an_end(ear, streams)
+            hears = current().may_keep_connection()
+            with open_session("oarsub") as session:
+                ear = Ear(session.connection, EVENTS)
+                while True:
+                    for job_id, state, status in requests.ends(session.connection, sorted(left)):
+                        left.remove(job_id)
+                        largest = max(largest, _exit_status(state, status))
+                    if not left:
+                        return largest
+                    if not hears:
+                        break
+                    _hear_of_an_end(ear, streams)
+            _listen(_LOOK_PERIOD, [], streams)
 
 
 def _exit_status(state: str | None, status: int | None) -> int:
@@ -123,26 +130,46 @@ def _shell(job: RunningJob, streams: Streams, say: Say, *, lead: bool) -> int:
         return job_steps.exit_status(job_steps.relay(steps, steps.start(job.nodes[0], spec), streams))
 
 
-def _wait_for_start(session: Session, job_id: int, streams: Streams, say: Say) -> None:
-    """Return when the job runs; raise :class:`OarpyError` when it ended without."""
-    connection = session.connection
-    connection.execute("LISTEN oarpy_events")
-    shown: float | None = None
-    while True:
-        found = requests.progress(connection, job_id)
+class _StartWait:
+    """The wait for the start of an interactive job."""
+
+    def __init__(self, job_id: int, streams: Streams, say: Say) -> None:
+        self._job_id = job_id
+        self._streams = streams
+        self._say = say
+        self._shown: float | None = None
+
+    def job(self) -> RunningJob:
+        """Return the job when it runs; raise :class:`OarpyError` when it ended without."""
+        while True:
+            hears = current().may_keep_connection()
+            with open_session("oarsub") as session:
+                if self._runs(session.connection) or (hears and self._hear(session.connection)):
+                    return job_steps.running_job(session, self._job_id)
+            _listen(_LOOK_PERIOD, [], self._streams)
+
+    def _hear(self, connection: Connection) -> bool:
+        """Look whenever something has happened, until the job runs."""
+        connection.execute("LISTEN oarpy_events")
+        while not self._runs(connection):
+            _listen(_PAUSE, [], self._streams)
+            if _listen(_POLL, [connection.fileno()], self._streams):
+                with reachable():
+                    for _ in connection.notifies(timeout=0):
+                        continue
+        return True
+
+    def _runs(self, connection: Connection) -> bool:
+        """Look at the job once, and show a new prediction."""
+        found = requests.progress(connection, self._job_id)
         if found is None or found.state in _OVER:
-            raise OarpyError(f"job {job_id} ended before its shell could start: {_why(found)}")
-        if found.state == JobState.RUNNING:
-            return
+            raise OarpyError(f"job {self._job_id} ended before its shell could start: {_why(found)}")
         # The date of a job that could start now moves with the clock; a minute is what a user can tell apart.
-        if found.predicted is not None and (shown is None or abs(found.predicted - shown) >= 1):
-            shown = found.predicted
-            say(f"# [{local_date(time.time())}] Start prediction: {local_date(shown)} ({found.message})")
-        _listen(_PAUSE, [], streams)
-        if _listen(_POLL, [connection.fileno()], streams):
-            with reachable():
-                for _ in connection.notifies(timeout=0):
-                    continue
+        at, shown = found.predicted, self._shown
+        if found.state != JobState.RUNNING and at is not None and (shown is None or abs(at - shown) >= 1):
+            self._shown = at
+            self._say(f"# [{local_date(time.time())}] Start prediction: {local_date(at)} ({found.message})")
+        return found.state == JobState.RUNNING
 
 
 def _why(found: Progress | None) -> str:

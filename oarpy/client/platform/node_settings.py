@@ -191,7 +191,7 @@ def add(session: Session, hosts: Sequence[str], changes: Changes) -> SettingOutc
     state = _state(changes) or ResourceState.ALIVE
     from oarpy.client.platform.resource_pattern import node_names
 
-    names = tuple(dict.fromkeys(name for host in hosts for name in node_names(host)))
+    names = node_names(*hosts)
     with session.connection.transaction():
         resources.lock(session.connection)
         amounts, assignments = consumables.split(session, changes.assignments)

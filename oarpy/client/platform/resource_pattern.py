@@ -16,8 +16,13 @@ from oarpy.model.errors import UsageError
 LARGEST = 1_000_000
 """Most resources made at once."""
 
+MOST_NAMES = 100_000
+"""Most nodes that a command names."""
+
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 _COUNT = re.compile(r"\{(\d{1,7})\}", re.ASCII)
+_COMMA = re.compile(r",(?![^\[\]]*\])")
+"""A comma outside of brackets."""
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
@@ -65,22 +70,49 @@ def _level(part: str, text: str) -> PatternLevel:
     return PatternLevel(name, len(names), names)
 
 
-def node_names(text: str) -> tuple[str, ...]:
-    """Return the names in a ClusterShell node set, in its order; raise :class:`UsageError` when it is none."""
+def node_names(*texts: str) -> tuple[str, ...]:
+    """Return the names in ClusterShell node sets, each once, in their order.
+
+    Raises :class:`UsageError` when one is none, or when they name more than :data:`MOST_NAMES` together.
+    """
     from ClusterShell.NodeSet import NodeSet, NodeSetException
 
+    named = 0
+    found: dict[str, None] = {}
+    for text in texts:
+        _check_plain(text)
+        # One by one: sets of several ranges are folded into one another for minutes.
+        for part in _COMMA.split(text):
+            named += _size(part)
+            if named > MOST_NAMES:
+                raise UsageError(f"'{text[:60]}' names over {MOST_NAMES} nodes", hint="name them in parts")
+            try:
+                names = tuple(NodeSet(part))
+            except NodeSetException as error:
+                message = f"'{text[:60]}' is not a set of names: {error}"
+                raise UsageError(message, hint="for example node[1-4]") from None
+            if not names:
+                raise UsageError(f"'{text[:60]}' names 0 nodes", hint=f"1 to {MOST_NAMES}")
+            found.update(dict.fromkeys(names))
+    return tuple(found)
+
+
+def _check_plain(text: str) -> None:
     if len(text) > 10_000 or not text.isascii() or not text.isprintable():
         raise UsageError(f"'{text[:60]}' is not a set of names", hint="for example node[1-4]")
     if re.search(r"[@*?!&^]", text) or any(len(number) > 6 for number in re.findall(r"\d+-(\d+)", text)):
-        # groups and wildcards belong to ClusterShell's own configuration; a huge range would fill the memory
+        # groups and wildcards belong to ClusterShell's own configuration
         raise UsageError(f"'{text[:60]}' is not a plain set of names", hint="for example node[1-4],login")
-    try:
-        found = tuple(NodeSet(text))
-    except NodeSetException as error:
-        raise UsageError(f"'{text[:60]}' is not a set of names: {error}", hint="for example node[1-4]") from None
-    if not 0 < len(found) <= LARGEST:
-        raise UsageError(f"'{text[:60]}' names {len(found)} nodes", hint=f"1 to {LARGEST}")
-    return found
+
+
+def _size(part: str) -> int:
+    """Return how many names a set without commas outside of brackets has at most, before any is made."""
+    size = 1
+    for inside in re.findall(r"\[([^\]]*)\]", part):
+        ranges = re.findall(r"(\d+)-(\d+)(?:/(\d+))?", inside)
+        steps = sum(max(int(last) - int(first), 0) // max(int(step or 1), 1) for first, last, step in ranges)
+        size *= steps + inside.count(",") + 1
+    return size
 
 
 def expand(levels: tuple[PatternLevel, ...], highest: Mapping[str, int]) -> list[Row]:

@@ -20,7 +20,7 @@ def find(
     Raises :class:`NotFound` naming ids and nodes without resources.
     """
     numbers = parse_ids(ids, "resource")
-    names = tuple(dict.fromkeys(name for host in hosts for name in node_names(host)))
+    names = node_names(*hosts)
     if numbers and names:
         raise UsageError("resource ids and nodes exclude each other")
     compiled = None

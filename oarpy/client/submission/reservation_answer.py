@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from oarpy.client.caller import current
@@ -15,6 +16,7 @@ from oarpy.store.jobs.submissions import ReservationRow, reservation_answers
 _POLL = 1.0
 """Seconds between two looks when no notification arrives."""
 
+_STAYS = "the job stays: oarstat -j tells, oardel gives it up"
 _REFUSED = frozenset({JobState.TO_ERROR, JobState.ERROR})
 
 
@@ -31,12 +33,17 @@ class ReservationAnswer:
 def wait_for_answers(connection: Connection, job_ids: Sequence[int], timeout: float) -> list[ReservationAnswer]:
     """Return the answers to these reservations once all have one, by ascending id.
 
-    Raises :class:`Unreachable` after ``timeout`` seconds; the jobs stay, and may be answered later.
+    Raises :class:`Unreachable` when too many of the caller's commands wait, and after ``timeout`` seconds.
+    The jobs stay, and may be answered later.
     """
     deadline = time.monotonic() + timeout
     connection.execute("LISTEN oarpy_events")
     try:
-        with current().waiting():
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(current().waiting())
+            except Unreachable as error:
+                raise Unreachable(f"the answer is not waited for: {error.message}", hint=_STAYS) from None
             return _wait(connection, job_ids, deadline, timeout)
     finally:
         connection.execute("UNLISTEN oarpy_events")
@@ -55,7 +62,7 @@ def _wait(connection: Connection, job_ids: Sequence[int], deadline: float, timeo
             waiting = ", ".join(str(row.id) for row in rows if _answer(row) is None)
             raise Unreachable(
                 f"no server has answered reservation {waiting} within {timeout:g} s",
-                hint="the job stays: oarstat -j tells, oardel gives it up",
+                hint=_STAYS,
             )
         caller.require_presence()
         for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from oarpy.client.platform.resource_pattern import expand, node_names, parse_pattern
+from oarpy.client.platform.resource_pattern import _COMMA, _size, expand, node_names, parse_pattern
 from oarpy.model.errors import UsageError
 
 
@@ -33,8 +35,37 @@ def test_a_level_of_numbers_is_an_integer() -> None:
     assert rows("/rack=[7-8]/host=a[1-2]") == [(7, "a1"), (8, "a2")]
 
 
-def test_node_sets_keep_padding_and_commas() -> None:
-    assert node_names("n[08-10],login") == ("login", "n08", "n09", "n10")
+def test_node_sets_keep_padding_and_the_order_of_their_parts() -> None:
+    assert node_names("n[08-10],login", "n9") == ("n08", "n09", "n10", "login", "n9")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a[1-31000]b[1-31000]",),
+        ("a[1-99999]", "b[1-2]"),
+        tuple(f"a{letter}[1-999]b[1-99]" for letter in "pq"),
+        ("a[1-100]b[1-100]c[1-100]d[1-100]",),
+    ],
+)
+def test_more_names_than_a_command_takes_are_counted_before_they_are_made(texts: tuple[str, ...]) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match="names over 100000 nodes"):
+            node_names(*texts)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@given(st.from_regex(r"a(\[[0-9]{1,2}(-[0-9]{1,2})?(/[1-9])?(,[0-9])*\]x){0,2}(,b)?", fullmatch=True))
+def test_no_set_has_more_names_than_were_counted(text: str) -> None:
+    assume("" not in text.split(","))
+    try:
+        names = node_names(text)
+    except UsageError:
+        return
+    assert len(names) <= sum(map(_size, _COMMA.split(text)))
 
 
 @pytest.mark.parametrize(
