@@ -121,8 +121,9 @@ class _Talk:
         if not any(word.endswith("-") for word in self._arguments):
             raise Malformed("standard input was asked for, which was not named")
         content, left = b"", largest + 1
+        gateway = self._connection.fileno()
         while left > 0:
-            if self._connection in select.select([0, self._connection], [], [])[0]:
+            if gateway in select.select([0, gateway], [], [])[0]:
                 return  # it waits no more, and says why
             part = os.read(0, min(left, _READ))
             if not part:
