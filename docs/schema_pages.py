@@ -67,6 +67,9 @@ comments. [States](states.md) shows the allowed moves.
 
 Nothing that is done often reads finished jobs: partial indexes hold the live ones. A query that wants them says
 `is_live(state)` in its WHERE clause, or names states, literally.
+
+Jobs of closed months go to schema `oar_past`, with all that hangs on their submissions: tables of the same names and
+columns, and `month`. Schema `oar_all` has views of both ([the past of jobs](guides/past.md)).
 """
 
 _REPORTS = """

@@ -153,6 +153,14 @@ class JobSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """How long ended jobs are kept, and where. Durations in seconds."""
+
+    keep_live: NotNegative = 2_592_000
+    retention: NotNegative = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Walltime:
     """Walltime changes of running jobs (``oarwalltime``); limits as :mod:`oarpy.model.setting_values` reads them."""
 
@@ -259,6 +267,7 @@ class Configuration:
     priority: Priority = field(default_factory=Priority)
     nodes: Nodes = field(default_factory=Nodes)
     jobs: JobSettings = field(default_factory=JobSettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     walltime: Walltime = field(default_factory=Walltime)
     mail: Mail = field(default_factory=Mail)
     energy: EnergySettings = field(default_factory=EnergySettings)

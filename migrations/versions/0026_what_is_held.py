@@ -274,7 +274,6 @@ def upgrade() -> None:
     for statement in _RULES:
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
     make(connection, "functions", *_FUNCTIONS)
-    make(connection, "views", "assigned_resources", "jobs")
 
 
 def _hold_alone(connection: Connection) -> None:

@@ -26,7 +26,6 @@ def upgrade() -> None:
     comment = "the generation for which it has told what the database lost"
     op.add_column("nodes", Column("recalled", Integer, nullable=False, server_default="0", comment=comment))
     make(connection, "functions", *_FUNCTIONS)
-    make(connection, "views", "lost_jobs")
 
 
 def downgrade() -> None:

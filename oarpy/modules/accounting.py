@@ -3,21 +3,32 @@
 USED is the time a job ran, ASKED its walltime from the same start. Both are times the number of its resources of type
 ``default``, and cut exactly at the borders of aligned windows (in UTC). Jobs that never ran, or hold nothing, are
 marked and add nothing.
+
+What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
+when their time is over (``history.retention``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+
+import psycopg
 
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting
 from oarpy.store.database import Connection
+from oarpy.store.past import months, moving
+from oarpy.store.past.tables import filed_tables
 
 BATCH = 10_000
 """Jobs counted in one transaction, by default."""
+MOVED = 2_000
+"""Submissions moved to the past in one run, by default."""
+_LOOK = timedelta(hours=1)
 
 
 def account(connection: Connection, window: int, limit: int = BATCH) -> int:
@@ -31,20 +42,61 @@ def account(connection: Connection, window: int, limit: int = BATCH) -> int:
         return accounting.account(connection, window, limit)
 
 
+def file_away(connection: Connection, now: datetime, keep_live: int, limit: int = MOVED) -> int:
+    """Move up to ``limit`` submissions of closed months to the past; return how many jobs went, 0 when none are left.
+
+    Those are meant whose jobs ended in a month that was over ``keep_live`` seconds ago, and are counted.
+    """
+    horizon = (now.astimezone(UTC) - timedelta(seconds=keep_live)).replace(
+        day=1, hour=0, minute=0, second=0, microsecond=0
+    )
+    moved = 0
+    for month, submissions in moving.batches(moving.due(connection, horizon, limit)):
+        # somebody may just have come to need one of them: they stay until the next time
+        with suppress(psycopg.errors.ForeignKeyViolation), connection.transaction():
+            moved += moving.move(connection, month, submissions)
+    return moved
+
+
+def expire(connection: Connection, now: datetime, retention: int) -> tuple[date, ...]:
+    """Drop the archived months that were over ``retention`` seconds ago; return them. Others are left alone."""
+    oldest = (now.astimezone(UTC) - timedelta(seconds=retention)).date().replace(day=1)
+    gone = tuple(
+        one.month
+        for one in months.months(connection)
+        if one.month < oldest and one.archive is not None and one.dropped_at is None
+    )
+    for month in gone:
+        with connection.transaction():
+            months.lock(connection)
+            months.drop(connection, filed_tables(connection), month)
+    return gone
+
+
 class Accounting:
-    """The module: counts what has ended, batch by batch."""
+    """The module: counts what has ended, batch by batch. Once an hour it looks for jobs of closed months to move."""
 
     name = "accounting"
 
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.accounting
         self._window = configuration.modules.accounting_window
+        self._history = configuration.history
+        self._next_look: datetime | None = None
 
     def files(self) -> Sequence[int]:
         """Return nothing: notifications alone are a reason to run."""
         return ()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
-        """Count one batch; again if it was full."""
-        counted = account(connection, self._window)
-        return Outcome(f"accounted {counted}", again=counted == BATCH) if counted else Outcome()
+        """Count one batch; again if it was full. With nothing to count, move one batch that is due."""
+        if counted := account(connection, self._window):
+            return Outcome(f"accounted {counted}", again=counted == BATCH)
+        if self._next_look is not None and now < self._next_look:
+            return Outcome()
+        moved = file_away(connection, now, self._history.keep_live) if self._history.keep_live else 0
+        if moved:
+            return Outcome(f"moved {moved} to the past", again=True)
+        self._next_look = now + _LOOK
+        gone = expire(connection, now, self._history.retention) if self._history.retention else ()
+        return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

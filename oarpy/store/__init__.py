@@ -1,8 +1,8 @@
 """Every line of SQL, by what it is about.
 
 - ``jobs``: submissions, the life of a job, what users ask and are told. ``passes``: what a scheduling pass reads and
-  writes. ``platform``: nodes, resources, queues, admission rules. ``schema``: the description of the tables, for
-  ``oarpy db`` alone.
+  writes. ``platform``: nodes, resources, queues, admission rules. ``past``: jobs of closed months. ``schema``: the
+  description of the tables, for ``oarpy db`` alone.
 - ``database`` connects, ``notifications`` hurries modules up, ``events`` logs. ``accounting`` counts consumption,
   ``query`` runs what an analyst typed.
 

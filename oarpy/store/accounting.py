@@ -139,6 +139,11 @@ def consumption(
 def forget(connection: Connection) -> None:
     """Drop all sums and mark every ended job as not counted yet."""
     connection.execute(_FORGET_SUMS)
+    forget_marks(connection)
+
+
+def forget_marks(connection: Connection) -> None:
+    """Mark every ended job as not counted yet."""
     connection.execute(_FORGET_MARKS)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.store.database import Connection
+from oarpy.store.past.reading import with_past
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def host_events(
 ) -> tuple[Event, ...]:
     """Return events of ``hosts`` (None: of any), oldest first: the last ``limit`` (None: all) from ``since`` on."""
     values = {"all": hosts is None, "hosts": list(hosts or ()), "since": since, "limit": limit}
-    rows = connection.execute(_OF_HOSTS, values).fetchall()
+    with with_past(connection):
+        rows = connection.execute(_OF_HOSTS, values).fetchall()
     return tuple(
         Event(number, at, kind, job, tuple(hosts), text) for number, at, kind, job, hosts, text in reversed(rows)
     )

@@ -1,4 +1,5 @@
 -- Events of a job are told to its user, events of nodes to the admin; that a notice failed is told to nobody.
+-- Events that come back from the past with their jobs are no news.
 CREATE OR REPLACE FUNCTION events_noticed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO notices (job_id, tag, comment)
@@ -14,4 +15,5 @@ END $$;
 COMMENT ON FUNCTION events_noticed IS 'queue the news of an event for whom it concerns';
 
 CREATE OR REPLACE TRIGGER events_noticed AFTER INSERT ON event_logs
-    REFERENCING NEW TABLE AS new_events FOR EACH STATEMENT EXECUTE FUNCTION events_noticed();
+    REFERENCING NEW TABLE AS new_events FOR EACH STATEMENT
+    WHEN (coalesce(current_setting('oarpy.returning', true), '') = '') EXECUTE FUNCTION events_noticed();

@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW oar_report.assigned_amounts AS
 SELECT a.job_id, j.user_name, j.project, j.queue_name, a.consumable, c.level, c.unit, a.block, a.amount,
        lower(a.during) AS assigned_at, upper(a.during) AS released_at,
        extract(epoch FROM coalesce(upper(a.during), now()) - lower(a.during))::double precision AS seconds
-FROM public.assigned_amounts a JOIN public.jobs j USING (job_id)
+FROM oar_all.assigned_amounts a JOIN oar_all.jobs j USING (month, job_id)
     LEFT JOIN public.consumables c ON c.name = a.consumable;
 COMMENT ON VIEW oar_report.assigned_amounts IS 'which job held how much of which consumable, where and when';
 COMMENT ON COLUMN oar_report.assigned_amounts.job_id IS 'the job';

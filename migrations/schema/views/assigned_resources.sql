@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW oar_report.assigned_resources AS
 SELECT a.job_id, j.user_name, j.project, j.queue_name, a.resource_id, r.type AS resource_type, r.network_address,
        lower(stretch) AS assigned_at, upper(stretch) AS released_at,
        extract(epoch FROM coalesce(upper(stretch), now()) - lower(stretch))::double precision AS seconds, a.exclusive
-FROM public.assigned_resources a JOIN public.jobs j USING (job_id) JOIN public.resources r USING (resource_id)
+FROM oar_all.assigned_resources a JOIN oar_all.jobs j USING (month, job_id) JOIN public.resources r USING (resource_id)
 CROSS JOIN LATERAL unnest(a.during) stretch;
 COMMENT ON VIEW oar_report.assigned_resources IS 'which job held which resource, and when; several rows if it was suspended in between';
 COMMENT ON COLUMN oar_report.assigned_resources.job_id IS 'the job';

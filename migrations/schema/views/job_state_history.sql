@@ -3,7 +3,7 @@ SELECT l.job_id, l.state, l.previous_state, t.event, t.who, lower(l.during) AS e
        upper(l.during) AS left_at,
        CASE WHEN s.final THEN NULL
             ELSE extract(epoch FROM coalesce(upper(l.during), now()) - lower(l.during))::double precision END AS seconds
-FROM public.job_state_logs l JOIN public.job_states s USING (state)
+FROM oar_all.job_state_logs l JOIN public.job_states s USING (state)
 LEFT JOIN public.job_transitions t ON (t.from_state, t.to_state) = (l.previous_state, l.state);
 COMMENT ON VIEW oar_report.job_state_history IS 'every state of every job, with how long it stayed there';
 COMMENT ON COLUMN oar_report.job_state_history.job_id IS 'the job';

@@ -10,12 +10,12 @@ SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, 
            AS core_hours,
        (held.cores * extract(epoch FROM j.walltime) / 3600)::double precision AS asked_core_hours,
        extract(epoch FROM stood.still)::double precision AS suspended_seconds
-FROM public.jobs j
+FROM oar_all.jobs j
 CROSS JOIN LATERAL (
     SELECT count(DISTINCT r.network_address)::integer AS nodes, count(*)::integer AS resources,
            (count(DISTINCT r.core) + count(*) FILTER (WHERE r.core IS NULL))::integer AS cores
-    FROM public.assigned_resources a JOIN public.resources r USING (resource_id)
-    WHERE a.job_id = j.job_id AND r.type = 'default'
+    FROM oar_all.assigned_resources a JOIN public.resources r USING (resource_id)
+    WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default'
 ) held
 CROSS JOIN LATERAL (SELECT j.suspended_time + coalesce(now() - j.suspended_at, interval '0') AS still) stood;
 COMMENT ON VIEW oar_report.jobs IS 'every job, finished or not, with its wait, its run and what it holds or held';

@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW oar_report.lost_jobs AS
 SELECT l.job_id, l.attempt, l.user_name, l.network_address, l.resources, l.began_at, l.ended_at, l.exit_status, l.outcome,
        (l.resources * extract(epoch FROM l.ended_at - l.began_at))::double precision AS used_seconds,
-       EXISTS (SELECT FROM public.jobs j WHERE j.job_id = l.job_id) AS known, g.found_at
+       EXISTS (SELECT FROM oar_all.jobs j WHERE j.job_id = l.job_id) AS known, g.found_at
 FROM public.lost_jobs l JOIN public.generations g USING (generation);
 COMMENT ON VIEW oar_report.lost_jobs IS
     'what nodes ran and the database has lost, because it was restored from an older state; no accounting window has it';

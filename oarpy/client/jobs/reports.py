@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from oarpy.client import rendering
@@ -44,8 +45,9 @@ class ReportText:
 
 def listing(session: Session, question: Question, layout: str, *, arrays: bool, compact: bool) -> ReportText:
     """Return one line a job."""
-    jobs = job_listing.listing(session.connection, question.scope())
-    failure = _missing(session, question)
+    with _reached(session, question):
+        jobs = job_listing.listing(session.connection, question.scope())
+        failure = _missing(session, question)
     if layout == "ids":
         return _report(rendering.ids_text(job.job_id for job in jobs), bool(jobs), failure)
     now = job_listing.database_time(session.connection)
@@ -58,8 +60,9 @@ def listing(session: Session, question: Question, layout: str, *, arrays: bool, 
 
 def states(session: Session, question: Question, *, as_json: bool) -> ReportText:
     """Return ``ID: State`` a line, or one JSON object of them."""
-    pairs = job_listing.states(session.connection, question.scope())
-    failure = _missing(session, question)
+    with _reached(session, question):
+        pairs = job_listing.states(session.connection, question.scope())
+        failure = _missing(session, question)
     if as_json:
         text = rendering.json_text({str(job): state for job, state in pairs})
     else:
@@ -69,15 +72,16 @@ def states(session: Session, question: Question, *, as_json: bool) -> ReportText
 
 def full(session: Session, question: Question, *, as_json: bool, complete: bool) -> ReportText:
     """Return everything on each job; ``complete`` adds to the JSON the environment of jobs the caller may look into."""
-    jobs = details.details(session.connection, question.scope())
-    failure = _missing(session, question)
+    environments: dict[int, Mapping[str, str]] = {}
+    with _reached(session, question):
+        jobs = details.details(session.connection, question.scope())
+        failure = _missing(session, question)
+        if as_json and complete:
+            seen = [job.row.job_id for job in jobs if _private(session, job)]
+            environments = details.environments(session.connection, seen)
     if not as_json:
         text = "\n".join(description.as_text(job, private=_private(session, job)) for job in jobs)
         return _report(text, bool(jobs), failure)
-    environments: dict[int, Mapping[str, str]] = {}
-    if complete:
-        seen = [job.row.job_id for job in jobs if _private(session, job)]
-        environments = details.environments(session.connection, seen)
     document: dict[str, JsonValue] = {}
     for job in jobs:
         shown = environments.get(job.row.job_id, {}) if complete else None
@@ -87,8 +91,9 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
 
 def event_log(session: Session, question: Question, *, as_json: bool) -> ReportText:
     """Return the events of each job."""
-    ids, failure = _ids(session, question)
-    found = events.job_events(session.connection, ids)
+    with _reached(session, question):
+        ids, failure = _ids(session, question)
+        found = events.job_events(session.connection, ids)
     if as_json:
         document = {str(job): [description.event_json(one) for one in found.get(job, ())] for job in ids}
         return _report(rendering.json_text(document), bool(ids), failure)
@@ -98,8 +103,9 @@ def event_log(session: Session, question: Question, *, as_json: bool) -> ReportT
 
 def assigned_properties(session: Session, question: Question, *, as_json: bool) -> ReportText:
     """Return the properties of the resources each job holds or held, a line a resource."""
-    ids, failure = _ids(session, question)
-    rows = resources.of_jobs(session.connection, ids)
+    with _reached(session, question):
+        ids, failure = _ids(session, question)
+        rows = resources.of_jobs(session.connection, ids)
     if as_json:
         document: dict[str, list[JsonValue]] = {str(job): [] for job in ids}
         for job, row in rows:
@@ -118,6 +124,11 @@ def known_queue(session: Session, name: str) -> str:
     if name not in names:
         raise NotFound(f"there is no queue '{name[:60]}'", hint="one of " + ", ".join(names))
     return name
+
+
+def _reached(session: Session, question: Question) -> AbstractContextManager[None]:
+    """Inside, queries find every job that is asked for, those of the past too."""
+    return scope.reached(session.connection, question.scope())
 
 
 def _ids(session: Session, question: Question) -> tuple[list[int], NotFound | None]:

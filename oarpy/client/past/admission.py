@@ -21,6 +21,7 @@ from oarpy.model.submission import Submission
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, WaitingJob, conditions
 from oarpy.simulation.traces.past import LiveJobs, PastJob, RefusedJob
 from oarpy.store.jobs import history, submissions
+from oarpy.store.past.reading import with_past
 
 _FILE = re.compile(r"([0-9]{1,6})_([A-Za-z0-9_.-]+)\.py")
 
@@ -52,7 +53,8 @@ class AdmissionAnew:
         self._limits = session.configuration.submission
         self._settings = rule_settings(session.configuration)
         self._rules = RuleSet(rules)
-        self._records = history.records(connection, {job.submission for job in past.jobs})
+        with with_past(connection):
+            self._records = history.records(connection, {job.submission for job in past.jobs})
         self._queues = tuple(QueueInfo(row.name, row.priority) for row in submissions.queues(connection).values())
         self._columns = submissions.properties(connection)
         self._resolve: Callable[[Collection[WaitingJob]], None] = lambda jobs: past.reader.resolve(

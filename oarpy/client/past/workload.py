@@ -27,6 +27,7 @@ from oarpy.simulation.traces.past import Occupation, PastJob
 from oarpy.store.database import Connection
 from oarpy.store.jobs import history
 from oarpy.store.passes import snapshot_rows
+from oarpy.store.past.reading import with_past
 from oarpy.store.platform import consumables
 
 _LATER = 52 * WEEK
@@ -54,13 +55,16 @@ def read_past(session: Session, since: datetime | None, until: datetime | None) 
     reader = SnapshotReader(session.configuration)
     with connection.transaction():
         present = read_only(connection, reader).snapshot
-        rows = history.ended(connection, since, until)
+        with with_past(connection):
+            rows = history.ended(connection, since, until)
         ran = [row for row in rows if row.started is not None and row.walltime and row.position is not None]
         begin = None if since is None else since.timestamp()
         before = [row for row in ran if begin is not None and (row.started or 0) < begin]
-        jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
         earlier = [row.id for row in before]
-        occupations = _occupations(before, history.held(connection, earlier), consumables.held_by(connection, earlier))
+        with with_past(connection):
+            jobs = _jobs(connection, [row for row in ran if begin is None or (row.started or 0) >= begin], begin)
+            held, amounts = history.held(connection, earlier), consumables.held_by(connection, earlier)
+        occupations = _occupations(before, held, amounts)
         rules = _rules_then(connection, session.configuration, rows)
         present = replace(present, quotas=rules, quota_horizon=inf, outages=(), asleep=0)
         nobody = replace(present, waiting=(), holding=(), reservations=(), rules=replace(present.rules, power=None))

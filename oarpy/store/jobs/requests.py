@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg.sql import SQL
 
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
 from oarpy.store.jobs.scope import JobScope
+from oarpy.store.past.reading import past_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,23 @@ _ANNOUNCE_CHANGE = "SELECT announce(ARRAY['job changed'])"
 
 def lock(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     """Return the jobs of ``scope`` in order of id, locked until the end of the transaction."""
-    where, values = scope.where()
-    rows = connection.execute(SQL(_HANDLES).format(where=where), values).fetchall()
-    return tuple(
-        JobHandle(job, array, user, state, kind, checkpoint, tuple(types))
-        for job, array, user, state, kind, checkpoint, types in rows
-    )
+    return _handles(connection, _HANDLES, scope)
 
 
 def find(connection: Connection, scope: JobScope) -> tuple[JobHandle, ...]:
     """Return the jobs of ``scope`` in order of id."""
+    return _handles(connection, _FOUND, scope)
+
+
+def _handles(connection: Connection, statement: LiteralString, scope: JobScope) -> tuple[JobHandle, ...]:
+    """Return the live jobs of ``scope``, and those of the past when some that are named are not among them."""
     where, values = scope.where()
-    rows = connection.execute(SQL(_FOUND).format(where=where), values)
+    query = SQL(statement).format(where=where)
+    rows = connection.execute(query, values).fetchall()
+    missing = {*scope.job_ids} - {row[0] for row in rows} or {*scope.array_ids} - {row[1] for row in rows}
+    if missing and not scope.live:
+        with past_alone(connection):
+            rows = sorted([*rows, *connection.execute(query, values)])
     return tuple(
         JobHandle(job, array, user, state, kind, checkpoint, tuple(types))
         for job, array, user, state, kind, checkpoint, types in rows

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from psycopg.sql import SQL, Composable
 
 from oarpy.store.database import Connection
+from oarpy.store.past.reading import is_in_past, with_past
 
 Condition: TypeAlias = tuple[str, tuple[object, ...]]
 """SQL text of a checked filter and the values of its ``%s`` (``oarpy.admission.filters.filters.Filter.sql``)."""
@@ -87,6 +89,17 @@ class JobScope:
             parts.append(SQL(_FILTERED).format(condition=SQL(text)))
             values += parameters
         return SQL(" AND ").join(parts) if parts else SQL("true"), values
+
+
+@contextmanager
+def reached(connection: Connection, scope: JobScope) -> Iterator[None]:
+    """Inside, queries find every job of ``scope``: they read the past too if the live tables are not enough."""
+    named = bool(scope.job_ids or scope.array_ids)
+    if not scope.live and is_in_past(connection, scope.job_ids, scope.array_ids, others=not named):
+        with with_past(connection):
+            yield
+    else:
+        yield
 
 
 # Which of these ids are those of jobs, and of arrays.

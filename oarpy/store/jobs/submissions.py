@@ -13,6 +13,9 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import COLUMNS, COPIED_COLUMNS, FIELDS, Submission
 from oarpy.store.database import Connection
+from oarpy.store.jobs.scope import JobScope, reached
+from oarpy.store.past.moving import recall
+from oarpy.store.past.reading import first_found, is_in_past
 
 _QUEUES = "SELECT queue_name, priority, active FROM queues"
 
@@ -258,7 +261,16 @@ def held(connection: Connection, *, user: str | None, queue: str | None, project
 
 def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """Return those of these ids that are jobs, live or over."""
-    return {row[0] for row in connection.execute(_EXISTING, [list(job_ids)])}
+    wanted = tuple(job_ids)
+    with reached(connection, JobScope(wanted, live=False)):
+        return {row[0] for row in connection.execute(_EXISTING, [list(wanted)])}
+
+
+def _bring_back(connection: Connection, job_ids: Iterable[int]) -> None:
+    """Make live rows of those of these jobs that are in the past: a job that is submitted is to refer to them."""
+    wanted = list(job_ids)
+    if is_in_past(connection, wanted, ()):
+        recall(connection, wanted)
 
 
 def insert(
@@ -287,6 +299,7 @@ def insert(
     jobs = sorted(job_id for (job_id,) in inserted)
     if submission.dependencies:
         dependencies = tuple(submission.required.values())
+        _bring_back(connection, submission.required)
         connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(dependencies)})
     return jobs
 
@@ -358,12 +371,13 @@ def _job_parameters(number: int, submission: Submission, message: str) -> dict[s
 
 def ended_job(connection: Connection, job_id: int) -> EndedJobRow | None:
     """Return whose job it is and how far it is, None when there is none of that id."""
-    row = connection.execute(_FINISHED_JOB, [job_id]).fetchone()
+    row = first_found(connection, lambda: connection.execute(_FINISHED_JOB, [job_id]).fetchone())
     return None if row is None else EndedJobRow(*row)
 
 
 def copy_job(connection: Connection, job_id: int) -> int:
     """Submit a job again: a new Waiting job with the same request; who waits for the old one now waits for it."""
+    _bring_back(connection, [job_id])
     row = connection.execute(_COPY_JOB, [job_id]).fetchone()
     assert row is not None
     new: int = row[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
+from oarpy.store.past.reading import first_found
 from oarpy.store.refusals import set_wise
 
 
@@ -144,7 +145,7 @@ _TELL_NO_MORE = """
 
 def one(connection: Connection, job: int) -> PendingChange | None:
     """Return a job with its walltime change, if any, and lock it until the end of the transaction."""
-    row = connection.execute(_ONE, [job]).fetchone()
+    row = first_found(connection, lambda: connection.execute(_ONE, [job]).fetchone())
     return None if row is None else _change(row)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.store.database import Connection
+from oarpy.store.past.reading import has_past_since, with_past
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ _BARS = """
         SELECT job_id, started_at AS begin, ended_at AS finish FROM jobs
         WHERE ended_at > %(begin)s AND started_at < %(end)s
         UNION ALL
-        SELECT job_id, started_at, greatest(expected_end(jobs), now()) FROM jobs
+        SELECT job_id, started_at, greatest(expected_end(jobs), now()) FROM public.jobs
         WHERE is_live(state) AND started_at < %(end)s
     ), placed AS (
         SELECT b.job_id, b.begin, b.finish, array_agg(a.resource_id ORDER BY a.resource_id) AS resources
@@ -50,7 +52,8 @@ _BARS = """
 
 def bars(connection: Connection, begin: datetime, end: datetime, user: str | None = None) -> tuple[GanttBar, ...]:
     """Return what meets the period, of one user or of all, by start and job."""
-    rows = connection.execute(_BARS, {"begin": begin, "end": end, "user": user}).fetchall()
+    with with_past(connection) if has_past_since(connection, begin) else nullcontext():
+        rows = connection.execute(_BARS, {"begin": begin, "end": end, "user": user}).fetchall()
     return tuple(
         GanttBar(job, owner, queue, state, start, finish, tuple(resources))
         for job, owner, queue, state, start, finish, resources in rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from oarpy.store.database import Connection
+from oarpy.store.past.reading import first_found
 
 # The ranges as text: thousands of jobs with many ranges each are read faster all at once than as range objects.
 _PLACES = """
@@ -67,5 +68,5 @@ class LastAnswer:
 
 def standing(connection: Connection, job_id: int) -> LastAnswer | None:
     """Return how job ``job_id`` stands, None when there is none."""
-    row = connection.execute(_STANDING, [job_id]).fetchone()
+    row = first_found(connection, lambda: connection.execute(_STANDING, [job_id]).fetchone())
     return None if row is None else LastAnswer(*row)

@@ -10,6 +10,7 @@ from psycopg import sql
 
 from oarpy.model.dependency import Dependency, Edge, Outcome, Shift
 from oarpy.store.database import Connection
+from oarpy.store.jobs.scope import JobScope, reached
 
 # The same reading of an end as in the dependencies of a scheduling pass.
 _OUTCOMES = """
@@ -35,7 +36,10 @@ class AnteriorRow:
 def outcomes(connection: Connection, job_ids: Iterable[int]) -> dict[int, AnteriorRow]:
     """Tell how each of these jobs ended that is over, or about to be without having run."""
     wanted = list(job_ids)
-    rows = connection.execute(_OUTCOMES, [wanted]) if wanted else ()
+    if not wanted:
+        return {}
+    with reached(connection, JobScope(tuple(wanted), live=False)):
+        rows = connection.execute(_OUTCOMES, [wanted]).fetchall()
     return {job: AnteriorRow(outcome, (began, over)) for job, outcome, began, over in rows}
 
 
@@ -125,7 +129,7 @@ _REQUESTS = """
         JOIN resource_groups g USING (moldable_id)
         JOIN resource_descriptions d USING (group_id)
     WHERE m.submission_id = ANY(%s)
-    GROUP BY m.moldable_id, g.group_id
+    GROUP BY m.submission_id, m.moldable_id, m.walltime, m.position, g.group_id, g.filter, g.position
     ORDER BY m.submission_id, m.position, g.position
 """
 

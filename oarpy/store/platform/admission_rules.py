@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.store.database import Connection
+from oarpy.store.past.reading import with_past
 
 _RULES = "SELECT rule_id, name, priority, enabled, version, rule_text FROM admission_rules ORDER BY priority, name"
 
@@ -128,5 +129,6 @@ def delete(connection: Connection, name: str, *, by: str) -> bool:
 
 def recent_requests(connection: Connection, count: int, user: str | None) -> list[tuple[int, Mapping[str, object]]]:
     """Return the newest submissions (of ``user`` unless None) as rules first saw them, newest first: (id, request)."""
-    rows = connection.execute(_RECENT_REQUESTS, {"count": count, "user": user})
+    with with_past(connection):
+        rows = connection.execute(_RECENT_REQUESTS, {"count": count, "user": user}).fetchall()
     return [(submission, request) for submission, request in rows]

@@ -15,6 +15,7 @@ from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
 from oarpy.store.jobs.scope import Condition
+from oarpy.store.past.reading import with_past
 from oarpy.store.platform import properties
 
 PropertyValue: TypeAlias = "int | str | bool | datetime | None"
@@ -196,7 +197,8 @@ def add(
 
 def used(connection: Connection, resource_ids: Sequence[int]) -> tuple[int, ...]:
     """Return those of the resources that a job holds, held or has reserved."""
-    return tuple(row[0] for row in connection.execute(_USED, (list(resource_ids),)).fetchall())
+    with with_past(connection):
+        return tuple(row[0] for row in connection.execute(_USED, (list(resource_ids),)).fetchall())
 
 
 def delete(connection: Connection, resource_ids: Sequence[int]) -> None:

@@ -6,7 +6,8 @@
 - Functions with their triggers, and views, are one file each below ``migrations/schema``, which ``statements`` reads.
 - ``migrations`` brings a database to this schema, ``check`` compares, ``catalog`` reads what a server has.
 
-May import SQLAlchemy and Alembic, ``oarpy.store.database`` and ``oarpy.model``; no other part of ``store``.
+May import SQLAlchemy and Alembic, ``oarpy.store.database``, ``oarpy.store.past`` and ``oarpy.model``; no other part of
+``store``.
 """
 
 from __future__ import annotations

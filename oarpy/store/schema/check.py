@@ -10,6 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Connection, select, text
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 
+from oarpy.store.past import structure
 from oarpy.store.schema import migrations, statements
 from oarpy.store.schema.columns import METADATA
 from oarpy.store.schema.platform import NO_PROPERTIES
@@ -66,6 +67,8 @@ def _problems(connection: Connection) -> Iterator[str]:
     yield from _differences(connection)
     yield from _missing(connection)
     yield from _lookup_rows(connection)
+    for table in structure.lagging(statements.driver_of(connection)):
+        yield f"the past of table {table} does not have its columns: run 'oarpy db upgrade'"
     for property_name, column in _rows(connection, _PROPERTIES, others=sorted(NO_PROPERTIES)):
         if property_name is None:
             yield f"column resources.{column} is not listed in resource_properties"

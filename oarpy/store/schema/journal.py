@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Identity, Index, Integer, Numeric, SmallInteger, Text, text
+from sqlalchemy import BigInteger, Date, Identity, Index, Integer, Numeric, SmallInteger, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, rule, table
@@ -89,4 +89,19 @@ module_runs = table(
     column("outcome", Text, "what it said", default=""),
     column("pid", Integer, "its process"),
     column("host", Text, "its machine"),
+)
+
+past_months = table(
+    "past_months",
+    "the months that ended jobs were filed in; schema oar_past has their rows",
+    column(
+        "month", Date, "first day of the month", key=True, check="isfinite(month) AND (extract(day FROM month) = 1)"
+    ),
+    column("jobs", BigInteger, "how many jobs it has, or had when it was dropped", check="jobs >= 0"),
+    column("first_job", BigInteger, "lowest number of a job that was ever filed in it"),
+    column("last_job", BigInteger, "highest; no new job gets a number up to it"),
+    column("archive", Text, "file that has the month as it is now", optional=True),
+    column("archived_at", INSTANT, "when that was written", optional=True),
+    column("dropped_at", INSTANT, "when its rows were dropped", optional=True),
+    rule("archive_whole", "(archive IS NULL) = (archived_at IS NULL)"),
 )

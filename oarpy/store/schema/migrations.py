@@ -16,6 +16,8 @@ from sqlalchemy import Connection, NullPool, create_engine, text
 
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.store.database import connect
+from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.schema.statements import driver_of
 
 FOLDER = Path(str(resources.files("oarpy.migrations")))
 VERSIONS = (FOLDER / "versions",)
@@ -38,7 +40,8 @@ def upgrade(dsn: str) -> tuple[str, ...]:
             command.stamp(config, "head")
         else:
             _must_know(before)
-            command.upgrade(config, "head")
+            if before != head():
+                command.upgrade(config, "head")
         return _between(before, head())
 
 
@@ -97,6 +100,7 @@ def _migrating(dsn: str) -> Iterator[tuple[Connection, Config]]:
         connection.execute(text("SELECT set_config('oarpy.rewrite_history', 'on', true)"))
         config = _config()
         config.attributes["connection"] = connection
+        config.attributes["views"] = DependentViews(driver_of(connection))
         yield connection, config
 
 

@@ -12,6 +12,9 @@ from typing import Literal, TypeAlias
 
 from sqlalchemy import Connection
 
+from oarpy.store.database import Connection as DriverConnection
+from oarpy.store.past import structure
+
 Kind: TypeAlias = Literal["functions", "views"]
 
 _FOLDER = Path(str(resources.files("oarpy.migrations"))) / "schema"
@@ -30,10 +33,28 @@ def triggers() -> frozenset[tuple[str, str]]:
 
 
 def make(connection: Connection, kind: Kind, *wanted: str) -> None:
-    """Create these functions or views, or replace those that are there."""
+    """Create these functions or views, or replace those that are there.
+
+    Views read live tables and past together, so the tables of the past are made to follow first.
+    """
+    if kind == "views":
+        follow(connection)
     for name in wanted:
         # without parameters: % signs are those of PL/pgSQL
         connection.exec_driver_sql(_text(kind, name), execution_options={"no_parameters": True})
+
+
+def follow(connection: Connection) -> None:
+    """Make the past follow the live tables. Views that had to go meanwhile are made again."""
+    if structure.follow(driver_of(connection)):
+        make(connection, "views", *names("views"))
+
+
+def driver_of(connection: Connection) -> DriverConnection:
+    """Return the connection of psycopg below, in the same transaction."""
+    driver: DriverConnection | None = connection.connection.driver_connection
+    assert driver is not None
+    return driver
 
 
 def _text(kind: Kind, name: str) -> str:

@@ -1,0 +1,199 @@
+"""Ended jobs are filed by month, and commands show them as before."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from oarpy.modules.accounting import account, file_away
+from oarpy.store.past import moving, structure
+from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.schema import migrations
+from oarpy.store.schema.check import check
+from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, live, rows, some_past
+from tests.harness.sample_cluster import Connection, Shell, add_job
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def past(connection: Connection) -> list[int]:
+    """Two jobs of March, one of April, one that waits."""
+    return some_past(connection)
+
+
+def test_jobs_of_closed_months_move_with_all_that_hangs_on_them(connection: Connection, past: list[int]) -> None:
+    before = rows(connection)
+    assert file_away(connection, NOW, MONTH) == 3
+    assert live(connection) == past[3:]
+    assert rows(connection) == before
+    months = connection.execute("SELECT to_char(month, 'YYYY-MM'), jobs FROM past_months ORDER BY 1").fetchall()
+    assert months == [("2026-03", 2), ("2026-04", 1)]
+    left = connection.execute("SELECT count(*) FROM event_logs WHERE job_id IS NOT NULL").fetchone()
+    assert left == (0,)
+    assert file_away(connection, NOW, MONTH) == 0
+
+
+def test_what_is_not_over_or_not_counted_or_recent_stays(connection: Connection, past: list[int]) -> None:
+    uncounted = ended(connection, MARCH)
+    connection.execute("UPDATE jobs SET accounted = false WHERE job_id = %s", [uncounted])
+    recent = ended(connection, NOW - timedelta(days=30))
+    # one member of an array is still running
+    first = ended(connection, MARCH)
+    second = add_job(connection)
+    connection.execute(
+        "UPDATE jobs SET submission_id = (SELECT submission_id FROM jobs WHERE job_id = %s) WHERE job_id = %s",
+        [first, second],
+    )
+    file_away(connection, NOW, MONTH)
+    assert live(connection) == [past[3], uncounted, recent, first, second]
+
+
+def test_jobs_that_live_jobs_need_stay(connection: Connection, past: list[int]) -> None:
+    """A live job waits for one of them, another repeats one; a job that is over needs nothing any more."""
+    needed, repeated, over, waiting = past
+    connection.execute("INSERT INTO job_dependencies (job_id, required_job_id) VALUES (%s, %s)", [waiting, needed])
+    connection.execute("UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", [repeated, waiting])
+    connection.execute("INSERT INTO job_dependencies (job_id, required_job_id) VALUES (%s, %s)", [over, needed])
+    before = rows(connection)
+    file_away(connection, NOW, MONTH)
+    assert live(connection) == [needed, repeated, waiting]
+    connection.execute("DELETE FROM job_dependencies WHERE job_id = %s", [waiting])
+    connection.execute("UPDATE jobs SET resubmit_of = NULL WHERE job_id = %s", [waiting])
+    file_away(connection, NOW, MONTH)
+    assert live(connection) == [waiting]
+    before["job_dependencies"] = [row for row in before["job_dependencies"] if not row.startswith(f"({waiting},")]
+    after = rows(connection)
+    assert after["job_dependencies"] == before["job_dependencies"]
+    assert after["assigned_resources"] == before["assigned_resources"]
+
+
+def test_a_chain_of_repeated_jobs_moves_from_its_end(connection: Connection, past: list[int]) -> None:
+    _, second, third, _ = past
+    connection.execute("UPDATE jobs SET resubmit_of = job_id - 1 WHERE job_id = ANY(%s)", [[second, third]])
+    moved = [file_away(connection, NOW, MONTH) for _ in range(4)]
+    assert moved == [1, 1, 1, 0]
+    assert live(connection) == past[3:]
+
+
+COMMANDS = [
+    ("oarstat", "-f", "-j", "{job}"),
+    ("oarstat", "-J", "-j", "{job}"),
+    ("oarstat", "-s", "-j", "{job}"),
+    ("oarstat", "-j", "{job}", "--format", "3"),
+    ("oarstat", "-e", "-j", "{job}"),
+    ("oarstat", "-p", "-j", "{job}"),
+    ("oarstat", "--array", "{job}"),
+    ("oarstat", "--sql", "state = 'Terminated'"),
+    ("oarstat", "--sql", "job_user = 'nobody'"),
+    ("oarstat", "--why", "{job}"),
+    ("oarstat", "--priority", "{job}"),
+    ("oarstat", "-g", "2026-03-01 00:00:00, 2026-05-01 00:00:00"),
+    ("oarstat", "-g", "2026-03-01 00:00:00, 2026-05-01 00:00:00", "-J"),
+    ("oarstat", "--accounting", "2026-03-01 00:00:00, 2026-05-01 00:00:00"),
+    ("oarnodes", "--events"),
+    ("oarnodes", "--events", "n1", "-J"),
+    ("oarnodes", "--events", "2026-03-15 00:00:00"),
+    ("oardel", "{job}"),
+    ("oardel", "--array", "{job}"),
+    ("oarhold", "{job}"),
+    ("oarresume", "{job}"),
+    ("oarwalltime", "{job}"),
+    ("oarwalltime", "{job}", "+1:0:0"),
+    ("oarsh", "-j", "{job}", "date"),
+    ("oaradmin", "resources", "delete", "1"),
+    ("oaraccounting", "--reinitialize"),
+    ("oarpy", "db", "query", "SELECT * FROM oar_report.jobs ORDER BY job_id"),
+    ("oarpy", "db", "query", "SELECT * FROM oar_report.job_state_history ORDER BY job_id, entered_at"),
+    ("oarpy", "db", "query", "SELECT * FROM oar_report.assigned_resources ORDER BY job_id, resource_id"),
+    ("oarpy", "db", "query", "SELECT * FROM oar_report.moldable_alternatives ORDER BY job_id"),
+    ("oarpy", "db", "query", "SELECT * FROM oar_report.job_types ORDER BY job_id"),
+    ("oarpy", "db", "query", "SELECT * FROM oar_report.accounting ORDER BY day, user_name"),
+    ("oarpy", "simulate", "--from-database", "--since", "2026-03-01"),
+    ("oarpy", "db", "check"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_commands_show_the_same_after_the_move(
+    connection: Connection, shell: Shell, past: list[int], words: tuple[str, ...]
+) -> None:
+    command, *arguments = (word.format(job=past[0]) for word in words)
+    connection.execute("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", [past[3]])
+    connection.execute("INSERT INTO walltime_changes (job_id, granted) VALUES (%s, '1 minute')", [past[0]])
+    connection.execute("UPDATE site SET instance = instance")
+    account(connection, 86400)
+    before = shell(command, *arguments)
+    file_away(connection, NOW, MONTH)
+    assert live(connection) == past[3:]
+    after = shell(command, *arguments)
+    assert after.status == before.status
+    assert timeless(after.out + after.err) == timeless(before.out + before.err)
+    assert before.out + before.err
+
+
+def timeless(text: str) -> str:
+    """Without what changes from one moment to the next: how long a waiting job waits, how long a replay took."""
+    return re.sub(r"\d+\.\d+", "#", text)
+
+
+def test_a_job_of_the_past_comes_back_for_who_needs_it(connection: Connection, shell: Shell, past: list[int]) -> None:
+    connection.execute("UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", [past[0], past[1]])
+    before = rows(connection)
+    moved = [file_away(connection, NOW, MONTH) for _ in range(2)]
+    assert moved == [2, 1]
+    with connection.transaction():
+        moving.recall(connection, [past[1]])
+    assert live(connection) == [past[0], past[1], past[3]]
+    assert rows(connection) == before
+    assert connection.execute("SELECT jobs FROM past_months ORDER BY month").fetchall() == [(0,), (1,)]
+    assert [file_away(connection, NOW, MONTH) for _ in range(2)] == [1, 1]
+    assert rows(connection) == before
+
+
+def test_the_number_of_a_job_of_the_past_is_not_given_again(connection: Connection, past: list[int]) -> None:
+    file_away(connection, NOW, MONTH)
+    insert = (
+        "INSERT INTO jobs (job_id, submission_id, array_id, user_name, queue_name, state)"
+        " SELECT %s, submission_id, 1, 'me', 'default', 'Waiting' FROM submissions"
+    )
+    with pytest.raises(psycopg.errors.UniqueViolation, match=f"job {past[1]} has a number that was given before"):
+        connection.execute(insert, [past[1]])
+
+
+def test_an_older_version_has_the_jobs_of_the_past_again(connection: Connection, dsn: str, past: list[int]) -> None:
+    """A site's own view of the reports outlives the way back and forth."""
+    connection.execute("CREATE VIEW ours AS SELECT job_id, user_name FROM oar_report.jobs")
+    connection.execute("COMMENT ON VIEW ours IS 'of the site'")
+    before = rows(connection)["jobs"]
+    file_away(connection, NOW, MONTH)
+    migrations.downgrade(dsn, "0028")
+    assert [row for (row,) in connection.execute("SELECT j::text FROM jobs j ORDER BY 1")] == before
+    assert connection.execute("SELECT job_id FROM ours ORDER BY 1").fetchall() == [(job,) for job in past]
+    migrations.upgrade(dsn)
+    assert check(dsn) == ()
+    assert rows(connection)["jobs"] == before
+    file_away(connection, NOW, MONTH)
+    assert connection.execute("SELECT job_id FROM ours ORDER BY 1").fetchall() == [(job,) for job in past]
+    assert connection.execute("SELECT obj_description('ours'::regclass)").fetchone() == ("of the site",)
+
+
+def test_the_past_follows_the_live_tables(connection: Connection, past: list[int]) -> None:
+    """A column that comes, changes or goes does so in the past too, with the defaults of a new one."""
+    file_away(connection, NOW, MONTH)
+    for change, column in (
+        ("ADD COLUMN mood text NOT NULL DEFAULT 'fine'", "fine"),
+        ("ALTER COLUMN mood TYPE varchar(9)", "fine"),
+        ("DROP COLUMN mood", None),
+    ):
+        views = DependentViews(connection)
+        views.put_away()
+        connection.execute(f"ALTER TABLE jobs {change}")
+        views.put_back()
+        found = connection.execute("SELECT to_jsonb(j) ->> 'mood' FROM oar_all.jobs j").fetchall()
+        assert found == [(column,)] * 4
+        assert structure.lagging(connection) == ()
+        connection.execute("SELECT FROM oar_report.jobs")
