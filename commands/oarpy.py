@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from oarpy.commands.history import app as history
 
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
@@ -18,6 +19,7 @@ database = typer.Typer(no_args_is_help=True, help="The database: the embedded se
 settings = typer.Typer(no_args_is_help=True, help="The configuration.")
 app.add_typer(database, name="db")
 app.add_typer(settings, name="config")
+app.add_typer(history, name="history")
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 

@@ -37,6 +37,8 @@ USES = [
     ("oaradmissionrules", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
     ("oarpy", "db", "downgrade", "0020"),
+    ("oarpy", "history", "list"),
+    ("oarpy", "history", "move"),
     ("oarpy", "run", "metascheduler", "--once"),
 ]
 
