@@ -124,6 +124,7 @@ class Nodes:
     lost_timeout: PositiveSeconds = 60.0
     isolation: str = "auto"
     kill_patience: Seconds = 20.0
+    start_patience: PositiveSeconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, requeueing
 from oarpy.store.platform import nodes
 
+_SLACK = 30.0
+"""Seconds beyond what a node takes to end a job whose walltime is over."""
+
 
 class Monitor:
     """Judges what the launcher notes about channels; a node is silent only while a launcher listens to it."""
@@ -21,6 +24,7 @@ class Monitor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._timeout = configuration.nodes.lost_timeout
+        self._slack = configuration.jobs.kill_grace + configuration.nodes.kill_patience + _SLACK
         self._hosts = JobHosts(configuration.jobs)
         self.period = min(configuration.modules.monitor, max(self._timeout / 4, 0.5))
 
@@ -40,9 +44,10 @@ class Monitor:
                 lost = self._end_stranded(connection, now)
             requeueing.unplace(connection, self._timeout, led=led)
             withdrawn = nodes.kill_on_withdrawn(connection)
-        if back or suspected or lost or withdrawn:
-            word = f"suspected {len(suspected)}, back {len(back)}, jobs lost {lost}, on withdrawn resources {withdrawn}"
-            return Outcome(word)
+            overdue = nodes.kill_overdue(connection, self._slack) if led else 0
+        if back or suspected or lost or withdrawn or overdue:
+            nodes_word = f"suspected {len(suspected)}, back {len(back)}"
+            return Outcome(f"{nodes_word}, jobs lost {lost}, on withdrawn resources {withdrawn}, overdue {overdue}")
         return Outcome()
 
     def _end_stranded(self, connection: Connection, now: datetime) -> int:

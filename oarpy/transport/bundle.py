@@ -87,6 +87,7 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "instance": config.instance,
         "keep_days": config.keep_days,
         "kill_patience": config.kill_patience,
+        "start_patience": config.start_patience,
         "isolation": config.isolation,
         "cgroup_root": config.cgroup_root,
     }

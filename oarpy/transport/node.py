@@ -32,6 +32,7 @@ class ChannelConfig:
     ``instance`` names this installation: it is part of the mark that all processes of a job carry. A channel that
     brings nothing for ``silence_timeout`` is lost; pings every ``ping_period`` make a living one speak. Tombstones are
     kept for ``keep_days`` days. Processes of a job that live on for ``kill_patience`` after SIGKILL are given up.
+    The directory and the files of a job must answer within ``start_patience``.
     ``isolation`` is what keeps jobs apart (``auto``, ``cgroup``, ``affinity``, ``none``), ``cgroup_root`` where control
     groups are mounted on the nodes.
     """
@@ -42,6 +43,7 @@ class ChannelConfig:
     silence_timeout: float = 45.0
     keep_days: int = 3
     kill_patience: float = 20.0
+    start_patience: float = 60.0
     isolation: str = "auto"
     cgroup_root: str = "/sys/fs/cgroup"
 

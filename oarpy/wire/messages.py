@@ -279,6 +279,17 @@ class Ended(Report, word="ended"):
     memory_kills: int = field(count, default=0)
 
 
+class Stuck(Report, word="stuck"):
+    """What looks after a job on this node does not come on, and why. ``place`` is what does not answer, if that is it.
+
+    The node is unfit until :class:`Checked` says otherwise. :class:`Ended` follows when the job can be ended.
+    """
+
+    key: JobKey = field(job_key)
+    detail: str = field(remark)
+    place: str = field(remark, default="")
+
+
 class Refused(Report, word="refused"):
     """The job was not started and this node keeps nothing of it.
 

@@ -223,6 +223,22 @@ def test_a_resource_taken_away_while_a_job_was_placed_on_it(cluster: SmallCluste
         assert (cluster.state(job), cluster.hosts(job)) == ("Running", ["n2"])
 
 
+def test_a_job_that_its_node_does_not_end_is_killed(cluster: SmallCluster) -> None:
+    late, held = cluster.submit("/core=1"), cluster.submit("/core=1")
+    cluster.settle()
+    for job, since in ((late, "2 hours"), (held, "1 hour 10 seconds")):
+        cluster.sql(
+            "UPDATE jobs SET started_at = now() - %s::interval, submitted_at = now() - interval '1 day'"
+            " WHERE job_id = %s",
+            since,
+            job,
+        )
+    cluster.watch()
+    cluster.settle()
+    assert cluster.states([late, held]) == ["Error", "Running"]
+    assert cluster.job(late, "message") == "killed: its walltime is over and its node did not end it"
+
+
 def test_a_drained_node_keeps_its_job(cluster: SmallCluster) -> None:
     job = cluster.submit()
     cluster.settle()

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Check, Cleaned, Ended
+from oarpy.wire.messages import Check, Cleaned, Ended, Stuck
 from tests.harness.sample_cluster import Connection
 from tests.harness.small_cluster import SmallCluster, with_settings
 
@@ -116,6 +116,21 @@ def test_what_was_to_be_launched_there_waits_again(cluster: SmallCluster) -> Non
     cluster.watch()
     assert cluster.state(job) == "Waiting"
     assert cluster.held() == {}
+
+
+def test_a_node_whose_supervisor_does_not_come_on_is_suspected_until_it_does(cluster: SmallCluster) -> None:
+    job = cluster.submit("/core=1")
+    cluster.settle()
+    (node,) = cluster.hosts(job)
+    cluster.node(node).problem = "a supervisor was stopped"
+    cluster.nodes.inbox.put(node, [Stuck(cluster.key(job), "a supervisor was stopped")])
+    cluster.settle()
+    assert cluster.sql(STATE) == [(node, "Suspected", "node")]
+    assert cluster.events(job) == ["SUPERVISOR_STUCK"]
+    assert cluster.state(job) == "Running"
+    cluster.node(node).problem = ""
+    cluster.settle()
+    assert cluster.sql(STATE) == []
 
 
 def test_processes_that_cannot_be_killed_suspect_the_node_until_an_admin_has_seen_to_it(cluster: SmallCluster) -> None:

@@ -39,6 +39,7 @@ def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfi
         silence_timeout=settings.ping_interval * 3,
         isolation=settings.isolation,
         kill_patience=settings.kill_patience,
+        start_patience=settings.start_patience,
     )
 
 

@@ -21,6 +21,9 @@ LEFT = "CPUSET_CLEAN_ERROR"
 """Type of the event of processes that resist SIGKILL."""
 
 
+STUCK = "SUPERVISOR_STUCK"
+"""Type of the event of a job whose supervisor was stopped, or waits for a file system that does not answer."""
+
 MEMORY = "OUT_OF_MEMORY"
 """Type of the event of a job that met the limit of its memory and ended by itself."""
 

@@ -28,7 +28,7 @@ from oarpy.modules.launcher import reports as sorting
 from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
-from oarpy.modules.launcher.endings import end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
+from oarpy.modules.launcher.endings import STUCK, end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.reports import Arrivals
@@ -272,6 +272,7 @@ class Launcher:
         ]
         execution.note_memory(connection, met)
         faults = [fault for node, report in said for fault in faults_of(node, report)]
+        faults += [nodes.Fault(node, STUCK, one.key.job, one.detail[:500], heals=True) for node, one in arrivals.stuck]
         faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]
         for node in nodes.blame(connection, faults):
             log.warning("node at fault", node=node, detail=next(one.text for one in faults if one.node == node))

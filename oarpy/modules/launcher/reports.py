@@ -21,6 +21,7 @@ from oarpy.wire.messages import (
     Report,
     ScriptEnded,
     Started,
+    Stuck,
 )
 
 Hears = dict[type[Report], Callable[[str, Any], None]]
@@ -41,6 +42,7 @@ class Arrivals:
     ended: dict[JobKey, tuple[str, Ended]] = field(default_factory=dict)
     refused: dict[JobKey, tuple[str, Refused]] = field(default_factory=dict)
     cleaned: list[tuple[str, Cleaned]] = field(default_factory=list)
+    stuck: list[tuple[str, Stuck]] = field(default_factory=list)
     checked: dict[str, str] = field(default_factory=dict)
     """Node to what it cannot do."""
     checkpoints: dict[JobKey, tuple[str, float]] = field(default_factory=dict)
@@ -73,6 +75,11 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
     Of a job that was sent to a node (``sent``) no other node is heard.
     """
     arrivals = Arrivals()
+    all_of: dict[type[Report], list[Any]] = {
+        ScriptEnded: arrivals.scripts,
+        Cleaned: arrivals.cleaned,
+        Stuck: arrivals.stuck,
+    }
     for node, report in reports:
         if isinstance(report, (Started, Ended, Refused)) and sent.get(report.key, node) != node:
             continue
@@ -87,10 +94,8 @@ def sort(reports: Iterable[tuple[str, Report]], sent: Mapping[JobKey, str] = Map
                 arrivals.refused[report.key] = (node, report)
             case Checkpointed():
                 arrivals.checkpoints[report.key] = (node, report.at)
-            case ScriptEnded():
-                arrivals.scripts.append((node, report))
-            case Cleaned():
-                arrivals.cleaned.append((node, report))
+            case ScriptEnded() | Cleaned() | Stuck():
+                all_of[type(report)].append((node, report))
             case Checked() | Recalled():
                 _note_answer(arrivals, node, report)
             case AgentError():

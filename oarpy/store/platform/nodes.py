@@ -288,6 +288,15 @@ _WITHDRAWN = """
     GROUP BY a.job_id
 """
 
+# Whoever looks after these jobs on their nodes does not come on: it is stopped, say. The first condition is cheap.
+_OVERDUE = """
+    SELECT j.job_id, 'its walltime is over and its node did not end it'
+    FROM jobs j
+    WHERE j.state = 'Running' AND j.started_at + j.walltime < now() - %(slack)s * interval '1 second'
+      AND expected_end(j) < now() - %(slack)s * interval '1 second'
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id)
+"""
+
 _LAUNCHER_LEADS = """
     SELECT EXISTS (SELECT FROM pg_locks
                    WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s
@@ -375,6 +384,13 @@ def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
 def kill_on_withdrawn(connection: Connection) -> int:
     """Ask the canceller to kill jobs whose resources became Absent or Dead; return how many were asked for anew."""
     asked = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
+    events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
+    return len(asked)
+
+
+def kill_overdue(connection: Connection, slack: float) -> int:
+    """Ask the canceller to kill jobs that run on ``slack`` seconds after their walltime; return how many."""
+    asked = kill_requests.ask_once(connection, connection.execute(_OVERDUE, {"slack": slack}).fetchall(), "monitor")
     events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
     return len(asked)
 

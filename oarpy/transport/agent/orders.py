@@ -112,6 +112,8 @@ class Orders:
         if history.started is not None:
             requests.rouse(found, int(history.started["pid"]))
         self._jobs.watch(found.key, history.stage)
+        if verb == requests.KILL:
+            self._jobs.must_end(found.key, None if value == _AS_SPECIFIED else float(value), history)
 
     def _ask_running(self, jobs: Iterable[JobKey], verb: str, value: int) -> list[tuple[str, bool]]:
         """Ask for something that only a running job can do; return which jobs took it."""

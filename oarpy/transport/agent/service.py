@@ -15,6 +15,7 @@ from oarpy.transport.agent.calls import commands
 from oarpy.transport.agent.calls.call_requests import CallListener
 from oarpy.transport.agent.job import record
 from oarpy.transport.agent.job.isolation import Isolation
+from oarpy.transport.agent.job.job_run import Patience
 from oarpy.transport.agent.job.node_jobs import NodeJobs, write_lost
 from oarpy.transport.agent.job.supervisor import become_subreaper
 from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
@@ -77,9 +78,12 @@ class Agent:
         with contextlib.suppress(OSError):  # jobs run without them
             commands.install(self._state.commands, *settings.pop("commands", ((), "")))
         self._isolation = Isolation(settings["isolation"], settings["cgroup_root"], settings["state"])
-        pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, settings["kill_patience"])
+        patience = Patience(settings["kill_patience"], settings["start_patience"])
+        pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, patience)
         self._pool = pool
-        self._jobs = NodeJobs(self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox)
+        self._jobs = NodeJobs(
+            self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox, patience
+        )
         self._scripts = Scripts(
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )
@@ -166,7 +170,7 @@ class Agent:
         self._outbox.say(Pong(ping.token, time.time()))
 
     def _on_check(self, _check: Check) -> None:
-        self._outbox.say(Checked(self._state.problem() or self._pool.problem()))
+        self._outbox.say(Checked(self._state.problem() or self._jobs.problem()))
 
     def _on_tell_load(self, _order: TellLoad) -> None:
         with open("/proc/meminfo", encoding="ascii") as lines:

@@ -24,6 +24,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         "instance": "table",
         "keep_days": 1,
         "kill_patience": 1.0,
+        "start_patience": 1.0,
         "isolation": "none",
         "cgroup_root": "/sys/fs/cgroup",
     }

@@ -43,11 +43,18 @@ _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME}
 """Requests that, left before the command is launched, are carried out right after."""
 
 
-class JobRun:
-    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one.
+class Patience:
+    """Seconds: processes that live on ``kill`` after SIGKILL are given up; a job must be started within ``start``."""
 
-    Processes that live on ``patience`` seconds after they were killed are given up, and counted.
-    """
+    __slots__ = ("kill", "start")
+
+    def __init__(self, kill: float, start: float) -> None:
+        self.kill = kill
+        self.start = start
+
+
+class JobRun:
+    """Runs one job whose record is locked by this process; ``tell`` reports to the agent, if there still is one."""
 
     def __init__(
         self,
@@ -58,7 +65,7 @@ class JobRun:
         account: Account,
         mark: str,
         tell: Tell,
-        patience: float,
+        patience: Patience,
     ) -> None:
         self._state = state
         self._isolation = isolation
@@ -67,7 +74,10 @@ class JobRun:
         self._account = account
         self._mark = mark
         self._tell = tell
-        self._patience = patience
+        self._patience = patience.kill
+        self._start_patience = patience.start
+        self._step = ("USER_SHELL", "")
+        self._given_up = False
         self._main = 0
         self._pipe = ""
         self._statuses: dict[int, int] = {}
@@ -95,7 +105,13 @@ class JobRun:
         self._start = time.time()
         spec = self._spec
         self._record.append(
-            "started", self._start, pid=os.getpid(), mark=self._mark, user=spec.user, resources=len(spec.nodes)
+            "started",
+            self._start,
+            pid=os.getpid(),
+            mark=self._mark,
+            user=spec.user,
+            resources=len(spec.nodes),
+            grace=spec.kill_grace,
         )
         self._tell_at = time.monotonic() + (0.0 if self._spec.keep else _SHORT)
         hangs = False
@@ -115,9 +131,9 @@ class JobRun:
             hangs = failure.goes_on
         except Exception as error:  # whatever went wrong here, the job's processes must end and an outcome be kept
             self._reason, self._detail = "SUPERVISOR", f"{type(error).__name__}: {error}"
-        left = self._end() + hangs
+        left = self._end()
         self._finish(left)
-        return left
+        return left + hangs
 
     def _end(self) -> int:
         """End all that the job has here; return how many processes resist."""
@@ -168,17 +184,26 @@ class JobRun:
             return start_as(
                 account, lambda start: self._execute(start, shell, arguments, environment), self._is_overdue
             )
+        except LaunchFailure as failure:
+            if not self._given_up:
+                raise
+            reason, what = self._step
+            detail = f"{what[:200]}: no answer within {time.monotonic() - self._began:.0f} s"
+            self._tell("stuck", {"detail": detail, "place": what if what.startswith("/") else ""})
+            raise LaunchFailure(reason, detail, goes_on=failure.goes_on) from failure
         finally:
             if entered:
                 self._isolation.leave()
             os.chdir("/")
 
     def _is_overdue(self) -> bool:
-        """While the command is being started: do what is asked; return whether the job should have been killed."""
+        """While the command is being started: do what is asked; return whether that has taken too long."""
         self._take_requests()
         now = time.monotonic()
         self._meet_deadlines(now)
-        return self._kill_at is not None and now >= self._kill_at
+        late = now - self._began >= self._start_patience
+        self._given_up = late or (self._kill_at is not None and now >= self._kill_at)
+        return self._given_up
 
     def _execute(self, start: Start, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
         """Start the command, as the job's user and with the files that are made as its submitter would."""
@@ -186,8 +211,10 @@ class JobRun:
             return self._execute_there(start, shell, arguments, environment)
 
     def _execute_there(self, start: Start, shell: str, arguments: list[str], environment: dict[str, str]) -> int:
+        self._step = "WORKING_DIRECTORY", self._spec.directory
         enter_directory(self._spec.directory)
         opened = self._open_outputs()
+        self._step = "USER_SHELL", shell
         try:
             actions = [
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -210,6 +237,7 @@ class JobRun:
         opened: list[int] = []
         wanted = ("", "") if self._spec.keep else (self._spec.stdout, self._spec.stderr)
         for path in (wanted[0] or os.devnull, wanted[1] or os.devnull):
+            self._step = "OUTPUT_FILES", os.path.join(self._spec.directory, path)
             try:
                 # Non-blocking only while opening: a pipe nobody reads must not hold the supervisor for ever.
                 fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK, 0o666)
@@ -393,14 +421,17 @@ class JobRun:
             "left": left,
             "memory_kills": self._memory_kills,
         }
+        waited = False
         while True:
             try:
                 self._record.append("ended", end, **outcome)
                 break
-            except OSError:
-                time.sleep(
-                    _RETRY_DISK
-                )  # a full disk: the outcome must not be lost, and nobody can be told before it is kept
+            except OSError as error:
+                # a full disk: the outcome must not be lost, and nobody can be told before it is kept
+                if not waited:
+                    self._tell("stuck", {"detail": f"its end cannot be written: {error.strerror}", "place": ""})
+                waited = True
+                time.sleep(_RETRY_DISK)
         self._record.close()
         self._state.ring()
         self._tell("ended", outcome)

@@ -7,11 +7,13 @@ import time
 from collections import deque
 
 from oarpy.transport.agent.job import processes, record, suspending
-from oarpy.wire.messages import REPORTS, Refused
+from oarpy.transport.agent.job.hung_supervisors import HungSupervisors
+from oarpy.wire.messages import REPORTS, Refused, Stuck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from oarpy.transport.agent.job.isolation import Isolation
+    from oarpy.transport.agent.job.job_run import Patience
     from oarpy.transport.agent.job.record import History, Record
     from oarpy.transport.agent.job.supervisor import JobSupervisor
     from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _CLEANING_PATIENCE = 5.0
 _TRIES = 3
+_LOOK_PERIOD = 5.0
+"""Seconds between two looks at what the supervisors do."""
 _TOGETHER = 16
 """Starts until the agent looks again at what else there is: each may take it the copy of a process."""
 
@@ -48,8 +52,11 @@ class NodeJobs:
         pool: SupervisorPool,
         isolation: Isolation,
         outbox: Outbox,
+        patience: Patience,
     ) -> None:
         self._isolation = isolation
+        self._hung = HungSupervisors(state, outbox, patience, pool.pid_of)
+        self._next_look = 0.0
         self._state = state
         self._instance = instance
         self._tombstones = tombstones
@@ -175,10 +182,12 @@ class NodeJobs:
             self._withdraw(claimed, "FORGOTTEN", "this attempt is over")
             return
         self._running[key] = (spec, tries)
+        self._hung.assigned(key)
         try:
             self._pool.run(claimed, self.mark(key), spec)
         except OSError as error:
             del self._running[key]
+            self._hung.over(key)
             self._withdraw(claimed, "SUPERVISOR", f"cannot start a supervisor: {error.strerror}")
 
     def _withdraw(self, claimed: Record, reason: str, detail: str) -> None:
@@ -197,8 +206,12 @@ class NodeJobs:
             self._lose(supervisor)
             return
         word, key, values = report
+        self._hung.heard(key)
+        if word == Stuck.WORD and values["place"]:
+            self._pool.probe(values["place"])
         self._outbox.say(REPORTS[word](record.job_of(key), **values))
         if word in ("ended", "refused"):
+            self._hung.over(key)
             self._running.pop(key, None)
             self._pool.release(supervisor)
 
@@ -206,6 +219,8 @@ class NodeJobs:
         key = self._pool.bury(supervisor)
         if key is not None:
             spec, tries = self._running.pop(key, (None, 0))
+            if self._hung.reason(key):
+                spec = None  # it was killed for not coming on: the job is not started again
             self.watch(key, "", spec, tries)
             self._look_at(key)
 
@@ -227,9 +242,24 @@ class NodeJobs:
             self._watched[key].spec = None
 
     def look_around(self) -> None:
-        """Look at the records of all jobs we follow."""
+        """Look at the records of all jobs we follow, and now and then at the supervisors of our own."""
         for key in list(self._watched):
             self._look_at(key)
+        if (now := time.monotonic()) >= self._next_look:
+            self._next_look = now + _LOOK_PERIOD
+            for key, pid in self._pool.with_jobs():
+                self._hung.look_at(key, pid)
+        self._hung.look()
+
+    def must_end(self, key: str, grace: float | None, history: History) -> None:
+        """Expect the end of a job that was asked to end; without ``grace``, as its specification says."""
+        if grace is None:
+            grace = float((history.started or {}).get("grace", 0.0))
+        self._hung.must_end(key, grace)
+
+    def problem(self) -> str:
+        """Return what holds up supervisors on this node, or keeps one from being started; empty when nothing does."""
+        return self._hung.problem() or self._pool.problem()
 
     def _look_at(self, key: str) -> None:
         """Look at the record of a job: forgotten, still held by somebody, or free.
@@ -247,13 +277,21 @@ class NodeJobs:
                 watched.reported = history.stage
                 self._outbox.tell(key, history)
             found.close()
+            if history.started is not None:
+                self._hung.look_at(key, int(history.started["pid"]))
             return
         del self._watched[key]
-        if history.state == record.CLAIMED:
+        if history.state == record.CLAIMED and not self._hung.reason(key):
             self._look_at_claim(found, watched)
             return
-        history = self.resolve(found, history)
-        found.close()
+        try:
+            history = self.resolve(found, history)
+        except OSError:
+            self._watched[key] = watched  # no room to write the end: another time
+            return
+        finally:
+            found.close()
+        self._hung.over(key)
         self._outbox.tell(key, history)
 
     def _look_at_claim(self, found: Record, watched: _Watched) -> None:
@@ -268,17 +306,20 @@ class NodeJobs:
 
     def resolve(self, found: Record, history: History) -> History:
         """Return the history of a job whose record we hold. One without an outcome is lost: its rest is killed."""
-        if history.ended is not None or history.started is None:
+        why = self._hung.reason(found.key)
+        if history.ended is not None or (history.started is None and not why):
             return history
-        mark = str(history.started.get("mark") or self.mark(found.key))
+        mark = str((history.started or {}).get("mark") or self.mark(found.key))
         suspending.thaw(self._isolation.freezers(found.key))
         left = self.clean([mark])[mark][1] + self.end_group(found.key)
+        if why:
+            return write_lost(found, history, left, why, "killed" if self._hung.was_to_end(found.key) else "SUPERVISOR")
         return write_lost(found, history, left, "its supervisor was killed")
 
 
-def write_lost(found: Record, history: History, left: int, detail: str) -> History:
+def write_lost(found: Record, history: History, left: int, detail: str, reason: str = "lost") -> History:
     """Record that nobody knows how a job ended, ``left`` of its processes resisting; return the new history."""
     now = time.time()
     start = history.started["at"] if history.started else None
-    found.append("ended", now, start=start, end=now, status=None, reason="lost", detail=detail, left=left)
+    found.append("ended", now, start=start, end=now, status=None, reason=reason, detail=detail, left=left)
     return found.history()

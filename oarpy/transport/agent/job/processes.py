@@ -44,6 +44,12 @@ def _stat(pid: int) -> tuple[str, int] | None:
     return fields[0].decode(), int(fields[1])
 
 
+def state(pid: int) -> str:
+    """Return the letter for what a process does; empty when it is gone."""
+    found = _stat(pid)
+    return found[0] if found else ""
+
+
 def children() -> set[int] | None:
     """Return the children of this process, which has one thread; None when the kernel keeps no list of them.
 

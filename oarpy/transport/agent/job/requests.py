@@ -67,18 +67,18 @@ def remove(path: str) -> None:
         return
 
 
-def rouse(record: Record, pid: int) -> None:
-    """Make the supervisor ``pid``, which holds the lock of ``record``, look at its requests."""
+def rouse(record: Record, pid: int, number: int = LOOK) -> None:
+    """Signal the supervisor ``pid``, which holds the lock of ``record``; by itself, make it look at its requests."""
     try:
         handle = os.pidfd_open(pid)
     except OSError as error:
         if error.errno == errno.ENOSYS and not record.try_lock():
-            os.kill(pid, LOOK)  # a kernel before 5.3 has no handles of processes
+            os.kill(pid, number)  # a kernel before 5.3 has no handles of processes
         return  # it ended; whoever looks at the record next sees that
     try:
         # Still locked after the handle was taken: so it is the holder's, not that of a process that reuses its id.
         if not record.try_lock():
-            signal.pidfd_send_signal(handle, LOOK)
+            signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         return
     finally:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from oarpy.transport.agent.job.isolation import Isolation
+    from oarpy.transport.agent.job.job_run import Patience
     from oarpy.transport.agent.statedir import StateDir
 
 _PR_SET_CHILD_SUBREAPER = 36
 _INLINE = 60_000
+_PROBE_SECONDS = 600
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE)
 
 
@@ -74,7 +76,7 @@ class JobSupervisor:
         return word, key, values
 
 
-def start_supervisor(state: StateDir, isolation: Isolation, patience: float) -> JobSupervisor:
+def start_supervisor(state: StateDir, isolation: Isolation, patience: Patience) -> JobSupervisor:
     """Fork a supervisor that waits for jobs of this agent; ``patience`` as for :class:`JobRun`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
@@ -88,6 +90,20 @@ def start_supervisor(state: StateDir, isolation: Isolation, patience: float) -> 
             os._exit(status)
     theirs.close()
     return JobSupervisor(pid, ours)
+
+
+def start_probe(place: str) -> int:
+    """Fork a process that ends when ``place`` answers, whatever it says; return its id."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            detach(-1)
+            signal.alarm(_PROBE_SECONDS)  # should the agent be gone by then
+            with contextlib.suppress(OSError):
+                os.chdir(place)
+        finally:
+            os._exit(0)
+    return pid
 
 
 def detach(keep: int) -> None:
@@ -107,7 +123,7 @@ def detach(keep: int) -> None:
 
 
 class _Service:
-    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket, patience: float) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket, patience: Patience) -> None:
         self._isolation = isolation
         self._state = state
         self._connection = connection
@@ -123,7 +139,10 @@ class _Service:
                 return
             record, mark, spec = job
             if self._run(record, mark, spec):
-                return  # processes that cannot be killed must not be taken for the next job's
+                # Processes that cannot be killed must not be taken for the next job's. A thread that hangs keeps this
+                # one half alive: the agent is told all the same.
+                self._connection.shutdown(socket.SHUT_RDWR)
+                return
 
     def _next(self) -> tuple[Record, str, JobSpec] | None:
         content, fds, _flags, _address = socket.recv_fds(self._connection, _INLINE + 1000, 2)

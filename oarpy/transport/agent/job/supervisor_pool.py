@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from oarpy.transport.agent.job import processes
-from oarpy.transport.agent.job.supervisor import JobSupervisor, start_supervisor
+from oarpy.transport.agent.job.supervisor import JobSupervisor, start_probe, start_supervisor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from select import epoll
 
     from oarpy.transport.agent.job.isolation import Isolation
+    from oarpy.transport.agent.job.job_run import Patience
     from oarpy.transport.agent.job.record import Record
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.wire.jobs import JobSpec
 
 _IDLE_SECONDS = 30.0
+_MOST_PROBES = 8
 _ORPHAN_PATIENCE = 5.0
 _MOST_OF_OTHERS = 64
 """Supervisors that may idle while one is started for a user whom none of them has served."""
@@ -25,7 +28,7 @@ _MOST_OF_OTHERS = 64
 class SupervisorPool:
     """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
 
-    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, patience: float) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, patience: Patience) -> None:
         self._isolation = isolation
         self._state = state
         self._poll = poll
@@ -34,6 +37,8 @@ class SupervisorPool:
         self._by_fd: dict[int, JobSupervisor] = {}
         self._idle: list[JobSupervisor] = []
         self._pids: set[int] = set()
+        self._probes: dict[int, str] = {}
+        """Processes that wait for an answer from a place, which held up a supervisor."""
 
     def run(self, record: Record, mark: str, spec: JobSpec) -> None:
         """Hand a job to a supervisor; a supervisor found dead is replaced."""
@@ -56,13 +61,24 @@ class SupervisorPool:
         return None
 
     def problem(self) -> str:
-        """Return what keeps a supervisor from being started; empty when there is one."""
+        """Return what keeps a supervisor from starting jobs; empty when nothing does."""
+        if self._probes:
+            return f"{next(iter(self._probes.values()))} does not answer"
         if not self._idle:
             try:
                 self.release(self._start())
             except OSError as error:
                 return f"cannot start a supervisor: {error.strerror}"
         return ""
+
+    def probe(self, place: str) -> None:
+        """Have a process wait until a place in the file system answers."""
+        if place in self._probes.values() or len(self._probes) >= _MOST_PROBES:
+            return
+        with contextlib.suppress(OSError):
+            pid = start_probe(place)
+            self._probes[pid] = place
+            self.adopt(pid)
 
     def _start(self) -> JobSupervisor:
         supervisor = start_supervisor(self._state, self._isolation, self._patience)
@@ -71,6 +87,14 @@ class SupervisorPool:
         self._pids.add(supervisor.pid)
         self._poll.register(fd, self._readable)
         return supervisor
+
+    def pid_of(self, key: str) -> int:
+        """Return the process of the supervisor that has a job, 0 when none of this agent has."""
+        return next((one.pid for one in self._by_fd.values() if one.key == key), 0)
+
+    def with_jobs(self) -> list[tuple[str, int]]:
+        """Return the jobs of all supervisors with their processes."""
+        return [(one.key, one.pid) for one in self._by_fd.values() if one.key is not None]
 
     def at(self, fd: int) -> JobSupervisor | None:
         """Return the supervisor behind a descriptor."""
@@ -128,4 +152,8 @@ class SupervisorPool:
         """Reap children that have ended, runners of scripts too; return whether others are left."""
         children_left = processes.reap_children(statuses)
         self._pids.difference_update(statuses)
+        for pid in statuses.keys() & self._probes.keys():
+            place = self._probes.pop(pid)
+            if statuses[pid]:
+                self.probe(place)  # killed before it had an answer
         return children_left

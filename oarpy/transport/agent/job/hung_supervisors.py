@@ -1,0 +1,136 @@
+"""Supervisors that do not come on: stopped by a signal, or held up by a file system that does not answer.
+
+::
+
+    start handed over ----- nothing told in time --------> killed
+    stopped --------------- for some seconds ------------> told, and continued
+    job to be killed ------ not ended in time -----------> killed, as all that is left of the job then
+    killed ---------------- lives on (state D) ----------> told; the node is unfit until it is gone
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from oarpy.transport.agent.job import processes, record, requests
+from oarpy.wire.messages import Stuck
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from oarpy.transport.agent.job.job_run import Patience
+    from oarpy.transport.agent.outbox import Outbox
+    from oarpy.transport.agent.statedir import StateDir
+
+_MARGIN = 5.0
+"""Seconds beyond the time that a supervisor takes when all is well."""
+_STOPPED = 1 / 6
+"""Of the time for a start, for which a supervisor may be stopped: whoever stopped it may want to look at it."""
+_AGAIN = 5.0
+"""Seconds between two tries to kill a supervisor."""
+
+
+class HungSupervisors:
+    """Watches the supervisors of jobs, whoever's they are; a job is named by the name of its record.
+
+    ``pid_of`` tells the process of one of this agent's own, 0 for another.
+    """
+
+    def __init__(self, state: StateDir, outbox: Outbox, patience: Patience, pid_of: Callable[[str], int]) -> None:
+        self._state = state
+        self._pid_of = pid_of
+        self._outbox = outbox
+        self._patience = patience
+        self._silent: dict[str, float] = {}
+        """Until when the start of a job must be told."""
+        self._ending: dict[str, float] = {}
+        """Until when a job that is to be killed must have ended."""
+        self._stopped: dict[str, float] = {}
+        """Since when a supervisor is stopped."""
+        self._killed: dict[str, str] = {}
+        """Why a supervisor was killed."""
+        self._problems: dict[str, str] = {}
+
+    def assigned(self, key: str) -> None:
+        """Expect word of a job that was handed to a supervisor of ours."""
+        self._silent[key] = time.monotonic() + self._patience.start + _MARGIN
+
+    def heard(self, key: str) -> None:
+        """Note that its start was told."""
+        self._silent.pop(key, None)
+
+    def must_end(self, key: str, grace: float) -> None:
+        """Expect the end of a job that was asked to end ``grace`` seconds after TERM."""
+        # its processes, its steps and its group may resist, one after the other
+        self._ending.setdefault(key, time.monotonic() + grace + 3 * self._patience.kill + _MARGIN)
+
+    def over(self, key: str) -> None:
+        """Forget a job that has ended."""
+        for notes in (self._silent, self._ending, self._stopped, self._killed, self._problems):
+            notes.pop(key, None)
+
+    def reason(self, key: str) -> str:
+        """Return why the supervisor of a job was killed here; empty when it was not."""
+        return self._killed.get(key, "")
+
+    def was_to_end(self, key: str) -> bool:
+        """Tell whether a job was asked to end."""
+        return key in self._ending
+
+    def problem(self) -> str:
+        """Return what a supervisor of this node is held up by; empty when none is."""
+        return next(iter(self._problems.values()), "")
+
+    def look(self) -> None:
+        """Kill the supervisors whose time is over."""
+        now = time.monotonic()
+        for key in [key for key, until in self._silent.items() if now >= until]:
+            self._end(key, f"not started within {self._patience.start + _MARGIN:g} s", self._silent)
+        for key in [key for key, until in self._ending.items() if now >= until]:
+            self._end(key, "not ended in time", self._ending)
+
+    def look_at(self, key: str, pid: int) -> None:
+        """Tell of a supervisor that stands still for long, and let it go on."""
+        if processes.state(pid) not in ("T", "t"):
+            if self._stopped.pop(key, None) is not None and key not in self._killed:
+                self._problems.pop(key, None)
+            return
+        now = time.monotonic()
+        since = self._stopped.setdefault(key, now)
+        if now - since >= self._patience.start * _STOPPED:
+            self._tell(key, f"its supervisor, process {pid}, was stopped by a signal")
+            found, held = record.lock_record(self._state.jobs, key, create=False)
+            if found is not None:
+                if not held:
+                    requests.rouse(found, pid, signal.SIGCONT)
+                found.close()
+
+    def _end(self, key: str, why: str, deadlines: dict[str, float]) -> None:
+        """Kill the supervisor of a job; whoever follows the job then finds its record free, and ends its processes."""
+        found, held = record.lock_record(self._state.jobs, key, create=False)
+        if found is None or held:
+            del deadlines[key]
+            if found is not None:
+                found.close()
+            return
+        deadlines[key] = time.monotonic() + _AGAIN
+        if self._state.problem():
+            found.close()
+            return  # it waits for room to write how the job ended
+        history = found.history()
+        pid = int(history.started["pid"]) if history.started is not None else self._pid_of(key)
+        if key in self._killed:
+            self._tell(key, f"its supervisor, process {pid}, cannot be killed (state {processes.state(pid) or 'gone'})")
+        else:
+            self._tell(key, f"{why}: its supervisor, process {pid}, does not come on")
+        self._killed.setdefault(key, why)
+        if pid:
+            requests.rouse(found, pid, signal.SIGKILL)
+        found.close()
+
+    def _tell(self, key: str, problem: str) -> None:
+        if self._problems.get(key) != problem:
+            self._problems[key] = problem
+            self._outbox.say(Stuck(record.job_of(key), problem))

@@ -1,0 +1,54 @@
+"""A file system that does not answer, as NFS when its server is away: FUSE, without a program that serves it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_MS_NOSUID, _MS_NODEV = 2, 4
+_MNT_DETACH = 2
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def why_not() -> str:
+    """Say why there can be no dead file system here; nothing when there can be."""
+    if os.geteuid() != 0:
+        return "only root can mount a file system that does not answer"
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as error:
+        return f"/dev/fuse cannot be opened ({error.strerror}): no file system that does not answer"
+    return ""
+
+
+def mount_dead(place: Path) -> int:
+    """Mount it; return the descriptor with whose end all who wait get an error. Raises ``OSError``."""
+    device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"
+    flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV)
+    if _LIBC.mount(b"dead", os.fsencode(place), b"fuse", flags, options.encode()) != 0:
+        error = ctypes.get_errno()
+        os.close(device)
+        raise OSError(error, os.strerror(error))
+    return device
+
+
+def unmount(place: Path, device: int) -> None:
+    """Let all who wait go on, with an error, and take the file system away."""
+    with suppress(OSError):
+        os.close(device)
+    _LIBC.umount2(os.fsencode(place), _MNT_DETACH)
+
+
+@contextmanager
+def dead_file_system(place: Path) -> Iterator[Path]:
+    """Have what is at ``place`` answer nobody."""
+    place.mkdir(parents=True, exist_ok=True)
+    device = mount_dead(place)
+    try:
+        yield place
+    finally:
+        unmount(place, device)
