@@ -70,7 +70,7 @@ class HoldingJob:
     ``resources`` are ids; ``bits``, when given, is the same set for the snapshot's platform and saves the conversion.
     ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
     on (None: not foreseen). It keeps the consumables of both. ``resuming``: it wants them back as soon as possible.
-    ``checkpoint`` is how many seconds it takes to write its state, 0 when it cannot.
+    ``checkpoint`` is how many seconds it takes from now on to write its state, 0 when it cannot.
     """
 
     id: int

@@ -95,9 +95,13 @@ def test_a_best_effort_job_is_asked_for_its_checkpoint_before_it_is_cancelled(cl
     assert cluster.events(cheap) == ["BESTEFFORT_KILL", "CHECKPOINT", "SIGNAL_10"]
     wake_at = cluster.cancel().wake_at
     assert wake_at == pytest.approx(cluster.now().timestamp() + 30, abs=5)
+    (start,) = cluster.sql("SELECT extract(epoch FROM start_time)::float8 FROM gantt_predictions")
+    assert start == (pytest.approx(wake_at, abs=2),)
     cluster.offset = 25
     cluster.settle()
     assert cluster.state(cheap) == "Running"
+    ((start,),) = cluster.sql("SELECT extract(epoch FROM start_time)::float8 FROM gantt_predictions")
+    assert start == pytest.approx(wake_at, abs=2)
     cluster.offset = 31
     cluster.settle()
     assert cluster.states([cheap, job]) == ["Error", "Running"]

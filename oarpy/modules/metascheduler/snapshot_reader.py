@@ -542,5 +542,5 @@ def _holding_job(
         consumes=consumes,
         given_back=given_back,
         resuming=row.resuming,
-        checkpoint=row.checkpoint,
+        checkpoint=row.checkpoint if row.dies_at is None else max(math.ceil(row.dies_at) - now, 0),
     )

@@ -52,17 +52,17 @@ class _Holding:
 def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
     """Return the jobs whose end is what the start of ``claim`` waits for, those on most of its resources first.
 
-    For a claim that begins now: the best-effort jobs which must go first.
+    Where best-effort jobs must go first: these.
     """
     if claim is None:
         return ()
     snapshot = probe.snapshot
-    at_once = claim.start == snapshot.now
+    victims = frozenset(probe.decision.victims)
     roles = roles_of(probe.job)
     found = []
     for one in _everybody(probe):
         until = one.claim.end + snapshot.security_time
-        in_the_way = one.running and not _is_seen(one.job, probe) if at_once else until == claim.start
+        in_the_way = one.job.id in victims if victims else until == claim.start
         if in_the_way and not roles_of(one.job).admits(roles) and (shared := (one.claim.bits & claim.bits).bit_count()):
             found.append(Holder(one.job.id, shared, until, one.running))
     return tuple(sorted(found, key=lambda holder: (-holder.resources, holder.job)))

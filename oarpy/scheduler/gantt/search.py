@@ -12,7 +12,7 @@ A later alternative is looked for only where it would end before the best one so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from oarpy.scheduler.gantt.amount_timeline import StockView
@@ -147,6 +147,16 @@ class Search:
                 best = Found(option, claim)
             forbidding = forbidding or excess
         return Answer(best, fitted, None if best else forbidding)
+
+    def put_off(self, gantt: Gantt, demand: Demand, found: Found, start: float) -> Answer | None:
+        """Return what was found on the same resources from ``start`` on, None when that cannot be."""
+        claim, latest = replace(found.claim, start=start), demand.before(found.option)
+        views, end = gantt.views(demand.roles, claim.consumes), start + self.hold(found.option)
+        if latest is not None and start >= latest:
+            return None
+        if any(claim.bits & ~view.common(start, end) for view in views) or self._excess(gantt, demand, claim):
+            return None
+        return Answer(Found(found.option, claim), start)
 
     def hold(self, option: CompiledAlternative) -> float:
         """Return for how many seconds an alternative holds its resources, security time included."""

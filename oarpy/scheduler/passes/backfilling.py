@@ -52,8 +52,11 @@ class PlanningPolicy(Protocol):
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a place at ``ready`` or later, and leave it free."""
 
+    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+        """Put off what the last :meth:`find` has found, at once, until ``start``; another place may come of it."""
+
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
-        """Let the job hold what the last :meth:`find`, of the same arguments, has found."""
+        """Let the job hold what the last :meth:`find`, of the same arguments, or :meth:`put_off` has found."""
 
     def twin(self) -> PlanningPolicy:
         """Return an independent policy in the same state."""
@@ -69,6 +72,10 @@ class Conservative:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place."""
         return self._search.earliest(self._schedule.gantt, demand, ready)
+
+    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+        """Find the same resources for then, or the earliest place from then on."""
+        return self._search.put_off(self._schedule.gantt, demand, found, start) or self.find(demand, start)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold its place."""
@@ -90,6 +97,10 @@ class FirstComeFirstServed:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find the earliest place that does not overtake."""
         return self._search.earliest(self._schedule.gantt, demand, max(ready, self._floor))
+
+    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+        """Find the same resources for then, or the earliest place from then on."""
+        return self._search.put_off(self._schedule.gantt, demand, found, start) or self.find(demand, start)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Let the job hold its place, before which nobody behind it starts."""
@@ -133,6 +144,12 @@ class Easy:
             return self._search.earliest(self._schedule.gantt, demand, self._now)
         answer = self._search.at(self._schedule.gantt, demand, self._now)
         return answer if answer.found else self._squeeze(demand, self._head)
+
+    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+        """Find the same resources for then; nobody takes those of the head later than now."""
+        squeezed, self._moved = self._moved is not None, None
+        later = None if squeezed else self._search.put_off(self._schedule.gantt, demand, found, start)
+        return later or Answer(None, None)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Start the job now, or make it the head."""
@@ -193,6 +210,10 @@ class FirstFit:
     def find(self, demand: Demand, ready: float) -> Answer:
         """Find a start now."""
         return Answer(None, None) if ready > self._now else self._search.at(self._schedule.gantt, demand, self._now)
+
+    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+        """Find the same resources for then."""
+        return self._search.put_off(self._schedule.gantt, demand, found, start) or Answer(None, None)
 
     def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
         """Start the job now."""

@@ -104,7 +104,7 @@ class ContinuedPass:
             if not (starts or moved) and (not started or self._is_still_held_up(number, inquiry, ends)):
                 continue
             ready = inquiry.ready if inquiry.ready > before else now
-            decision = self.planner.decide(Inquiry(inquiry.demand, ready, inquiry.answer))
+            decision = self.planner.decide(Inquiry(inquiry.demand, ready, inquiry.answer, now))
             if decision != self.planner.decisions[number]:
                 self.planner.decisions[number] = decision
                 changed.add(number)

@@ -28,7 +28,7 @@ from oarpy.scheduler.passes.turns import Stage, Turn, Turns
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.rules.dates import lapse_of, lapse_text
 from oarpy.scheduler.rules.dependencies import Dependencies, Readiness
-from oarpy.scheduler.rules.giving_way import Yielding, may_go
+from oarpy.scheduler.rules.giving_way import Yielding, gone_at, may_go
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Lapse, Verdict
 
@@ -51,11 +51,15 @@ class Decision:
 
 @dataclass(slots=True)
 class Inquiry:
-    """What was asked for a job, from when on, and what was found; one is made for every job in every pass."""
+    """What was asked for a job, from when on, and what was found; one is made for every job in every pass.
+
+    ``at_once`` is when it can begin at the earliest: now, or when those that give way have written their checkpoints.
+    """
 
     demand: Demand
     ready: float
     answer: Answer
+    at_once: float
 
 
 class Planner:
@@ -78,11 +82,10 @@ class Planner:
         self.explainer = self._explaining(self.gantt.copy())
         self._policy = self._new_policy()
         self._opening = _openings(snapshot.waiting)
-        self._yielding = Yielding(
-            snapshot.platform,
-            self.gantt.stocks.capacities,
-            [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)],
-        )
+        able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
+        self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, able)
+        self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
+        """When those are gone that take their time, were they cancelled now."""
         self.begun: list[Stage] = []
         """The stages that had jobs, as far as the pass has come."""
         self.decisions: dict[int, Decision] = {}
@@ -244,7 +247,7 @@ class Planner:
         job, ready = turn.job, readiness.ready
         if job.reservation is not None:
             demand = self.reservation(job, job.reservation)
-            return Inquiry(demand, ready, self._find_reserved(demand, job.reservation, ready))
+            return Inquiry(demand, ready, self._find_reserved(demand, job.reservation, ready), self.now)
         roles = roles_of(job)
         demand = Demand(
             job,
@@ -254,7 +257,20 @@ class Planner:
             min(job.dates.start_by, readiness.latest),
             job.dates.end_by,
         )
-        return Inquiry(demand, ready, turn.policy.find(demand, ready))
+        return Inquiry(demand, ready, *self.place(turn.policy, demand, ready))
+
+    def place(self, policy: PlanningPolicy, demand: Demand, ready: float) -> tuple[Answer, float]:
+        """Find the place of a job by its policy; also return when it can begin at once.
+
+        That is when the best-effort jobs in its way have written their checkpoints.
+        """
+        answer, at_once = policy.find(demand, ready), self.now
+        while self._gone_at and (found := answer.found) and found.claim.start == at_once:
+            gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, found)), default=at_once)
+            if gone <= at_once:
+                break
+            answer, at_once = policy.put_off(demand, found, gone), gone
+        return answer, at_once
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
         """Return what a reservation asks for: its first alternative alone.
@@ -282,8 +298,15 @@ class Planner:
     def decide(self, inquiry: Inquiry) -> Decision:
         """Decide about a job that holds nothing yet: it starts now, or there is a reason why it does not."""
         demand, found = inquiry.demand, inquiry.answer.found
-        if found and found.claim.start == self.now:
-            return self._start(demand, found)
+        if found and found.claim.start == inquiry.at_once:
+            victims = self._victims(demand, found)
+            if victims or found.claim.start == self.now:
+                return self._start(found, victims)
+        if inquiry.at_once > self.now:
+            show = self._snapshot.show_instant
+            until = f" until {show(found.claim.start)}" if found else ""
+            reason = f"best-effort jobs leave it no room{until}: their checkpoints take until {show(inquiry.at_once)}"
+            return Decision(Verdict.RESOURCES_BUSY, reason, found)
         if demand.job.reservation is None:
             verdict, reason = self.explainer.waiting(demand, inquiry.ready, inquiry.answer, self.gantt)
             return Decision(verdict, reason, found)
@@ -292,16 +315,22 @@ class Planner:
         verdict, reason, offer = self.explainer.refused(demand, inquiry.ready, inquiry.answer, self.gantt)
         return Decision(verdict, reason, offer=offer)
 
-    def _start(self, demand: Demand, found: Found) -> Decision:
-        """Start the job, unless best-effort jobs must go first."""
+    def _victims(self, demand: Demand, found: Found) -> set[int]:
+        """Return the best-effort jobs that must go before the job begins."""
         victims = set(self._yielding.on(found.claim.bits, demand.job))
         if found.claim.consumes and not demand.job.besteffort:
             victims.update(self._yielding.for_amounts(self._excess(found.claim), victims | self.kill))
+        return victims
+
+    def _start(self, found: Found, victims: set[int]) -> Decision:
+        """Start the job, unless best-effort jobs must go first."""
         if not victims:
             return Decision(Verdict.STARTS, "starts now", found)
         self.kill |= victims
         order = tuple(sorted(victims))
         reason = f"best-effort jobs are cancelled to make room: {', '.join(map(str, order))}"
+        if found.claim.start > self.now:
+            reason += f"; their checkpoints take until {self._snapshot.show_instant(found.claim.start)}"
         return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)
 
     def _excess(self, claim: Claim) -> dict[tuple[str, str], int]:

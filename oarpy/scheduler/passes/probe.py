@@ -99,7 +99,7 @@ class Probe:
         """Return where ``job``, which differs from the probed one in its request alone, would go."""
         for moment in self._moments:
             demand = replace(moment.inquiry.demand, job=job, options=self._planner.options.alive(job))
-            if found := moment.policy.find(demand, moment.inquiry.ready).found:
+            if found := self._planner.place(moment.policy, demand, moment.inquiry.ready)[0].found:
                 return found
         return None
 

@@ -4,7 +4,7 @@
 - It is in the way when it holds a resource that the other job gets, and does not share it with that job.
 - Some merely hold too much of a consumable. Of those, who goes anyway goes first, then who began last.
 - Nobody goes before its minimum life is over. For an accepted reservation it goes a lead earlier than the date, and
-  earlier still by the time of its checkpoint::
+  earlier still by the time of its checkpoint. Any other job that makes it go begins when that is written::
 
     3 3 3 3 3 3 3 c c c . . 5 5 5 5        job 3, its checkpoint, then reservation 5
                   |     |   |
@@ -34,6 +34,11 @@ def may_go(job: HoldingJob, now: float, minimum_life: float) -> bool:
 def leaves_at(job: HoldingJob, date: float, lead: float, minimum_life: float) -> float:
     """Return when ``job`` is to be cancelled, to be gone ``lead`` seconds before ``date``, after its minimum life."""
     return max(date - lead - job.checkpoint, job.start + minimum_life)
+
+
+def gone_at(job: HoldingJob, now: float, security: float) -> float:
+    """Return when ``job``, cancelled ``now``, has written its checkpoint, or is over anyhow."""
+    return min(now + job.checkpoint, job.end + security)
 
 
 class Yielding:

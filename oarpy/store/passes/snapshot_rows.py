@@ -79,9 +79,12 @@ _HOLDING = """
            extract(epoch FROM coalesce(j.started_at, now()))::float8,
            extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
            coalesce(array_agg(a.resource_id) FILTER (WHERE NOT a.suspended), '{}'),
-           extract(epoch FROM j.checkpoint)::float8,
-           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming'
+           -- who is to die is asked for a checkpoint that has a date already, or for none
+           CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8,
+           coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming',
+           extract(epoch FROM max(k.not_before))::float8
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
+        LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
     WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
                       'toError')
     GROUP BY j.job_id
@@ -174,7 +177,8 @@ class WaitingRow:
 class HoldingRow:
     """A job that holds resources from ``start`` (epoch seconds) for ``walltime`` seconds.
 
-    ``checkpoint`` is how many seconds before its end it is to be signalled, 0 when it is not. ``suspended`` are the
+    ``checkpoint`` is how many seconds it takes to write its state, 0 when it does not; ``dies_at`` is the date of one
+    that does so now. ``suspended`` are the
     resources that it has given back while it is suspended, which counts for its walltime; ``resuming``: it wants them.
     """
 
@@ -190,6 +194,7 @@ class HoldingRow:
     checkpoint: float
     suspended: tuple[int, ...] = ()
     resuming: bool = False
+    dies_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +288,27 @@ def matching(connection: Connection, condition: str, values: Sequence[object]) -
     return [row[0] for row in connection.execute(query, list(values)).fetchall()]
 
 
+RETURNED = {"state": sql.SQL("'Alive'::text"), "drain": sql.SQL("false")}
+"""What the state of a resource is when it is back: the columns that change while it exists."""
+_BACK = """
+    SELECT resource_id
+    FROM (SELECT {columns} FROM resources WHERE state IN ('Absent', 'Suspected') OR drain) AS resources
+    WHERE {condition}
+"""
+
+
+def matching_when_back(
+    connection: Connection, properties: Iterable[str], condition: str, values: Sequence[object]
+) -> list[int]:
+    """Return the resources that are away or drained and would meet a checked condition when they are back."""
+    columns = (
+        sql.SQL("{} AS {}").format(RETURNED.get(name, sql.Identifier(name)), sql.Identifier(name))
+        for name in {"resource_id", *properties}
+    )
+    query = sql.SQL(_BACK).format(columns=sql.SQL(", ").join(columns), condition=sql.SQL(condition))
+    return [row[0] for row in connection.execute(query, list(values), prepare=False).fetchall()]
+
+
 def queues(connection: Connection) -> list[QueueRow]:
     """Return every queue, highest priority first, those of equal priority by name."""
     return [QueueRow(*row) for row in connection.execute(_QUEUES).fetchall()]
@@ -311,7 +337,7 @@ def dying(connection: Connection) -> set[int]:
 def holding(connection: Connection) -> list[HoldingRow]:
     """Return the jobs that hold resources."""
     return [
-        HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), row[11])  # type: ignore[call-arg]
+        HoldingRow(*row[:5], tuple(row[5]), *row[6:8], tuple(row[8]), row[9], tuple(row[10]), *row[11:])  # type: ignore[call-arg]
         for row in connection.execute(_HOLDING, binary=True).fetchall()
     ]
 
