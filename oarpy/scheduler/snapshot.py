@@ -261,6 +261,9 @@ class Snapshot:
     in the set only when the condition names ``type``. A job whose condition is missing gets the verdict ``never``, with
     the text of ``filter_errors`` when there is one.
 
+    ``returning`` maps conditions that name the state of resources to what they would admit besides, were all resources
+    that are not Dead Alive and not drained. ``shown`` maps conditions to what of them people are told.
+
     ``outcomes`` tells how anteriors ended that neither hold nor wait; one that is not there ended well. ``spans`` tells
     when they began and ended. ``priorities`` is what fair-share and multifactor orders know of the past. Resources of
     ``outages`` are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
@@ -284,6 +287,8 @@ class Snapshot:
     policy: PolicyName = "conservative"
     filters: Mapping[str, int] = field(default_factory=dict)
     filter_errors: Mapping[str, str] = field(default_factory=dict)
+    returning: Mapping[str, int] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[int, Literal["ok", "notok"]] = field(default_factory=dict)
     spans: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     priorities: Priorities = NO_HISTORY

@@ -54,6 +54,8 @@ def scenario_of(snapshot: Snapshot) -> Json:
         "walltime_requests": [_changed(one) for one in snapshot.walltime_requests],
         "filters": {text: platform.ids_of(bits) for text, bits in snapshot.filters.items()},
         "filter_errors": dict(snapshot.filter_errors),
+        "returning": {text: platform.ids_of(bits) for text, bits in snapshot.returning.items()},
+        "shown": dict(snapshot.shown),
         "outcomes": {str(job): outcome for job, outcome in snapshot.outcomes.items()},
         "spans": {str(job): list(span) for job, span in snapshot.spans.items()},
         "outages": [_outage(one, platform) for one in snapshot.outages],

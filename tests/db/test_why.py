@@ -50,7 +50,7 @@ def test_busy_resources(connection: Connection, oarsub: Submitter) -> None:
     assert found["rank"] == {"place": 1, "among": 1}
     (in_the_way,) = found["in_the_way"]
     assert (in_the_way["job_id"], in_the_way["running"], in_the_way["until"]) == (holder, True, found["start"])
-    request = "{type = 'default'}/nodes=1/core=4"
+    request = "/nodes=1/core=4"
     assert found["would_start_now"]["count"] == {"level": "nodes", "count": 1, "request": request}
     # n4 is free, but two nodes are not, however short the job
     assert found["would_start_now"]["walltime"] is None
@@ -96,7 +96,7 @@ def test_a_property_that_nothing_has(connection: Connection, oarsub: Submitter) 
 def test_conditions_that_exclude_each_other(connection: Connection, oarsub: Submitter) -> None:
     job = oarsub.job_id("-l", "/nodes=1", "date")
     connection.execute("UPDATE jobs SET properties = 'mem > 30 AND host = ''n2''' WHERE job_id = %s", (job,))
-    assert "Missing: no resource meets (mem > 30 AND host = 'n2') AND (type = 'default').\n" in said(oarsub, job)
+    assert "Missing: no resource meets mem > 30 AND host = 'n2'.\n" in said(oarsub, job)
 
 
 def test_resources_that_are_not_there(connection: Connection, oarsub: Submitter) -> None:
@@ -108,9 +108,8 @@ def test_resources_that_are_not_there(connection: Connection, oarsub: Submitter)
         {"level": "core", "asked": 4, "largest": 0},
     ]
     text = said(oarsub, job)
-    assert "Missing: the resources Alive where " in text
-    assert " serve at most nodes=3 instead of 4.\n" in text
-    assert "It would start now with nodes=3 (-l \"{type = 'default'}/nodes=3/core=4\").\n" in text
+    assert "Missing: the resources Alive serve at most nodes=3 instead of 4.\n" in text
+    assert 'It would start now with nodes=3 (-l "/nodes=3/core=4").\n' in text
 
 
 def test_quota(connection: Connection, oarsub: Submitter) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from oarpy.admission.filters.filters import check_condition
+from oarpy.admission.filters.filters import check_condition, join_conditions
 
 
 def conjuncts(text: str) -> tuple[str, ...]:
@@ -27,6 +28,43 @@ def conjuncts(text: str) -> tuple[str, ...]:
         else:
             parts.append(RawStream()(node))
     return tuple(parts) if len(parts) > 1 else (text,)
+
+
+def parts_of(texts: Iterable[str]) -> frozenset[str]:
+    """Return the parts of some filters in the spelling of PostgreSQL, whatever theirs is."""
+    return frozenset(part for text in texts if text for part in _plain_conjuncts(text))
+
+
+def split(text: str, added: Collection[str], typed: str = "") -> tuple[str, str]:
+    """Return a filter in two, joined by AND: without the parts ``added`` to it, and those; ``""`` for nothing.
+
+    The first is spelled as it was ``typed``, if it is the same.
+
+    >>> split("(gpu=1) AND (drain = 'NO')", parts_of(["drain='NO'"]))
+    ('gpu = 1', "drain = 'NO'")
+    """
+    parts = _plain_conjuncts(text) if text else []
+    kept = [part for part in parts if part not in added]
+    if len(kept) == len(parts):
+        return text, ""
+    rest = join_conditions(*(part for part in parts if part in added))
+    return (typed if typed and _plain_conjuncts(typed) == kept else join_conditions(*kept)), rest
+
+
+def without(text: str, names: Collection[str]) -> str:
+    """Return a filter without those of its parts that are about nothing but the columns ``names``.
+
+    >>> without("(gpu = 1) AND (drain = 'NO')", {"drain"})
+    'gpu = 1'
+    """
+    kept = [part for part in conjuncts(text) if not check_condition(part) <= set(names)]
+    return text if len(kept) == len(conjuncts(text)) else join_conditions(*kept)
+
+
+def _plain_conjuncts(text: str) -> list[str]:
+    from pglast.stream import RawStream
+
+    return [RawStream()(_tree(part)) for part in conjuncts(text)]
 
 
 def is_word_of_sql(name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from oarpy.client.jobs.asked_filters import written_filters
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.states import JobState
@@ -14,14 +15,17 @@ from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen, read_only
 from oarpy.scheduler.decide import Kept, keep_promises
-from oarpy.scheduler.explain.counterfactuals import Counterfactuals, counterfactuals, relaxed_conditions
+from oarpy.scheduler.explain.counterfactuals import Counterfactuals, counterfactuals
+from oarpy.scheduler.explain.written_filters import WrittenFilters
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.scheduler.rules.energy import ASLEEP, waking_of
 from oarpy.scheduler.rules.suspended_jobs import Resumption, held_up_by
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition, conditions
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
 from oarpy.store.passes.last_answer import LastAnswer, standing
+from oarpy.store.platform import nodes
+from oarpy.store.platform.nodes import NodeDescription
 
 _WAITING = frozenset({JobState.WAITING, JobState.HOLD, JobState.TO_ACK_RESERVATION})
 
@@ -32,8 +36,8 @@ class Explanation:
 
     ``owners`` are the users of the jobs that ``answer`` names. ``culprits`` has, for each of its shortages, the one
     part of the condition that no resource meets, ``""`` when there is none such. ``stopped`` tells that the queue of
-    the job is not active. ``asleep`` are the nodes that have to wake before it starts. ``resumption`` is when a
-    resuming job goes on, ``held_up_by`` the jobs that are over by then.
+    the job is not active. ``asleep`` are the nodes that have to wake before it starts, ``away`` those it could use that
+    are drained or down. ``resumption`` is when a resuming job goes on, ``held_up_by`` the jobs that are over by then.
     """
 
     standing: LastAnswer
@@ -42,6 +46,7 @@ class Explanation:
     culprits: tuple[str, ...] = ()
     stopped: bool = False
     asleep: tuple[str, ...] = ()
+    away: tuple[NodeDescription, ...] = ()
     resumption: Resumption | None = None
     held_up_by: tuple[int, ...] = ()
 
@@ -59,11 +64,13 @@ def explain(session: Session, job_id: int) -> Explanation:
         job = next((one for one in snapshot.waiting if one.id == job_id), None)
         if job is None or JobState(found.state) not in _WAITING:
             return _resuming(found, kept)
-        reader.resolve(connection, relaxed_conditions(job))
+        written = written_filters(connection, job)
+        reader.resolve(connection, written.conditions())
+        snapshot = replace(snapshot, shown={**snapshot.shown, **_shown(job, written)})
         places = foreseen(connection, snapshot.platform)
         if any(claim.bits & snapshot.asleep for claim in places.values()):
             places = {}  # who waits for nodes to wake was placed at once, and is foreseen later
-        answer = counterfactuals(snapshot, job_id, SiteOrders(), reader.matchers, places, waking_of(snapshot))
+        answer = counterfactuals(snapshot, job_id, SiteOrders(), reader.matchers, places, waking_of(snapshot), written)
         asleep = _asleep(snapshot, answer.bits & snapshot.asleep)
         if asleep and answer.verdict is Verdict.STARTS:
             answer = replace(answer, verdict=Verdict.RESOURCES_DOWN, reason=ASLEEP)
@@ -73,6 +80,7 @@ def explain(session: Session, job_id: int) -> Explanation:
             asleep=asleep,
             owners=_owners(snapshot, answer),
             culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
+            away=_away(connection, snapshot, job) if answer.verdict is Verdict.RESOURCES_DOWN else (),
             stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
         )
 
@@ -84,8 +92,32 @@ def _resuming(found: LastAnswer, kept: Kept) -> Explanation:
     return Explanation(found, resumption=resumption, held_up_by=tuple(held_up_by(kept.snapshot, resumption)))
 
 
+def _shown(job: WaitingJob, written: WrittenFilters) -> dict[str, str]:
+    """Return the conditions of a job, each as its user wrote it."""
+    pairs = (
+        (condition(job.filter, group.filter), written.told(parts))
+        for way, groups in zip(job.alternatives, written.groups, strict=True)
+        for group, parts in zip(way.groups, groups, strict=True)
+    )
+    return dict(pairs)
+
+
+def _away(connection: Connection, snapshot: Snapshot, job: WaitingJob) -> tuple[NodeDescription, ...]:
+    """Return the nodes that the job could use were they not drained or down."""
+    platform, bits = snapshot.platform, 0
+    for text in conditions([job]) or {""}:
+        now = snapshot.filters.get(text, 0) if text else platform.default_type
+        back = (now | snapshot.returning.get(text, 0)) & platform.not_dead
+        bits |= back & ~(now & platform.alive)
+    return nodes.describe(connection, _nodes(snapshot, bits))
+
+
 def _asleep(snapshot: Snapshot, bits: int) -> tuple[str, ...]:
     """Return the nodes of sleeping resources."""
+    return _nodes(snapshot, bits)
+
+
+def _nodes(snapshot: Snapshot, bits: int) -> tuple[str, ...]:
     return tuple(str(block.value) for block in snapshot.platform.blocks(NETWORK_ADDRESS) if block.bits & bits)
 
 

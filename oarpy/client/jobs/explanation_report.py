@@ -13,6 +13,7 @@ from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, Shortage
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.passes.last_answer import LastAnswer
+from oarpy.store.platform.nodes import NodeDescription
 
 _MOST_NAMED = 5
 _SHORTEST_ADVICE = 60
@@ -63,6 +64,10 @@ def record(explanation: Explanation) -> dict[str, JsonValue]:
         return result
     result |= _answer_record(answer, explanation.owners or {})
     result["asleep"] = list(explanation.asleep)
+    result["away"] = [
+        {"node": one.name, "reason": one.away_reason, "author": one.away_by, "since": one.away_since}
+        for one in explanation.away
+    ]
     result["missing"] = [_shortage_record(*pair) for pair in zip(answer.shortages, explanation.culprits, strict=True)]
     return result
 
@@ -108,6 +113,10 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         more = len(explanation.asleep) - _MOST_NAMED
         named = ", ".join(explanation.asleep[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
         yield f"These nodes have to wake first: {named}."
+    for node in explanation.away[:_MOST_NAMED]:
+        yield f"{node.name} is drained or down since {_absence(node)}."
+    if (more := len(explanation.away) - _MOST_NAMED) > 0:
+        yield f"{_counted(more, 'more node')} {'is' if more == 1 else 'are'} drained or down."
     if answer.rank is not None:
         yield f"Rank: {answer.rank.place} of {answer.rank.among} waiting in queue {explanation.standing.queue}."
     if answer.holders:
@@ -200,6 +209,9 @@ def _missing(shortage: Shortage, culprit: str, verdict: Verdict) -> str:
         return f"Missing: no resource meets {culprit}."
     if shortage.admitted == 0:
         return f"Missing: no resource meets {shortage.condition}."
+    if shortage.left == 0 and shortage.admitted:
+        where = f" that meet {shortage.condition}" if shortage.condition else ""
+        return f"Missing: the rules of this site leave none of the {_counted(shortage.admitted, 'resource')}{where}."
     largest = [f"{level}={most} instead of {asked}" for level, asked, most in shortage.counts if most]
     where = f" where {shortage.condition}" if shortage.condition else ""
     if not largest:
@@ -224,6 +236,14 @@ def _advice(answer: Counterfactuals) -> Iterator[str]:
     for one in answer.unfiltered:
         whose = "its filter" if one.group is None else f"the filter of group {one.group + 1},"
         yield f"It would start at {local_date(one.start)} without {whose} {one.dropped}."
+
+
+def _absence(node: NodeDescription) -> str:
+    """Say since when a node is drained or down, by whom and why."""
+    if node.away_since is None:
+        return "some time"
+    why = f": {one_line(node.away_reason)}" if node.away_reason else ""
+    return f"{local_date(node.away_since)} ({node.away_by}){why}"
 
 
 def _counted(number: int, noun: str) -> str:
@@ -269,6 +289,7 @@ def _shortage_record(shortage: Shortage, culprit: str) -> dict[str, JsonValue]:
         "group": shortage.group,
         "condition": shortage.condition or None,
         "matching": shortage.admitted,
+        "left": shortage.left,
         "unmet": culprit or None,
         "levels": [{"level": level, "asked": asked, "largest": most} for level, asked, most in shortage.counts],
     }

@@ -90,8 +90,9 @@ class ExistingResources:
         return self._matchers.request(groups, masks)
 
     def admitted(self, condition: str, consumes: Sequence[Consumption] = ()) -> int:
-        """Return the resources that a condition admits if nothing is drained: of type default unless it names types.
+        """Return the resources that a condition admits, as they are or once they are Alive and not drained.
 
+        They are of type default unless it names types.
         Only those count whose blocks could ever give ``consumes``, which are all known.
         """
         if condition not in self._admitted:
@@ -110,10 +111,12 @@ class ExistingResources:
         if not condition:
             return self.of_type(condition)
         checked = compile_filter(condition, self.kinds)
-        names = checked.columns - {"drain"}
-        met = (
-            row.id
-            for row in self.platform.resources
-            if checked.matches({"drain": False, **{name: row.properties.get(name) for name in names}})
-        )
+        names, back = checked.columns - {"drain"}, {"drain": False, "state": "Alive"}
+        by_state = "state" in names
+
+        def is_met(row: Resource) -> bool:
+            there = {name: row.properties.get(name) for name in names}
+            return checked.matches({"drain": False, **there}) or (by_state and checked.matches({**there, **back}))
+
+        met = (row.id for row in self.platform.resources if is_met(row))
         return self.platform.bits_of(met) & self.of_type(condition)

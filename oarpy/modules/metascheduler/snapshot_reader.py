@@ -24,6 +24,7 @@ from typing import Literal, cast
 import psycopg
 
 from oarpy.admission.filters.filters import compile_filter
+from oarpy.admission.filters.parts import without
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
@@ -122,6 +123,9 @@ class SnapshotReader:
         self._consumables: tuple[Consumable, ...] = ()
         self._filters: dict[str, int] = {}
         self._errors: dict[str, str] = {}
+        self._returning: dict[str, int] = {}
+        self._shown: dict[str, str] = {}
+        self._any_away = False
         self._requests: dict[int, ReadRequest] = {}
         self._rows = WaitingRows()
         self._jobs: dict[int, _Made] = {}
@@ -175,6 +179,8 @@ class SnapshotReader:
             policy=self._configuration.scheduler.policy,
             filters=self._filters,
             filter_errors=self._errors,
+            returning=self._returning,
+            shown=self._shown,
             outcomes=anteriors.outcomes,
             spans=anteriors.spans,
             priorities=self._history.read(connection, now, queues, holding, self._platform),
@@ -227,7 +233,8 @@ class SnapshotReader:
         )
         self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
         self._outages = (*self._maintenance(connection, now), *_ends_of_availability(rows, self._platform, now))
-        self._filters, self._errors = {}, {}
+        self._filters, self._errors, self._returning, self._shown = {}, {}, {}, {}
+        self._any_away = any(row.properties.get("drain") or row.state in ("Absent", "Suspected") for row in rows)
         self._bits = {}
         self.matchers = Matchers(self._platform)
         self._version = version
@@ -383,6 +390,8 @@ class SnapshotReader:
         if len(self._filters) + len(self._errors) > _MOST_CONDITIONS + 2 * len(texts):
             self._filters = {text: bits for text, bits in self._filters.items() if text in texts}
             self._errors = {text: error for text, error in self._errors.items() if text in texts}
+            self._returning = {text: bits for text, bits in self._returning.items() if text in texts}
+            self._shown = {text: told for text, told in self._shown.items() if text in texts}
         if len(self.matchers) > _MOST_CONDITIONS + 2 * len(self._requests):
             self.matchers = Matchers(self._platform)
         self.resolve(connection, texts)
@@ -399,7 +408,13 @@ class SnapshotReader:
             except (OarpyError, psycopg.DataError, psycopg.ProgrammingError) as error:
                 self._errors[text] = str(error).splitlines()[0]
                 continue
-            self._filters[text] = found if "type" in condition.columns else found & self._platform.default_type
+            of_type = self._platform.everything if "type" in condition.columns else self._platform.default_type
+            self._filters[text] = found & of_type
+            if self._any_away and not condition.columns.isdisjoint(snapshot_rows.RETURNED):
+                back = snapshot_rows.matching_when_back(connection, self._kinds, *condition.sql)
+                self._returning[text] = self._platform.bits_of(back) & of_type & ~found
+            if "drain" in condition.columns:
+                self._shown[text] = without(text, {"drain"})
 
 
 def alternatives(rows: Iterable[snapshot_rows.GroupRow]) -> dict[int, dict[int, Alternative]]:

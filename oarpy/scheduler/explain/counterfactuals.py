@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.scheduler.explain.blocking_jobs import Holder, QuotaUse, holders, quota_use
+from oarpy.scheduler.explain.written_filters import WrittenFilters, all_written
 from oarpy.scheduler.gantt.gantt import Claim
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.passes.probe import DRIFT, Probe, Stale
@@ -55,7 +56,10 @@ class Shorter:
 
 @dataclass(frozen=True, slots=True)
 class Unfiltered:
-    """Without the filter ``dropped`` the job would start at ``start``; ``group`` from 0, None for the job's own."""
+    """Without the filter ``dropped``, which its user wrote, the job would start at ``start``.
+
+    ``group`` counts from 0, None is the job's own.
+    """
 
     dropped: str
     group: int | None
@@ -66,13 +70,15 @@ class Unfiltered:
 class Shortage:
     """What the platform lacks for one group: ``counts`` are (level, asked, largest that could be served, 0 for none).
 
-    ``admitted`` counts the resources that meet ``condition`` (None: it could not be evaluated), ``group`` from 0.
+    ``admitted`` counts the resources that meet ``condition``, as the user wrote it (None: it could not be evaluated);
+    ``left`` counts those that meet what the site adds, too. ``group`` counts from 0.
     """
 
     group: int
     condition: str
     admitted: int | None
     counts: tuple[tuple[str, int, int], ...]
+    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +122,12 @@ def counterfactuals(
     matchers: Matchers | None = None,
     foreseen: Mapping[int, Claim] | None = None,
     waking: Waking = AWAKE,
+    written: WrittenFilters | None = None,
 ) -> Counterfactuals:
     """Plan as far as ``job_id`` and try relaxed requests there. Raises KeyError when it does not wait.
 
-    Starts are those of jobs that wait for sleeping nodes, as ``waking`` says.
+    Starts are those of jobs that wait for sleeping nodes, as ``waking`` says. ``written`` are the filters that the user
+    wrote, the only ones that are told (None: all).
 
     ``foreseen`` are the placements of a pass that just ended. They save planning the jobs ahead once more, and are not
     used when they do not agree with ``snapshot``.
@@ -147,7 +155,13 @@ def counterfactuals(
     )
     if job.reservation is not None or not job.alternatives:
         return answer
-    return _relaxed(answer, _Trials(probe, waking), replace(job, alternatives=(job.alternatives[way],)))
+    known = written or all_written(job)
+    return _relaxed(
+        answer,
+        _Trials(probe, waking),
+        replace(job, alternatives=(job.alternatives[way],)),
+        replace(known, groups=(known.groups[way],)),
+    )
 
 
 def _probe(
@@ -165,11 +179,6 @@ def _probe(
             if expected is None or (found is not None and abs(found.claim.start - expected.start) <= DRIFT):
                 return probe
     return Probe(snapshot, job, orders, matchers)
-
-
-def relaxed_conditions(job: WaitingJob) -> set[str]:
-    """Return the conditions, beyond those of the job itself, that its counterfactuals look up in the snapshot."""
-    return {job.filter, *(group.filter for way in job.alternatives for group in way.groups)} - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,21 +199,21 @@ class _Trials:
         return None if found is None else self.waking.start(found.claim, self.now)
 
 
-def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob) -> Counterfactuals:
+def _relaxed(answer: Counterfactuals, trials: _Trials, job: WaitingJob, written: WrittenFilters) -> Counterfactuals:
     """Add to ``answer`` what would start earlier; a job that starts now has nothing to gain."""
     if answer.start == trials.now:
         return answer
     shorter_now, shorter = _shorter(trials, job, answer.start)
     answer = replace(
         answer,
-        fewer=_fewer(trials, job),
+        fewer=_fewer(trials, job, written),
         leaner=tuple(_leaner(trials, job)),
         shorter_now=shorter_now,
         shorter=shorter,
-        unfiltered=tuple(_unfiltered(trials, job, answer.start)),
+        unfiltered=tuple(_unfiltered(trials, job, answer.start, written)),
     )
     if answer.verdict in (Verdict.NEVER, Verdict.RESOURCES_DOWN):
-        answer = replace(answer, shortages=tuple(_shortages(trials.probe, job, answer.verdict)))
+        answer = replace(answer, shortages=tuple(_shortages(trials.probe, job, answer.verdict, written)))
     return answer
 
 
@@ -214,7 +223,7 @@ def _rank(probe: Probe) -> Rank | None:
     return Rank(rivals.index(probe.job.id) + 1, len(rivals)) if probe.job.id in rivals else None
 
 
-def _fewer(trials: _Trials, job: WaitingJob) -> Fewer | None:
+def _fewer(trials: _Trials, job: WaitingJob, written: WrittenFilters) -> Fewer | None:
     """Search for the largest count of the outermost level that can be reduced with which the job starts now."""
     for depth, level in enumerate(job.alternatives[0].groups[0].levels):
         if level.count > 1:
@@ -226,7 +235,11 @@ def _fewer(trials: _Trials, job: WaitingJob) -> Fewer | None:
             if not count:
                 return None
             relaxed = with_count(job, 0, depth, count).alternatives[0]
-            return Fewer(level.name, count, ResourceRequest(relaxed.groups, consumes=relaxed.consumes))
+            groups = (
+                replace(group, filter=parts.written)
+                for group, parts in zip(relaxed.groups, written.groups[0], strict=True)
+            )
+            return Fewer(level.name, count, ResourceRequest(tuple(groups), consumes=relaxed.consumes))
     return None
 
 
@@ -274,17 +287,18 @@ def _largest(asked: int, serves: Callable[[int], bool]) -> int:
     return low
 
 
-def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None) -> Iterator[Unfiltered]:
-    """Drop the job's filter, then that of one group at a time; tell what would start earlier."""
+def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None, written: WrittenFilters) -> Iterator[Unfiltered]:
+    """Drop what the user wrote of the job's filter, then of one group at a time; tell what would start earlier."""
     groups = job.alternatives[0].groups
-    tries: list[tuple[str, int | None, WaitingJob]] = [(job.filter, None, replace(job, filter=""))]
-    tries += [
-        (group.filter, rank, with_group(job, rank, replace(group, filter=""))) for rank, group in enumerate(groups)
+    tries: list[tuple[str, int | None, WaitingJob]] = [
+        (written.own.written, None, replace(job, filter=written.own.rest))
     ]
+    for rank, (group, parts) in enumerate(zip(groups, written.groups[0], strict=True)):
+        tries.append((parts.written, rank, with_group(job, rank, replace(group, filter=parts.rest))))
     for dropped, rank, relaxed in tries:
         if (
             not dropped
-            or _is_of_a_type(trials.probe, condition(job.filter, dropped))
+            or (rank is not None and _is_of_a_type(trials.probe, condition(job.filter, groups[rank].filter)))
             or not all(_is_known(trials.probe, text) for text in _conditions(relaxed))
         ):
             continue
@@ -293,20 +307,20 @@ def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None) -> Iterat
             yield Unfiltered(dropped, rank, found)
 
 
-def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict) -> Iterator[Shortage]:
+def _shortages(probe: Probe, job: WaitingJob, verdict: Verdict, written: WrittenFilters) -> Iterator[Shortage]:
     """Find, for each group that an empty platform cannot serve, the largest count of each level that it could."""
     alive_only = verdict is Verdict.RESOURCES_DOWN
     for rank, group in enumerate(job.alternatives[0].groups):
         alone = _alone(job, group)
         if probe.servable(alone, alive_only=alive_only):
             continue
-        text = condition(job.filter, group.filter)
+        told, left = written.told(written.groups[0][rank]), probe.admitted(condition(job.filter, group.filter))
         counts = tuple(
             (level.name, level.count, _most(probe, alone, depth, alive_only))
             for depth, level in enumerate(group.levels)
             if level.count > 0
         )
-        yield Shortage(rank, text, probe.admitted(text), counts)
+        yield Shortage(rank, told, probe.admitted(told), counts, left)
 
 
 def _most(probe: Probe, alone: WaitingJob, depth: int, alive_only: bool) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from math import inf
+from operator import or_
 
 from oarpy.scheduler.gantt.demands import CompiledAlternative, CompiledRequests, Demand
 from oarpy.scheduler.gantt.gantt import Gantt, bits_held
@@ -248,10 +250,26 @@ class Explainer:
             return None
         job = demand.job
         asked = {option.index for option in demand.options}
-        reservable = [option for option in self._options.reservable(job) if option.index in asked]
-        if any(option.matcher.match(option.matcher.usable) for option in reservable):
-            return Verdict.RESOURCES_DOWN, "too few resources are Alive: " + _missing(job, demand.options)
-        return Verdict.NEVER, _missing(job, reservable)
+        existing = [option for option in self._options.existing(job) if option.index in asked]
+        if any(option.matcher.match(option.matcher.usable) for option in existing):
+            return Verdict.RESOURCES_DOWN, f"{self._away(existing)}: {self._missing(job, demand.options)}"
+        return Verdict.NEVER, self._missing(job, existing)
+
+    def _away(self, existing: Sequence[CompiledAlternative]) -> str:
+        """Say what keeps resources from a job that ``existing`` ones could serve."""
+        alive = self._snapshot.platform.alive
+        drained = reduce(or_, self._snapshot.returning.values(), 0) & alive
+        if any(option.matcher.usable & drained for option in existing):
+            return "too few resources are Alive and not drained"
+        return "too few resources are Alive"
+
+    def _missing(self, job: WaitingJob, options: Sequence[CompiledAlternative]) -> str:
+        """Say what each alternative lacks on an empty platform."""
+        texts, shown = [], self._snapshot.shown
+        for option in options:
+            asked = [condition(job.filter, group.filter) for group in job.alternatives[option.index].groups]
+            texts.append(shortage(option.matcher, [shown.get(text, text) for text in asked]))
+        return "; ".join(dict.fromkeys(texts))
 
     def _holders(self, demand: Demand, answer: Answer) -> str:
         """Name the jobs whose end, or whose minimum life, the job waits for."""
@@ -281,12 +299,3 @@ def _freed(answer: Answer) -> float | None:
     if answer.found is None:
         return None
     return answer.found.claim.start if answer.excess is None else answer.fitted
-
-
-def _missing(job: WaitingJob, options: Sequence[CompiledAlternative]) -> str:
-    """Say what each alternative lacks on an empty platform."""
-    texts = []
-    for option in options:
-        groups = job.alternatives[option.index].groups
-        texts.append(shortage(option.matcher, [condition(job.filter, group.filter) for group in groups]))
-    return "; ".join(dict.fromkeys(texts))

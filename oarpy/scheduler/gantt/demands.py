@@ -72,8 +72,8 @@ class Masks:
 
     def __init__(self, platform: Platform, filters: Mapping[str, int], errors: Mapping[str, str]) -> None:
         self._default = platform.default_type
-        self._filters = filters
-        self._errors = errors
+        self.filters = filters
+        self.errors = errors
 
     def of(self, job: WaitingJob, alternative: Alternative) -> list[int]:
         """Return one set per group. Raises :class:`Unservable` for a condition that could not be evaluated."""
@@ -82,10 +82,10 @@ class Masks:
             text = condition(job.filter, group.filter)
             if not text:
                 masks.append(self._default)
-            elif text in self._filters:
-                masks.append(self._filters[text])
+            elif text in self.filters:
+                masks.append(self.filters[text])
             else:
-                raise Unservable(self._errors.get(text) or f"the condition '{text[:80]}' cannot be evaluated")
+                raise Unservable(self.errors.get(text) or f"the condition '{text[:80]}' cannot be evaluated")
         return masks
 
 
@@ -95,11 +95,13 @@ class CompiledRequests:
     def __init__(self, snapshot: Snapshot, matchers: Matchers) -> None:
         self._platform = snapshot.platform
         self._masks = Masks(snapshot.platform, snapshot.filters, snapshot.filter_errors)
+        self._returning = snapshot.returning
         self._capacities = Capacities(snapshot.consumables, snapshot.platform)
         self._matchers = matchers
         self._gauges = Gauges(snapshot.platform, matchers, self._capacities)
         self._on_alive: Known = {}
         self._on_reservable: Known = {}
+        self._on_existing: Known = {}
 
     def alive(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
         """Return all alternatives, on Alive resources. A permissive job also gets those that may be back some day."""
@@ -111,6 +113,19 @@ class CompiledRequests:
         """Return all alternatives, on resources that may be back by then: Alive, Absent or Suspected."""
         return self._options(job, self._platform.reservable, self._on_reservable)
 
+    def existing(self, job: WaitingJob) -> tuple[CompiledAlternative, ...]:
+        """Return all alternatives, on all that is not Dead, were it not drained."""
+        if not self._returning:
+            return self.reservable(job)
+        everything = Masks(self._platform, self._all_returned(job), self._masks.errors)
+        return self._options(job, self._platform.not_dead, self._on_existing, everything)
+
+    def _all_returned(self, job: WaitingJob) -> dict[str, int]:
+        """Return what the conditions of ``job`` admit when all resources are back."""
+        texts = {condition(job.filter, group.filter) for way in job.alternatives for group in way.groups}
+        known = self._masks.filters
+        return {text: known[text] | self._returning.get(text, 0) for text in texts if text in known}
+
     def size(self, job: WaitingJob) -> int:
         """Count the resources that the first alternative takes on an empty platform; 0 when it cannot be served."""
         for option in (*self.alive(job)[:1], *self.reservable(job)[:1]):
@@ -118,7 +133,9 @@ class CompiledRequests:
                 return bits.bit_count()
         return 0
 
-    def _options(self, job: WaitingJob, usable: int, known: Known) -> tuple[CompiledAlternative, ...]:
+    def _options(
+        self, job: WaitingJob, usable: int, known: Known, masks: Masks | None = None
+    ) -> tuple[CompiledAlternative, ...]:
         """Compile each alternative among the ``usable`` resources, or take it from the ``known`` ones."""
         options = []
         whole_nodes = bool(job.types) and read_types(job.types).whole_nodes
@@ -126,16 +143,18 @@ class CompiledRequests:
             key = job.filter, whole_nodes, way.groups, way.consumes
             matcher = known.get(key)
             if matcher is None:
-                matcher = known[key] = self._matcher(job, way, usable, whole_nodes)
+                matcher = known[key] = self._matcher(job, way, usable, whole_nodes, masks or self._masks)
             consumes = way.consumes if matcher.groups else ()
             gauge = self._gauges.of(matcher, consumes) if consumes else None
             options.append(CompiledAlternative(rank, way.walltime, matcher, consumes, gauge))
         return tuple(options)
 
-    def _matcher(self, job: WaitingJob, way: Alternative, usable: int, whole_nodes: bool) -> RequestMatcher:
+    def _matcher(
+        self, job: WaitingJob, way: Alternative, usable: int, whole_nodes: bool, admitted: Masks
+    ) -> RequestMatcher:
         """Return how to match one alternative; one that cannot be served gets a matcher with the reason."""
         try:
-            masks = [mask & usable for mask in self._masks.of(job, way)]
+            masks = [mask & usable for mask in admitted.of(job, way)]
             if way.consumes:
                 masks = self._with_capacity(way.consumes, masks)
         except Unservable as error:

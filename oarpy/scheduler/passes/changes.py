@@ -23,7 +23,18 @@ from oarpy.scheduler.snapshot import HoldingJob, Queue, Ration, Snapshot, Waitin
 from oarpy.scheduler.verdicts import Verdict
 
 _PLAIN = Roles()
-_COMPARED_ELSEWHERE = ("now", "holding", "waiting", "filters", "filter_errors", "outcomes", "spans", "priorities")
+_COMPARED_ELSEWHERE = (
+    "now",
+    "holding",
+    "waiting",
+    "filters",
+    "filter_errors",
+    "returning",
+    "shown",
+    "outcomes",
+    "spans",
+    "priorities",
+)
 _NO_MATTER_OF_PLACES = ("rules", "reservations", "walltime_requests", "asleep", "power", "rested")
 _RULES = tuple(one.name for one in fields(Snapshot) if one.name not in (*_COMPARED_ELSEWHERE, *_NO_MATTER_OF_PLACES))
 """All else that a snapshot has, whatever that will be."""

@@ -118,14 +118,17 @@ class Probe:
     def servable(self, job: WaitingJob, *, alive_only: bool = False) -> bool:
         """Tell whether an empty platform serves ``job``, with what is Alive, or also with what may be back."""
         options = self._planner.options
-        ways = options.alive(job) if alive_only else options.reservable(job)
+        ways = options.alive(job) if alive_only else options.existing(job)
         return any(way.matcher.match(way.matcher.usable) for way in ways)
 
     def admitted(self, condition: str) -> int | None:
-        """Count the resources that are not Dead and meet ``condition``, None when it could not be evaluated."""
-        platform = self.snapshot.platform
+        """Count the resources that are not Dead and meet ``condition`` when they are back.
+
+        None when it could not be evaluated.
+        """
+        platform, returning = self.snapshot.platform, self.snapshot.returning.get(condition, 0)
         bits = self.snapshot.filters.get(condition) if condition else platform.default_type
-        return None if bits is None else (bits & platform.not_dead).bit_count()
+        return None if bits is None else ((bits | returning) & platform.not_dead).bit_count()
 
     def _take(self, turn: Turn) -> None:
         """Settle or park the job whose turn it is."""

@@ -73,6 +73,9 @@ _OWNERS = {
 
 Value = TypeVar("Value")
 
+_AT_WORK: Mapping[object, object] = {None: None, False: False, "NO": "NO", "YES": "NO"}
+"""What the property ``drain`` is when a node is back, by its values; those that are kept are of nodes at work."""
+
 _parsed = lru_cache(maxsize=10_000)(parse_request)
 
 
@@ -122,6 +125,8 @@ def _with_site(snapshot: Snapshot, file: ScenarioFile) -> Snapshot:
         quota_horizon=inf if file.quota_horizon is None else _exact(file.quota_horizon),
         outcomes=_by_job("outcomes", file.outcomes),
         spans={job: (_exact(start), _exact(end)) for job, (start, end) in spans.items()},
+        returning=_returning(snapshot, file),
+        shown=file.shown,
         outages=tuple(_outage(entry, place, platform) for place, entry in enumerate(file.outages)),
         priorities=_priorities(file.priorities),
         besteffort_minimum_life=_exact(file.besteffort_minimum_life),
@@ -385,6 +390,13 @@ def _filters(
     return {text: _bits("scenario", "filters", ids, platform) for text, ids in file.filters.items()}, file.filter_errors
 
 
+def _returning(snapshot: Snapshot, file: ScenarioFile) -> Mapping[str, int]:
+    """Return what conditions would admit when all nodes are back: as the file says, or else evaluated."""
+    if file.filters is UNSET and not file.returning:
+        return returning(snapshot.platform, snapshot.filters)
+    return {text: _bits("scenario", "returning", ids, snapshot.platform) for text, ids in file.returning.items()}
+
+
 def _by_job(key: str, values: Mapping[str, Value]) -> dict[int, Value]:
     """Return ``values`` by the ids of jobs that their keys write."""
     for job in values:
@@ -437,6 +449,21 @@ def admitted(platform: Platform, jobs: Sequence[WaitingJob]) -> tuple[dict[str, 
         except UsageError as error:
             errors[text] = str(error)
     return filters, errors
+
+
+def returning(platform: Platform, admitted: Mapping[str, int]) -> dict[str, int]:
+    """Return what conditions that name the state of resources would admit besides, were all Alive and not drained."""
+    rows, found = _rows(platform), {}
+    if all(row["state"] == "Alive" and row.get("drain") in _AT_WORK for row in rows):
+        return {}
+    back = [{**row, "state": "Alive", "drain": _AT_WORK.get(row.get("drain"), False)} for row in rows]
+    columns = {RESOURCE_ID, "type", *(name for row in back for name in row)}
+    for text, bits in admitted.items():
+        wanted = compile_filter(text, columns)
+        if not wanted.columns.isdisjoint({"state", "drain"}):
+            of_type = platform.everything if "type" in wanted.columns else platform.default_type
+            found[text] = _matching(wanted, back) & of_type & platform.not_dead & ~bits
+    return found
 
 
 def _matching(wanted: Filter, rows: Sequence[Mapping[str, object]]) -> int:

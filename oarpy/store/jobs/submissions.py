@@ -54,8 +54,8 @@ _HELD = """
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 
 _INSERT_SUBMISSION = """
-    INSERT INTO submissions (initial_request, environment, request, submitted_from)
-    VALUES (%s, %s, %s, %s) RETURNING submission_id
+    INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters)
+    VALUES (%s, %s, %s, %s, %s) RETURNING submission_id
 """
 
 # One statement stores all alternatives, groups and levels of a submission, keyed by their positions. The snapshot of
@@ -288,6 +288,7 @@ def insert(
             Jsonb(dict(submission.environment)),
             Jsonb({name: value for name, value in record.items() if FIELDS[name].recorded}),
             submission.submitted_from,
+            _filters(submission),
         ],
     ).fetchone()
     assert row is not None
@@ -302,6 +303,12 @@ def insert(
         _bring_back(connection, submission.required)
         connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(dependencies)})
     return jobs
+
+
+def _filters(submission: Submission) -> list[str]:
+    """Return the job's own filter, and the different ones of groups."""
+    groups = (group.filter for request in submission.alternatives for group in request.groups)
+    return [submission.properties, *dict.fromkeys(groups)]
 
 
 def _dependency_parameters(dependencies: Sequence[Dependency]) -> dict[str, object]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oarpy.store.database import Connection
 from oarpy.store.past.reading import first_found
@@ -40,6 +41,20 @@ _STANDING = """
     FROM scheduling_passes p, jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
     WHERE j.job_id = %s
 """
+
+
+_ASKED = """
+    SELECT s.request, s.admitted_filters FROM jobs j JOIN submissions s USING (submission_id) WHERE j.job_id = %s
+"""
+
+
+def asked(connection: Connection, job_id: int) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Return the record of the submission as the user made it, and its filters as the rules left them.
+
+    Both are empty for a job that was written by hand.
+    """
+    row = connection.execute(_ASKED, [job_id]).fetchone()
+    return ({}, ()) if row is None else (row[0], row[1])
 
 
 @dataclass(frozen=True, slots=True)

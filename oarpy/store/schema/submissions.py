@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, ForeignKey, Identity, Integer, SmallInteger, Text, UniqueConstraint
-from sqlalchemy.dialects.postgresql import INTERVAL, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
 
 from oarpy.store.schema.columns import LONGEST_REQUEST, column, table
 
@@ -24,6 +24,12 @@ submissions = table(
         "request", JSONB, "the submission as the admission rules first saw it, to run rules again on it", default="{}"
     ),
     column("submitted_from", Text, "host that it came from", default=""),
+    column(
+        "admitted_filters",
+        ARRAY(Text),
+        "filters as the admission rules left them, that of the job first; empty: not known",
+        default="{}",
+    ),
 )
 
 moldable_descriptions = table(
