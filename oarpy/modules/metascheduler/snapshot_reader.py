@@ -24,7 +24,7 @@ from typing import Literal, cast
 import psycopg
 
 from oarpy.admission.filters.filters import compile_filter
-from oarpy.admission.filters.parts import without
+from oarpy.admission.filters.parts import without_usual
 from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
@@ -413,8 +413,8 @@ class SnapshotReader:
             if self._any_away and not condition.columns.isdisjoint(snapshot_rows.RETURNED):
                 back = snapshot_rows.matching_when_back(connection, self._kinds, *condition.sql)
                 self._returning[text] = self._platform.bits_of(back) & of_type & ~found
-            if "drain" in condition.columns:
-                self._shown[text] = without(text, {"drain"})
+            if not condition.columns.isdisjoint(("drain", "type")):
+                self._shown[text] = without_usual(text)
 
 
 def alternatives(rows: Iterable[snapshot_rows.GroupRow]) -> dict[int, dict[int, Alternative]]:

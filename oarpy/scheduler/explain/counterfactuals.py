@@ -293,8 +293,8 @@ def _unfiltered(trials: _Trials, job: WaitingJob, start: float | None, written: 
     tries: list[tuple[str, int | None, WaitingJob]] = [
         (written.own.written, None, replace(job, filter=written.own.rest))
     ]
-    for rank, (group, parts) in enumerate(zip(groups, written.groups[0], strict=True)):
-        tries.append((parts.written, rank, with_group(job, rank, replace(group, filter=parts.rest))))
+    for place, (group, parts) in enumerate(zip(groups, written.groups[0], strict=True)):
+        tries.append((parts.written, place, with_group(job, place, replace(group, filter=parts.rest))))
     for dropped, rank, relaxed in tries:
         if (
             not dropped

@@ -1,14 +1,14 @@
 """A submission keeps its filters as the admission rules left them, so that advice names only what the user wrote.
 
-Revision ID: 0027
+Revision ID: 0030
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0027"
-down_revision = "0026"
+revision = "0030"
+down_revision = "0029"
 
 
 def upgrade() -> None:
