@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from oarpy.configuration import Configuration
+from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, kill_requests
@@ -34,4 +35,5 @@ class Canceller:
                 kill_requests.ask_inside(connection)
             moved = execution.cancel(connection, now)
             wake_at = execution.next_kill(connection)
-        return Outcome(f"cancelled {moved}" if moved else "nothing", wake_at=wake_at)
+        word = f"cancelled {len(moved)}" if moved else "nothing"
+        return Outcome(word, wake_at=wake_at, named={"jobs": job_ranges(set(moved))})

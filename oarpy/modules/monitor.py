@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+import structlog
+
 from oarpy.configuration import Configuration
 from oarpy.modules.launcher.specifications import JobHosts
+from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, requeueing
 from oarpy.store.platform import nodes
+
+log = structlog.get_logger()
 
 _SLACK = 30.0
 """Seconds beyond what a node takes to end a job whose walltime is over."""
@@ -37,7 +42,7 @@ class Monitor:
         with connection.transaction():
             back = nodes.recover(connection)
             suspected: list[str] = []
-            lost = 0
+            lost: list[int] = []
             led = nodes.is_led(connection, notifications.leadership_key("launcher"))
             if led:
                 suspected = nodes.suspect(connection, self._timeout)
@@ -45,12 +50,17 @@ class Monitor:
             requeueing.unplace(connection, self._timeout, led=led)
             withdrawn = nodes.kill_on_withdrawn(connection)
             overdue = nodes.kill_overdue(connection, self._slack) if led else 0
+        for node in suspected:
+            log.warning("node suspected", node=node, silent_for=self._timeout)
+        for node in back:
+            log.info("node is back", node=node)
         if back or suspected or lost or withdrawn or overdue:
-            nodes_word = f"suspected {len(suspected)}, back {len(back)}"
-            return Outcome(f"{nodes_word}, jobs lost {lost}, on withdrawn resources {withdrawn}, overdue {overdue}")
+            word = f"suspected {len(suspected)}, back {len(back)}, jobs lost {len(lost)}"
+            word += f", on withdrawn resources {withdrawn}, overdue {overdue}"
+            return Outcome(word, named={"jobs_lost": job_ranges(lost)})
         return Outcome()
 
-    def _end_stranded(self, connection: Connection, now: datetime) -> int:
+    def _end_stranded(self, connection: Connection, now: datetime) -> list[int]:
         """End jobs without their first node; have jobs killed that lost another one, where they can be reached."""
         ends: dict[int, execution.End] = {}
         kills: dict[int, str] = {}
@@ -62,4 +72,4 @@ class Monitor:
                 kills[job] = f"node {node} was lost"
         moved = execution.finish(connection, list(ends.values()))
         nodes.ask_kills(connection, [(job, reason) for job, reason in kills.items() if job not in ends])
-        return len(moved)
+        return moved

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from oarpy import configuration
 from oarpy.modules.launcher.addresses import channel_config, confines, node_address, ssh_config
 from oarpy.store.platform.nodes import NodeRow
@@ -15,6 +17,8 @@ from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import ChannelLost, Command, Forget, Ready, Report
+
+log = structlog.get_logger()
 
 _FIRST_DELAY = 0.05
 _DELAY_LIMIT = 5.0
@@ -31,6 +35,7 @@ class _Node:
     address: NodeAddress
     incarnation: str = ""
     answered: bool = False
+    lost: bool = False
     delay: float = 0.0
     retry_at: float | None = None
     forgettable: list[JobKey] = field(default_factory=list)
@@ -73,7 +78,12 @@ class Channels:
             node.answered = True
             if isinstance(report, Ready):
                 node.incarnation, node.delay, node.retry_at = report.incarnation, 0.0, None
+                log.info("node connected", node=name)
+                node.lost = False
             elif isinstance(report, ChannelLost):
+                if not node.lost:  # told once, however often it is tried
+                    log.warning("node lost", node=name, reason=report.reason[:200])
+                node.lost = True
                 node.forgettable.clear()  # it tells of them again when the channel is open again
                 node.delay = min(max(node.delay * 2, _FIRST_DELAY), _DELAY_LIMIT)
                 node.retry_at = time.monotonic() + node.delay

@@ -39,6 +39,7 @@ from oarpy.modules.launcher.signalling import Signalling
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.modules.launcher.suspending import Pauses
 from oarpy.modules.launcher.walltimes import Walltimes
+from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, requeueing, resubmission
@@ -120,7 +121,7 @@ class Launcher:
         # Kept until they are recorded: the database may go away in between, and nodes do not repeat themselves.
         self._unrecorded += reports
         arrivals = sorting.sort(self._unrecorded, self._sent.nodes)
-        ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else 0
+        ended = self._record(connection, channels, arrivals, now.timestamp()) if arrivals else []
         self._unrecorded = _about(self._unrecorded, refusals_of(connection).withheld())
         self._ask_again()
         agenda = execution.agenda(connection)
@@ -129,7 +130,7 @@ class Launcher:
         attention = self._placed(execution.live(connection, everything=False)) if look else []
         self._settle(connection, channels, attention, now.timestamp())
         held = self._recalling.awaits(channels)
-        started = 0 if held else self._launch(connection, channels, attention, agenda.launch)
+        started = [] if held else self._launch(connection, channels, attention, agenda.launch)
         self._signalling.kill(channels, attention)
         if agenda.signal:
             self._signalling.signal(
@@ -140,10 +141,11 @@ class Launcher:
         if agenda.pauses or self._pauses.awaits:
             self._pauses.tend(connection, channels)
         self._loads.tend(connection, channels)
-        word = f"started {started}, ended {ended}" if started or ended else "nothing"
+        word = f"started {len(started)}, ended {len(ended)}" if started or ended else "nothing"
+        named = {"started": job_ranges(started), "ended": job_ranges(ended)}
         wait = min(channels.tend(), next_sync, self._hooks.patience, self._pauses.patience, self._sent.wait)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
-        return Outcome(word, wake_at=wake_at, pending=channels.any_pending)
+        return Outcome(word, wake_at=wake_at, pending=channels.any_pending, named=named)
 
     def close(self) -> None:
         """Send what is to be sent, and close the channels; jobs go on."""
@@ -187,8 +189,8 @@ class Launcher:
                 hear(node, report)
         self._knocks.pass_on()
 
-    def _record(self, connection: Connection, channels: Channels, arrivals: Arrivals, now: float) -> int:
-        """Write what arrived, in one transaction; let nodes forget what is recorded. Returns how many jobs ended."""
+    def _record(self, connection: Connection, channels: Channels, arrivals: Arrivals, now: float) -> list[int]:
+        """Write what arrived, in one transaction; let nodes forget what is recorded. Returns the jobs that ended."""
         for node, detail in arrivals.complaints:
             log.warning("agent complains", node=node, detail=detail)
         with connection.transaction():
@@ -217,7 +219,7 @@ class Launcher:
             # what is not recorded yet, no node may forget
             arrivals = arrivals.only(lambda key, _: key.job not in withheld)
         self._after_record(channels, arrivals, left_behind, current)
-        return len(closed) + len(moved)
+        return [*closed, *moved]
 
     def _rows_of(self, connection: Connection, arrivals: Arrivals) -> list[LiveRow]:
         """Return the live jobs which the reports may be about."""
@@ -356,8 +358,13 @@ class Launcher:
             jobs = [key.job for key, where in given_up if where == node]
             log.warning("node does not answer starts", node=node, jobs=jobs[:_SHOWN], count=len(jobs))
 
-    def _launch(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool) -> int:
-        """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet."""
+    def _launch(
+        self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], waits: bool
+    ) -> list[int]:
+        """Claim what is to be launched on nodes that answer, then start all that is Launching and not sent yet.
+
+        Returns what was claimed.
+        """
         waiting = [
             (job, self._hosts.of(types, hosts), read_types(types).runs_nothing)
             for job, hosts, types, _ in (execution.to_launch(connection) if waits else ())
@@ -385,7 +392,7 @@ class Launcher:
         begun = [*claimed, *(resting if self._hooks else ()), *reachable]
         sent = self._send_starts(connection, channels, begun, places)
         self._unsure = sent < len(claimed) + len(unsent)
-        return len(claimed)
+        return claimed
 
     def _is_unsent(self, row: LiveRow) -> bool:
         """Tell whether a job is still to be started."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime
 
 import structlog
 
@@ -12,6 +14,32 @@ from oarpy import configuration
 from oarpy.model.errors import UsageError
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+_MOST_RANGES = 30
+
+
+def job_ranges(jobs: Iterable[int]) -> str:
+    """Return job ids for a log line: ranges, and how many there are in all when these are too many to be named.
+
+    >>> job_ranges([7, 3, 4, 5])
+    '3-5,7'
+    """
+    ranges: list[list[int]] = []
+    numbers = sorted(jobs)
+    for job in numbers:
+        if ranges and job == ranges[-1][1] + 1:
+            ranges[-1][1] = job
+        else:
+            ranges.append([job, job])
+    words = [f"{first}-{last}" if first < last else str(first) for first, last in ranges]
+    more = f",... ({len(numbers)} jobs)" if len(words) > _MOST_RANGES else ""
+    return ",".join(words[:_MOST_RANGES]) + more
+
+
+def _stamp(_logger: object, _method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Say when it is, with the offset of the machine's time zone."""
+    line["timestamp"] = datetime.now().astimezone().isoformat(timespec="milliseconds")
+    return line
 
 
 class _Log(structlog.WriteLogger):
@@ -39,7 +67,7 @@ def configure_logging(settings: configuration.Log) -> None:
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=False),
+            _stamp,
             structlog.processors.format_exc_info,
             renderer,
         ],

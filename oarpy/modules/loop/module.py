@@ -7,9 +7,9 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
@@ -38,6 +38,7 @@ _REFUSAL_DELAY_LIMIT = 30.0
 class Outcome:
     """What one run did. ``word`` is for the logs; an empty one is not worth a report.
 
+    ``named`` is what the line of the log adds: ids of jobs, names of nodes, the number of the pass.
     ``again``: it is to be run at once. ``wake_at`` (epoch seconds): it is to be run then at the latest. ``pending``: it
     awaits answers without which it could not do its work.
     """
@@ -46,6 +47,7 @@ class Outcome:
     again: bool = False
     wake_at: float | None = None
     pending: bool = False
+    named: Mapping[str, object] = field(default_factory=dict)
 
 
 class Module(Protocol):
@@ -189,7 +191,7 @@ class Loop:
         now = datetime.now(UTC)
         outcome = run(self._module, connection, now)
         if outcome.word not in ("", "nothing"):
-            log.info("run", module=self._module.name, outcome=outcome.word, seconds=_since(now))
+            log.info("run", module=self._module.name, outcome=outcome.word, **_said(outcome.named), seconds=_since(now))
         if outcome.word:
             notifications.report(connection, self._module.name, outcome.word, os.getpid(), socket.gethostname())
         return outcome
@@ -212,6 +214,10 @@ class Loop:
                     ready.remove(ear.fileno())
                 if ready:
                     return
+
+
+def _said(named: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in named.items() if value != ""}
 
 
 def _since(moment: datetime) -> float:

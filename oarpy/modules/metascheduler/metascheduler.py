@@ -17,6 +17,7 @@ import structlog
 from oarpy.configuration import Configuration
 from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
+from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
@@ -92,7 +93,7 @@ class Metascheduler:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing = self._write(connection, reading, decided)
             snapshot = reading.snapshot
-            decisions.record_pass(
+            number = decisions.record_pass(
                 connection, time.monotonic() - began, len(snapshot.waiting) + len(snapshot.reservations)
             )
         # Only now: what is rolled back, for whatever reason, was not written.
@@ -105,7 +106,8 @@ class Metascheduler:
         instants = [time.time() + one for one in delays if one is not None]
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
-        return Outcome(word, wake_at=min(instants, default=None))
+        named = {"pass": number, "jobs": job_ranges(begun), "victims": job_ranges(decided.victims)}
+        return Outcome(word, wake_at=min(instants, default=None), named=named)
 
     def _decide(self, connection: Connection, reading: Reading) -> tuple[Reading, Decisions]:
         """Decide about a reading; leave out jobs that nothing can be decided about, and return what was left."""

@@ -456,8 +456,8 @@ def close(connection: Connection, ends: Sequence[tuple[int, float]]) -> list[int
     return [row[0] for row in connection.execute(_CLOSE, [[job for job, _ in ends], [at for _, at in ends]]).fetchall()]
 
 
-def cancel(connection: Connection, now: datetime) -> int:
-    """Carry out what is asked to be killed, as far as no node is needed; return how many requests moved.
+def cancel(connection: Connection, now: datetime) -> list[int]:
+    """Carry out what is asked to be killed, as far as no node is needed; return the jobs whose requests moved.
 
     Best-effort jobs that the meta-scheduler wants gone and that have a checkpoint are asked for it first.
     """
@@ -466,7 +466,7 @@ def cancel(connection: Connection, now: datetime) -> int:
     else:
         moved = _cancel(connection, None, now)
     connection.execute(_SETTLE)
-    return len(moved)
+    return moved
 
 
 @set_wise

@@ -165,7 +165,10 @@ _SET_ASIDE = """
     WHERE g.verdict IS DISTINCT FROM 'never'
 """
 
-_PASS = "UPDATE scheduling_passes SET pass = (pass + 1) %% 9007199254740992, at = now(), seconds = %s, waiting = %s"
+_PASS = """
+    UPDATE scheduling_passes SET pass = (pass + 1) %% 9007199254740992, at = now(), seconds = %s, waiting = %s
+    RETURNING pass
+"""
 
 
 @set_wise
@@ -290,9 +293,10 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
         )
 
 
-def record_pass(connection: Connection, seconds: float, waiting: int) -> None:
-    """Note that a pass took ``seconds`` and looked at ``waiting`` jobs."""
-    connection.execute(_PASS, [seconds, waiting])
+def record_pass(connection: Connection, seconds: float, waiting: int) -> int:
+    """Note that a pass took ``seconds`` and looked at ``waiting`` jobs; return its number."""
+    row = connection.execute(_PASS, [seconds, waiting]).fetchone()
+    return row[0] if row else 0
 
 
 def _float(instant: float | None) -> float | None:

@@ -150,13 +150,29 @@ def test_tombstones_out_of_order_are_found(state: StateDir) -> None:
 
 def test_old_tombstones_are_dropped(state: StateDir) -> None:
     today = int(time.time()) // DAY
-    for age in (0, 3, 4, 400):
+    for age in (0, 3, 4, 30, 31, 400):
         (Path(state.forgotten) / str(today - age)).write_text(f"{age}.1;\n")
     tombstones = Tombstones(state.forgotten, 3)
     tombstones.refresh()
     tombstones.prune()
-    assert sorted(os.listdir(state.forgotten)) == sorted([str(today), str(today - 3)])
+    assert sorted(os.listdir(state.forgotten)) == sorted(str(today - age) for age in (0, 3, 4, 30))
     assert [f"{age}.1" in tombstones for age in (0, 3, 4, 400)] == [True, True, False, False]
+
+
+def test_tombstones_recall_what_was_known_longer_than_they_refuse_it(state: StateDir) -> None:
+    today = int(time.time()) // DAY
+    known = {"user": "ann", "resources": 2, "start": 5.0, "end": 6.0, "status": 0, "reason": "exited"}
+    Tombstones(state.forgotten, 3).add(["7.1", "8.1"], {"7.1": known})
+    os.rename(Path(state.forgotten) / str(today), Path(state.forgotten) / str(today - 9))
+    later = Tombstones(state.forgotten, 3)
+    later.add(["9.1", "7.1"], {"9.1": {**known, "user": "bob; DROP"}})
+    with (Path(state.forgotten) / str(today)).open("a") as file:
+        file.write('10.1 {"user": "torn')
+    later.refresh()
+    assert ["9.1" in later, "8.1" in later] == [True, False]
+    assert later.highest == 9
+    assert later.recall((today - 9) * DAY) == {"7.1": known, "9.1": {**known, "user": "bob; DROP"}}
+    assert later.recall(today * DAY) == {"9.1": {**known, "user": "bob; DROP"}}
 
 
 def test_requests_are_taken_once_in_order_and_by_their_job(state: StateDir) -> None:
