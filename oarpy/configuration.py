@@ -58,6 +58,8 @@ class SubmissionSettings:
     rule_memory_limit: Positive = 256
     rule_tables: tuple[str, ...] = ()
     maximum_array_size: Positive = 100_000
+    waiting_jobs_per_user: NotNegative = 20_000
+    no_quotas_users: tuple[str, ...] = ()
     waiting_reservations_per_user: NotNegative = 2
     unlimited_reservation_users: tuple[str, ...] = ()
     admin_groups: tuple[str, ...] = ("admin",)
@@ -77,9 +79,9 @@ class SchedulerSettings:
     besteffort_minimum_life: NotNegative = 0
     besteffort_kill_before_reservation: NotNegative = 0
     reservation_wait: NotNegative = 300
-    jobs_per_pass: NotNegative = 0
+    jobs_per_pass: NotNegative = 10_000
     suspended_resource_types: tuple[str, ...] = ("default",)
-    jobs_per_user: NotNegative = 0
+    jobs_per_user: NotNegative = 5_000
     time_zone: str = ""
     record_passes: FilePath = ""
 

@@ -16,6 +16,7 @@ from oarpy.client.submission.feasibility import Need, check_consumables, check_n
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.values import check_values
+from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageError
 from oarpy.model.request import ResourceRequest, parse_request
@@ -26,6 +27,8 @@ from oarpy.store.jobs import submissions
 from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
+_NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "dependencies"})
+"""What was asked for and is not asked for again."""
 _LARGEST_ID = 2**59
 
 
@@ -46,7 +49,35 @@ def resubmit(session: Session, job: str) -> Submitted:
             raise UsageError(f"job {job_id} is interactive", hint="only a job with a command can run again")
         if not submissions.queues(session.connection)[old.queue].active:
             raise AdmissionRefused(f"queue '{old.queue}' is not active", hint="oarqueue shows the queues")
-        return Submitted((submissions.copy_job(session.connection, job_id),), is_array=False)
+        trace = _admit_again(session, job_id, old)
+        WAITING_JOBS.check(session, 1)
+        new = submissions.copy_job(session.connection, job_id)
+        WAITING_JOBS.recheck(session, new, 1)
+    return Submitted((new,), is_array=False, notes=tuple(trace.notes), trace=tuple(trace.lines()))
+
+
+def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) -> AdmissionTrace:
+    """Run today's rules over what was asked for then; raise when they refuse it or would now make another job of it."""
+    record = {name: value for name, value in old.request.items() if name not in _NOT_AGAIN}
+    site = DatabaseSite(session, datetime.now().astimezone())
+    asked = replace(
+        Submission.from_record({"queue": old.queue, **record, "user": old.user}),
+        groups=tuple(site.groups(old.user)),
+        resubmit_of=job_id,
+    )
+    limits = session.configuration.submission
+    ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))
+    ruled = filled_in(ruled, limits)
+    for what, now, then in (
+        ("queue", ruled.queue, old.queue),
+        ("project", ruled.project, old.project),
+        ("types", sorted(ruled.types), sorted(old.types)),
+    ):
+        if now != then:
+            raise AdmissionRefused(
+                f"the admission rules would now change the {what} of job {job_id}", hint="submit it as a new job"
+            )
+    return trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +118,11 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
     admitted = admit(session, options, arguments, environment)
     submission = admitted.submission
     with session.connection.transaction():
+        WAITING_JOBS.check(session, submission.array_size)
         job_ids = submissions.insert(
             session.connection, submission, asked=admitted.asked, message=_message(submission, admitted.need)
         )
+        WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
     return Submitted(
         job_ids=tuple(job_ids),
         is_array=len(job_ids) > 1 or bool(submission.array_parameters),
@@ -107,8 +140,7 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     asked, warnings = draft(options, Submitter(session.user, environment, arguments, now), limits)
     site = DatabaseSite(session, now)
     _check_against_cluster(asked, site, session)
-    rules = [_rule(row) for row in rule_store.rules(session.connection) if row.enabled]
-    ruled, trace = RuleSet(rules).run(asked, site, limits=rule_limits(limits))
+    ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))
     submission = filled_in(ruled, limits)
     try:
         _check(submission, site, session)
@@ -116,6 +148,10 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
         raise _blamed(error, asked, trace, lambda changed: _check(filled_in(changed, limits), site, session)) from None
     need = needed_resources(session, submission)
     return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
+
+
+def _rules(session: Session) -> RuleSet:
+    return RuleSet([_rule(row) for row in rule_store.rules(session.connection) if row.enabled])
 
 
 def _check(submission: Submission, site: DatabaseSite, session: Session) -> None:

@@ -14,6 +14,7 @@ versions are those of one server.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -25,7 +26,7 @@ import psycopg
 
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
-from oarpy.configuration import Configuration
+from oarpy.configuration import Configuration, SchedulerSettings
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError
 from oarpy.model.job_dates import NO_DATES, JobDates
@@ -186,7 +187,7 @@ class SnapshotReader:
             priorities=self._history.read(connection, now, queues, holding, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             consumables=self._consumables,
-            ration=Ration(self._configuration.scheduler.jobs_per_pass, self._configuration.scheduler.jobs_per_user),
+            ration=_ration(self._configuration.scheduler, jobs),
             show_instant=local_instant,
             rules=self._rules,
             reservations=reservations,
@@ -529,6 +530,14 @@ def _held(connection: Connection, accepted: Collection[int]) -> list[snapshot_ro
         refusals.contested = {resource for row in strays for resource in row.resources}
         held += strays
     return held
+
+
+def _ration(settings: SchedulerSettings, jobs: Sequence[WaitingJob]) -> Ration:
+    """Return the limits of a pass; none where they leave nobody out, since passes with limits go on from no other."""
+    most, of_a_user = settings.jobs_per_pass, settings.jobs_per_user
+    by_user = Counter(job.user for job in jobs) if 0 < of_a_user < len(jobs) else Counter()
+    limited = 0 < most < len(jobs) or max(by_user.values(), default=0) > of_a_user > 0
+    return Ration(most, of_a_user) if limited else Ration()
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -49,6 +49,13 @@ _HELD = """
       AND (%(user)s::text IS NULL OR j.user_name = %(user)s)
       AND (%(queue)s::text IS NULL OR j.queue_name = %(queue)s)
       AND (%(project)s::text IS NULL OR j.project = %(project)s)
+"""
+
+# As many as the limit are enough to know that it is reached.
+_COUNT_WAITING = """
+    SELECT count(*), (SELECT max(job_id) FROM jobs) FROM (
+        SELECT FROM jobs WHERE user_name = %(user)s AND state IN ('Waiting', 'Hold') LIMIT %(most)s
+    ) AS waiting
 """
 
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
@@ -122,7 +129,8 @@ _INSERT_DEPENDENCIES = """
 """
 
 _FINISHED_JOB = """
-    SELECT user_name, queue_name, kind, state FROM jobs WHERE job_id = %s
+    SELECT user_name, queue_name, project, types, kind, state, s.request
+    FROM jobs JOIN submissions s USING (submission_id) WHERE job_id = %s
 """
 
 # The copy shares the submission (request, environment) with the job it repeats, and its place in an array of several.
@@ -181,12 +189,15 @@ class LiveJobRow:
 
 @dataclass(frozen=True, slots=True)
 class EndedJobRow:
-    """What decides whether a job may be submitted again."""
+    """What decides whether a job may be submitted again; ``request`` is what was asked for, before the rules."""
 
     user: str
     queue: str
+    project: str
+    types: Sequence[str]
     kind: str
     state: str
+    request: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +261,13 @@ def count_live(
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def count_waiting(connection: Connection, user: str, most: int) -> tuple[int, int]:
+    """Return how many jobs of ``user`` wait, or ``most`` if they are more, and the highest id of any job."""
+    row = connection.execute(_COUNT_WAITING, {"user": user, "most": most}).fetchone()
+    assert row is not None
+    return row[0], row[1] or 0
 
 
 def held(connection: Connection, *, user: str | None, queue: str | None, project: str | None) -> tuple[int, int]:

@@ -26,7 +26,7 @@ def test_every_rule_says_what_it_does_and_has_cases(rule: Rule) -> None:
 
 
 def test_the_set_is_that_of_oar_and_its_example_is_off() -> None:
-    assert [rule.priority for rule in default_rules()] == list(range(19))
+    assert [rule.priority for rule in default_rules()] == list(range(20))
     assert [rule.name for rule in default_rules() if not rule.enabled] == ["example_jobs_per_user"]
 
 

@@ -1,0 +1,113 @@
+"""What one user can do to the queue: so many jobs may wait, quotas hold for all, and a copy is a submission."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from oarpy.configuration import SchedulerSettings
+from oarpy.modules.metascheduler.snapshot_reader import _ration
+from oarpy.scheduler.snapshot import Ration
+from tests.harness.gateway_process import GatewayProcess, gateway
+from tests.harness.oarsub_cluster import build, settings
+from tests.harness.sample_cluster import Connection
+
+pytestmark = [
+    pytest.mark.db,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can submit as several users"),
+]
+
+GAMES, NOBODY = (pwd.getpwnam(name).pw_uid for name in ("games", "nobody"))
+
+
+@pytest.fixture
+def running(connection: Connection, cluster_environment: dict[str, str]) -> Iterator[GatewayProcess]:
+    build(connection)
+    limits = {**settings(), "OARPY_SUBMISSION_WAITING_JOBS_PER_USER": "5"}
+    with gateway({**cluster_environment, **limits}, workers=1) as found:
+        yield found
+
+
+def test_a_user_has_so_many_waiting_jobs(running: GatewayProcess, connection: Connection) -> None:
+    """Whatever others submit in between; held ones count, and those that wait no more do not."""
+    assert running.run("oarsub", "--array", "6", "date", uid=GAMES).status == 3
+    assert running.run("oarsub", "--array", "3", "date", uid=GAMES).status == 0
+    for _ in range(3):
+        assert running.run("oarsub", "--array", "2", "date").status == 0
+        assert running.run("oarsub", "date", uid=NOBODY).status == 0
+    assert running.run("oarsub", "--hold", "date", uid=GAMES).status == 0
+    assert running.run("oarsub", "date", uid=GAMES).status == 0
+    refused = running.run("oarsub", "date", uid=GAMES)
+    assert (refused.status, refused.err) == (
+        3,
+        "oarsub: 5 jobs of yours wait already, 5 may "
+        "(submit again when some have started (submission.waiting_jobs_per_user))\n",
+    )
+    assert connection.execute("SELECT count(*) FROM jobs WHERE user_name = 'games'").fetchone() == (5,)
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = 2")
+    assert running.run("oarsub", "date", uid=GAMES).status == 0
+
+
+def test_a_copy_counts_among_waiting_jobs(running: GatewayProcess, connection: Connection) -> None:
+    assert running.run("oarsub", "date", uid=GAMES).status == 0
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now()")
+    assert running.run("oarsub", "--array", "4", "date", uid=GAMES).status == 0
+    assert running.run("oarsub", "date", uid=GAMES).status == 0
+    assert running.run("oarsub", "--resubmit", "1", uid=GAMES).status == 3
+
+
+def test_rules_of_today_hold_for_a_copy(running: GatewayProcess, connection: Connection) -> None:
+    assert running.run("oarsub", "-t", "idempotent", "date", uid=GAMES).status == 0
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now()")
+    text = "if 'idempotent' in job.types:\n    refuse('not again')"
+    connection.execute("INSERT INTO admission_rules (name, priority, rule_text) VALUES ('no', 50, %s)", [text])
+    refused = running.run("oarsub", "--resubmit", "1", uid=GAMES)
+    assert refused.status == 3
+    assert "not again" in refused.err
+    connection.execute("UPDATE admission_rules SET rule_text = 'job.project = \"other\"' WHERE name = 'no'")
+    changed = running.run("oarsub", "--resubmit", "1", uid=GAMES)
+    assert (changed.status, changed.err) == (
+        3,
+        "oarsub: the admission rules would now change the project of job 1 (submit it as a new job)\n",
+    )
+    connection.execute("DELETE FROM admission_rules WHERE name = 'no'")
+    assert running.run("oarsub", "--resubmit", "1", uid=GAMES).status == 0
+
+
+def test_a_copy_of_every_kind_of_submission_passes_the_same_rules(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    """The default rules change requests, types and queues; run again over what was asked, they change the same."""
+    options = [
+        ("-t", "besteffort"),
+        ("-l", "/nodes=1", "-p", "drain = 'NO'"),
+        ("-t", "idempotent", "-n", "name", "--project", "mine"),
+        ("-q", "default", "-l", "/core=1,walltime=1"),
+    ]
+    for number, words in enumerate(options, 1):
+        assert running.run("oarsub", *words, "date", uid=GAMES).status == 0
+        connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE state = 'Waiting'")
+        done = running.run("oarsub", "--resubmit", str(2 * number - 1), uid=GAMES)
+        assert done.status == 0, done.err
+        connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE state = 'Waiting'")
+
+
+def test_quotas_hold_for_all_but_admins(running: GatewayProcess) -> None:
+    refused = running.run("oarsub", "-t", "no_quotas", "date", uid=GAMES)
+    assert refused.status == 3
+    assert "job type no_quotas is for administrators" in refused.err
+    assert running.run("oarsub", "-t", "no_quotas", "date").status == 0
+
+
+def test_limits_of_a_pass_are_there_only_where_they_leave_somebody_out() -> None:
+    bounds = SchedulerSettings(jobs_per_pass=3, jobs_per_user=2)
+    jobs: list[Any] = [SimpleNamespace(user=user) for user in ("ann", "ann", "bob", "cam")]
+    assert _ration(bounds, jobs[:3]) == Ration()
+    assert _ration(bounds, jobs) == Ration(3, 2)
+    assert _ration(bounds, [*jobs[:2], jobs[0]]) == Ration(3, 2)
+    assert _ration(SchedulerSettings(jobs_per_pass=0, jobs_per_user=0), jobs) == Ration()
