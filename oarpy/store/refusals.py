@@ -33,7 +33,7 @@ Write = TypeVar("Write", bound=Callable[..., Any])
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _REMEMBERED = 300.0
 """Seconds after which a refusal no longer lengthens the next delay."""
-_RESOURCE = re.compile(r"\(resource_id, [^)]*\)=\((\d+),")
+_RESOURCE = re.compile(r"^Key \(resource_id, .*?\)=\((\d+),")
 
 # Told once, however often it is tried. The job may be gone.
 _TELL = """

@@ -48,9 +48,12 @@ def reserve(cluster: SmallCluster, request: str = "/core=1") -> int:
 @pytest.mark.parametrize("state", ["Hold", "Waiting"])
 def test_resources_assigned_to_a_job_that_holds_none(cluster: SmallCluster, state: str) -> None:
     stray = cluster.submit("/core=4")
-    cluster.sql("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", stray)
+    if state == "Hold":
+        cluster.sql("UPDATE jobs SET state = 'Hold' WHERE job_id = %s", stray)
     cluster.sql(
-        "INSERT INTO assigned_resources (job_id, resource_id, during) VALUES (%s, 1, tstzrange(now(), NULL))", stray
+        "INSERT INTO assigned_resources (job_id, resource_id, during)"
+        " VALUES (%s, 1, tstzmultirange(tstzrange(now(), NULL)))",
+        stray,
     )
     others = cluster.submit_array(4)
     cluster.plan()

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from oarpy.store.past import structure
 from oarpy.store.schema import migrations, statements
 from oarpy.store.schema.columns import METADATA
+from oarpy.store.schema.contradictions import contradictions
 from oarpy.store.schema.platform import NO_PROPERTIES
 from oarpy.store.schema.tables import LOOKUP_ROWS, TABLES
 
@@ -38,13 +39,6 @@ FULL JOIN (SELECT attname FROM pg_attribute
              AND attname <> ALL (:others)) a ON a.attname = p.name
 WHERE p.name IS NULL OR a.attname IS NULL
 """
-# blocks whose sum of what is held is not that of the amounts
-_SUMS = """
-SELECT c.consumable, c.block, c.held, coalesce(sum(a.amount), 0)
-FROM consumable_capacities c
-    LEFT JOIN assigned_amounts a ON (a.consumable, a.block) = (c.consumable, c.block) AND upper_inf(a.during)
-GROUP BY c.consumable, c.block HAVING c.held <> coalesce(sum(a.amount), 0) ORDER BY 1, 2
-"""
 
 
 def check(dsn: str) -> tuple[str, ...]:
@@ -64,8 +58,8 @@ def _problems(connection: Connection) -> Iterator[str]:
         yield f"the server is PostgreSQL {version}, the oldest that serves is {OLDEST_SERVER}"
     if not _rows(connection, "SELECT FROM pg_extension WHERE extname = 'btree_gist'"):
         yield "extension btree_gist is missing"
-    yield from _differences(connection)
-    yield from _missing(connection)
+    differing = [*_differences(connection), *_missing(connection)]
+    yield from differing
     yield from _lookup_rows(connection)
     for table in structure.lagging(statements.driver_of(connection)):
         yield f"the past of table {table} does not have its columns: run 'oarpy db upgrade'"
@@ -75,8 +69,8 @@ def _problems(connection: Connection) -> Iterator[str]:
         else:
             hint = f"oarproperty -d {property_name} takes it off the list"
             yield f"property {property_name} has no column in resources ({hint})"
-    for consumable, block, held, amounts in _rows(connection, _SUMS):
-        yield f"{held} of {consumable} on {block} counts as held, jobs hold {amounts}"
+    if not differing:
+        yield from contradictions(connection)
 
 
 def _differences(connection: Connection) -> Iterator[str]:
