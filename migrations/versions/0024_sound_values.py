@@ -183,7 +183,7 @@ _RULES = (
     ("not_endless", "(ended_at - started_at) < interval '200000 hours'", "ended_at = started_at"),
 )
 _STRUCTURE = ("rows_stay", "property_stays", "held_is_counted", "reservation_moved")
-_CHANGED = ("forbidden_move", "hold_amounts", "capacities_changed", "resource_state_logged")
+_CHANGED = ("hold_amounts", "resource_state_logged")
 _OLDER = """
 CREATE OR REPLACE FUNCTION hold_amounts(names text[], blocks text[], changes bigint[])
 RETURNS void LANGUAGE plpgsql AS $$

@@ -261,7 +261,6 @@ _FUNCTIONS = (
     "holding_stays",
     "holdings_stay",
     "sharing_by_type",
-    "jobs_moved",
 )
 
 

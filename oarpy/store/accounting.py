@@ -19,6 +19,9 @@ _USAGE = """
 """
 
 
+_VERSION = "SELECT usage_version FROM site"
+
+
 @dataclass(frozen=True, slots=True)
 class UsageRow:
     """Resource-seconds of a user in a project."""
@@ -27,6 +30,13 @@ class UsageRow:
     project: str
     used: float
     asked: float
+
+
+def usage_version(connection: Connection) -> int:
+    """Return the counter that changes when anybody but the module that counts changes the sums."""
+    row = connection.execute(_VERSION).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def usage_since(connection: Connection, moment: float) -> list[UsageRow]:

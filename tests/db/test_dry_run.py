@@ -130,7 +130,9 @@ def test_dependencies(connection: Connection, oarsub: Submitter) -> None:
     assert found["verdict"] == "dependency"
     assert found["start"] - time.time() > 3500
     connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Error' WHERE job_id = %s", (first,))
-    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", (first,))
+    connection.execute(
+        "UPDATE jobs SET state = 'Error', left_nothing = true, ended_at = now() WHERE job_id = %s", (first,)
+    )
     ended = rehearse(oarsub, "-a", f"notok:{first}", "date")
     assert (ended["verdict"], ended["reason"]) == ("starts", "starts now")
     refused = rehearse(oarsub, "-a", f"ok:{first}", "date")

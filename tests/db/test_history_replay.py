@@ -61,7 +61,11 @@ def add(cluster: SmallCluster, past: Past) -> int:
     cluster.sql(
         "UPDATE jobs SET state = 'Finishing', final_state = 'Terminated', exit_status = 0 WHERE job_id = %s", job
     )
-    cluster.sql("UPDATE jobs SET state = 'Terminated', ended_at = %s WHERE job_id = %s", at(start + past.run), job)
+    cluster.sql(
+        "UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = %s WHERE job_id = %s",
+        at(start + past.run),
+        job,
+    )
     return job
 
 

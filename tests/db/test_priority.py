@@ -129,9 +129,22 @@ def test_sums_are_kept_for_a_while(connection: Connection, shell: Shell) -> None
         return set(history.read(connection, at, queues, (), reading.snapshot.platform).usage.used_by_user)
 
     assert users(now) == set()
+    connection.execute("SET application_name = 'oarpy accounting'")
     account(connection, "ann", 10, 20, days=2)
     assert users(now + REFRESH - 1) == set()
     assert users(now + REFRESH) == {"ann"}
+
+
+def test_sums_that_somebody_changes_by_hand_are_seen_at_once(connection: Connection, shell: Shell) -> None:
+    policy(connection, "fairshare")
+    with connection.transaction():
+        reading = SnapshotReader(load()).read(connection, int(time.time()))
+    history, queues = PriorityHistory(load()), [_row(connection)]
+    now = int(time.time())
+    for user in ("ann", "bob"):
+        account(connection, user, 10, 20, days=2)
+        found = history.read(connection, now, queues, (), reading.snapshot.platform)
+        assert user in found.usage.used_by_user
 
 
 def _row(connection: Connection) -> Any:

@@ -38,7 +38,7 @@ def finished(connection: Connection) -> int:
         insert(connection, "assigned_resources", job_id=job, resource_id=resource, during=f"{{[{NOON},)}}")
     move(connection, job, "Launching", "Running", "Finishing")
     connection.execute(
-        "UPDATE jobs SET state = 'Terminated', exit_status = 256, submitted_at = %(noon)s,"
+        "UPDATE jobs SET state = 'Terminated', left_nothing = true, exit_status = 256, submitted_at = %(noon)s,"
         " started_at = %(noon)s + interval '1 minute', ended_at = %(noon)s + interval '31 minutes'",
         {"noon": NOON},
     )

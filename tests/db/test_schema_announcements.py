@@ -57,7 +57,10 @@ def job(connection: Connection, listener: Connection) -> int:
         ("INSERT INTO signal_requests (job_id, signal) SELECT job_id, 12 FROM jobs", ["signal requested"]),
         ("UPDATE resources SET state = 'Absent'", ["platform changed"]),
         ("UPDATE resources SET core = 9", ["platform changed"]),
-        ("INSERT INTO resource_properties VALUES ('gpu', 'integer')", ["platform changed"]),
+        (
+            "ALTER TABLE resources ADD gpu integer; INSERT INTO resource_properties VALUES ('gpu', 'integer')",
+            ["platform changed"],
+        ),
         ("UPDATE nodes SET channel = 'lost'", ["nodes changed"]),
         ("UPDATE nodes SET port = 2222", ["nodes changed"]),
         ("UPDATE nodes SET channel_message = 'still lost'", []),

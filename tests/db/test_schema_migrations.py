@@ -113,7 +113,9 @@ def test_jobs_of_an_older_version_go_on(older_dsn: str) -> None:
     migrations.upgrade(older_dsn)
     with psycopg.connect(older_dsn) as connection:
         connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Error' WHERE job_id = 14")
-        connection.execute("UPDATE jobs SET state = 'Terminated', ended_at = now() WHERE job_id = 13")
+        connection.execute(
+            "UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now() WHERE job_id = 13"
+        )
         states = connection.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall()
         held = connection.execute("SELECT sum(held) FROM consumable_capacities").fetchone()
     expected = {"Terminated": 9, "Running": 1, "Waiting": 2, "Hold": 1, "Finishing": 1, "Error": 1}

@@ -216,7 +216,9 @@ def test_jobs_that_do_not_wait(connection: Connection, oarsub: Submitter) -> Non
     connection.execute(
         "UPDATE jobs SET state = 'Finishing', final_state = 'Terminated', message = 'fine' WHERE job_id = %s", (job,)
     )
-    connection.execute("UPDATE jobs SET state = 'Terminated', ended_at = now() WHERE job_id = %s", (job,))
+    connection.execute(
+        "UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now() WHERE job_id = %s", (job,)
+    )
     assert said(oarsub, job).endswith("(Terminated): fine.\n")
 
 

@@ -265,7 +265,7 @@ class FakeTransport:
 
     def _kill(self, node: FakeNode, key: JobKey) -> list[Report]:
         if key in node.forgotten:
-            return []
+            return [Refused(key, "FORGOTTEN", "this attempt is over")]
         job = node.jobs.setdefault(key, FakeJob(None, None))
         if job.ended is None:
             status = None if job.started is None else 15

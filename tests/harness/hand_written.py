@@ -19,7 +19,8 @@ UPDATE jobs SET state = %(state)s,
     final_state = CASE WHEN %(state)s = 'Finishing' THEN 'Terminated' ELSE final_state END,
     started_at = CASE WHEN %(state)s IN ('Running', 'Suspended', 'Resuming', 'Terminated')
                       THEN coalesce(started_at, clock_timestamp()) ELSE started_at END,
-    ended_at = CASE WHEN %(state)s IN ('Terminated', 'Error') THEN clock_timestamp() END
+    ended_at = CASE WHEN %(state)s IN ('Terminated', 'Error') THEN clock_timestamp() END,
+    left_nothing = %(state)s IN ('Terminated', 'Error', 'toError', 'Waiting')
 WHERE job_id = ANY(%(jobs)s)
 """
 

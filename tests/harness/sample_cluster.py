@@ -156,7 +156,7 @@ def _advance(
                 "exit_status": status,
             }
         elif step in ("Terminated", "Error"):
-            changes["ended_at"] = started + timedelta(seconds=seconds)
+            changes |= {"ended_at": started + timedelta(seconds=seconds), "left_nothing": True}
         assignments = psycopg.sql.SQL(", ").join(
             psycopg.sql.SQL("{} = %s").format(psycopg.sql.Identifier(name)) for name in changes
         )

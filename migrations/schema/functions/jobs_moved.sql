@@ -6,21 +6,24 @@ DECLARE
     sources text[] := '{}';
     targets text[] := '{}';
     passing boolean := false;
+    total bigint := (SELECT count(*) FROM new_jobs);
+    moved bigint := 0;
     moment timestamptz := clock_timestamp();
     -- Plans are kept for as long as the connection. Those made for a few jobs compare every row with every other, those
     -- made for many read whole tables.
-    many boolean := (SELECT count(*) > 64 FROM new_jobs);
+    many boolean := total > 64;
 BEGIN
     IF many THEN
         DISCARD PLANS;
     END IF;
     FOR move IN
-        SELECT min(n.job_id) AS job, o.state AS source, n.state AS target
+        SELECT min(n.job_id) AS job, o.state AS source, n.state AS target, count(*) AS jobs
         FROM new_jobs n JOIN old_jobs o USING (job_id)
         WHERE n.state <> o.state GROUP BY 2, 3 ORDER BY 1
     LOOP
         sources := sources || move.source;
         targets := targets || move.target;
+        moved := moved + move.jobs;
         IF NOT EXISTS (SELECT FROM job_transitions WHERE from_state = move.source AND to_state = move.target) THEN
             passing := true;
             IF NOT EXISTS (SELECT FROM job_passages WHERE from_state = move.source AND to_state = move.target) THEN
@@ -29,13 +32,22 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
+    -- What a pass reads of jobs, and of those that are over if others depend on them. A set difference: a join under
+    -- EXISTS would compare every row with every other when it finds nothing.
+    IF moved < total AND EXISTS (
+        SELECT job_id, submission_id, user_name, project, queue_name, job_name, types, properties, submitted_at,
+               reservation_start, reservation_state, moldable_id, walltime, checkpoint, started_at, suspended_at,
+               suspended_time, exit_status, ended_at
+        FROM new_jobs n
+        WHERE is_live(state) OR EXISTS (SELECT FROM job_dependencies d WHERE d.required_job_id = n.job_id)
+        EXCEPT
+        SELECT job_id, submission_id, user_name, project, queue_name, job_name, types, properties, submitted_at,
+               reservation_start, reservation_state, moldable_id, walltime, checkpoint, started_at, suspended_at,
+               suspended_time, exit_status, ended_at
+        FROM old_jobs) THEN
+        PERFORM announce(ARRAY['job changed']);
+    END IF;
     IF targets = '{}' THEN
-        -- a set difference: a join under EXISTS would compare every row with every other when it finds nothing
-        IF EXISTS (SELECT job_id, queue_name, types, properties, project, moldable_id FROM new_jobs
-                   WHERE state = 'Waiting'
-                   EXCEPT SELECT job_id, queue_name, types, properties, project, moldable_id FROM old_jobs) THEN
-            PERFORM announce(ARRAY['job changed']);
-        END IF;
         IF many THEN
             DISCARD PLANS;
         END IF;

@@ -72,7 +72,7 @@ def running_job(session: Session, job_id: int) -> RunningJob:
     with connection.transaction():
         if read_types(row.types).runs_nothing:
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
-        environment = execution.environments(connection, [row.submission]).get(row.submission, {})
+        environment = execution.environments(connection, [row.submission])[row.submission]
         names = {str(one["network_address"]) for one in row.resources if one["type"] == "default"}
         places = JobHosts(session.configuration.jobs).of(row.types, sorted(names))
         found = nodes.named(connection, places)

@@ -83,8 +83,8 @@ def end_of_unable(job: int, detail: str, now: float, *, again: bool) -> End:
     return End(job, JobState.ERROR, None, None, now, NODE_LOST, f"not started, too often: {detail}"[:500])
 
 
-def end_of_noop(job: int, kill_reason: str | None, now: float) -> End:
-    """Return the end of a job that runs nothing: its walltime is over, or it is killed."""
+def end_of_nothing(job: int, kill_reason: str | None, now: float) -> End:
+    """Return the end of a job that has nothing on any node: its walltime is over, or it is killed."""
     if kill_reason is None:
         return End(job, JobState.TERMINATED, 0, None, now, "", "")
     return End(job, JobState.ERROR, None, None, now, "KILLED", f"killed: {kill_reason}"[:500])

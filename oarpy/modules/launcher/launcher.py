@@ -28,7 +28,7 @@ from oarpy.modules.launcher import reports as sorting
 from oarpy.modules.launcher.call_requests import CallRequests
 from oarpy.modules.launcher.channels import Channels, TransportMaker, make_transport
 from oarpy.modules.launcher.cleaning import Cleaning
-from oarpy.modules.launcher.endings import STUCK, end_of, end_of_noop, end_of_refusal, faults_of, lost, out_of_memory
+from oarpy.modules.launcher.endings import STUCK, end_of, end_of_nothing, end_of_refusal, faults_of, lost, out_of_memory
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.reports import Arrivals
@@ -103,7 +103,7 @@ class Launcher:
         for part in (*parts, self._loads, self._sent, self._recalling):
             for kind, hear in part.hears().items():
                 self._hears.setdefault(kind, []).append(hear)
-        self._environments: dict[int, dict[str, str]] = {}
+        self._environments: dict[tuple[int, int], dict[str, str]] = {}
         self._unsure = True
         """Whether there may be jobs that are Launching and of which no node was told."""
 
@@ -230,9 +230,16 @@ class Launcher:
         return self._placed(execution.live_among(connection, sorted(jobs))) if jobs else []
 
     def _placed(self, rows: Sequence[LiveRow]) -> list[LiveRow]:
-        """Put on each job the nodes where it has something, by its types."""
-        placed = [(row, self._hosts.of(row.types, row.nodes)) for row in rows]
+        """Put on each job the nodes where it has something, by its types.
+
+        A job that holds nothing any more, whatever was done to its rows, is where it was sent.
+        """
+        placed = [(row, self._hosts.of(row.types, row.nodes) or self._sent_to(row)) for row in rows]
         return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
+
+    def _sent_to(self, row: LiveRow) -> tuple[str, ...]:
+        node = self._sent.nodes.get(JobKey(row.id, row.attempt))
+        return () if node is None else (node,)
 
     def _ends(self, arrivals: Arrivals, current: dict[int, LiveRow], now: float) -> list[End]:
         """Return the ends that nodes tell of, one a job: ended, refused, kept out by a prologue, or lost.
@@ -312,13 +319,13 @@ class Launcher:
             self._sent.known(known, node)
 
     def _settle(self, connection: Connection, channels: Channels, attention: Sequence[LiveRow], now: float) -> None:
-        """Clean the nodes of jobs that are Finishing; close those that are clean, and noop jobs that are over."""
+        """Clean the nodes of jobs that are Finishing; close those that are clean, and those over without any node."""
         clean = self._cleaning.clean([row for row in attention if row.state == "Finishing"], channels)
-        idle = [row for row in attention if read_types(row.types).runs_nothing and self._noop_is_over(row, now)]
+        idle = [row for row in attention if _is_over_on_no_node(row, now)]
         over = self._conclude(connection, channels, clean)
         if over or idle:
             with connection.transaction():
-                ended = execution.finish(connection, [end_of_noop(row.id, row.kill_reason, now) for row in idle])
+                ended = execution.finish(connection, [end_of_nothing(row.id, row.kill_reason, now) for row in idle])
                 over += [] if self._hooks.server_epilogue else ended
                 closed = execution.close(connection, [(job, now) for job in over])
                 closed += requeueing.requeue(connection, over)
@@ -344,11 +351,6 @@ class Launcher:
         repeatable = {row.id for row in rows if read_types(row.types).idempotent}.intersection(closed)
         limits = {"losses": self._jobs.resubmission_limit, "repetitions": self._jobs.repetition_limit}
         resubmission.resubmit(connection, sorted(repeatable), **limits)
-
-    def _noop_is_over(self, row: LiveRow, now: float) -> bool:
-        return row.state != "Finishing" and (
-            row.kill_reason is not None or (row.ends_at is not None and row.ends_at <= now)
-        )
 
     def _ask_again(self) -> None:
         """Have starts sent again that their nodes did not answer: that tells what became of the jobs."""
@@ -439,8 +441,10 @@ class Launcher:
                 execution.started(connection, [(job, now) for job in idle])
         return [row for row in rows if row.id in passed and not read_types(row.types).runs_nothing]
 
-    def _environments_of(self, connection: Connection, submissions: set[int]) -> Mapping[int, dict[str, str]]:
-        """Return the environments of these submissions, which never change; those of the last starts are remembered."""
+    def _environments_of(
+        self, connection: Connection, submissions: set[tuple[int, int]]
+    ) -> Mapping[tuple[int, int], dict[str, str]]:
+        """Return the environments of these versions of submissions; those of the last starts are remembered."""
         missing = submissions - self._environments.keys()
         if missing:
             kept = {one: self._environments[one] for one in submissions - missing}
@@ -457,6 +461,17 @@ def _is_of(key: JobKey, node: str, current: dict[int, LiveRow]) -> bool:
     """Tell whether ``node`` may say what becomes of a job: its first one may, and any when it is over."""
     row = current.get(key.job)
     return row is None or row.nodes[:1] == (node,)
+
+
+def _is_over_on_no_node(row: LiveRow, now: float) -> bool:
+    """Tell whether a job that has nothing on any node is over: it is killed, or runs nothing and its walltime is over.
+
+    If a node still has something of a job that lost its resources, it is ended there when the node says so.
+    """
+    if row.nodes or row.state == JobState.FINISHING:
+        return False
+    timed = read_types(row.types).runs_nothing and row.ends_at is not None and row.ends_at <= now
+    return row.kill_reason is not None or timed
 
 
 def _leaves_nothing(end: End, current: Mapping[int, LiveRow]) -> bool:

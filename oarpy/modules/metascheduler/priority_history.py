@@ -12,12 +12,12 @@ from oarpy.scheduler.order.queue_orders import looks_back
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.scheduler.snapshot import HoldingJob
-from oarpy.store.accounting import UsageRow, usage_since
+from oarpy.store.accounting import UsageRow, usage_since, usage_version
 from oarpy.store.database import Connection
 from oarpy.store.passes.snapshot_rows import QueueRow
 
 REFRESH = 10
-"""Seconds for which the sums of the accounting table are kept: they change when a job has ended."""
+"""Seconds for which the sums of the accounting table are kept, unless somebody else than accounting changes them."""
 
 
 @dataclass(slots=True)
@@ -50,6 +50,7 @@ class PriorityHistory:
         self._karma, self._factors = karma_rules(settings), factor_rules(settings)
         self._rows: list[UsageRow] = []
         self._read_at: int | None = None
+        self._version = -1
 
     def read(
         self,
@@ -65,8 +66,10 @@ class PriorityHistory:
         """
         if not any(looks_back(queue.policy) for queue in queues):
             return NO_HISTORY
-        if self._read_at is None or not 0 <= now - self._read_at < REFRESH:
+        version = usage_version(connection)
+        if self._read_at is None or not 0 <= now - self._read_at < REFRESH or version != self._version:
             self._rows, self._read_at = usage_since(connection, now - self._window), now
+            self._version = version
         sums = _Sums.of(self._rows)
         for job in holding:
             if job.start <= now and not job.besteffort:

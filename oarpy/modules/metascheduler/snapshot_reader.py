@@ -4,7 +4,7 @@
 
     version of the platform  --changed--> platform, compiled requests, resources that conditions admit --.
     versions of waiting rows --changed--> those rows --> waiting jobs -----------------------------------+--> Snapshot
-    submissions              --new------> their requests, which never change ----------------------------+
+    submissions of those rows -new------> their requests ------------------------------------------------+
     every time: who holds what, reservations, dependencies, queues, quotas, use of the past -------------'
 
 A job that has not changed is the very same value from pass to pass. All caches are dropped with the connection:
@@ -275,15 +275,19 @@ class SnapshotReader:
                 )
 
     def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
+        """Read the requests of submissions that are new or have changed; one that is as before stays the same value."""
         for gone in self._requests.keys() - submissions:
             del self._requests[gone]
-        missing = submissions - self._requests.keys()
+        missing = (submissions - self._requests.keys()) | (submissions & self._rows.renewed)
         if not missing:
             return
         found = alternatives(snapshot_rows.requests(connection, missing))
         for submission in missing:
             ways = found.get(submission, {})
-            self._requests[submission] = ReadRequest(tuple(ways.values()), tuple(ways))
+            request = ReadRequest(tuple(ways.values()), tuple(ways))
+            if self._requests.get(submission) != request:
+                self._requests[submission] = request
+        self._rows.renewed.clear()
 
     def _waiting_jobs(
         self,

@@ -12,6 +12,11 @@ class WaitingRows:
 
     def __init__(self) -> None:
         self._rows: dict[int, WaitingRow] = {}
+        self.renewed: set[int] = set()
+        """Submissions of rows that were read again, for whoever keeps requests to read and to clear.
+
+        A job has a new version when its request changes, too.
+        """
 
     def read(self, connection: Connection) -> list[WaitingRow]:
         """Return the jobs that wait or are held and are not being killed, ascending. The caller has a transaction."""
@@ -20,7 +25,9 @@ class WaitingRows:
         rows = {job: known[job] for job, version in versions if job in known and known[job].version == version}
         if len(rows) < len(versions):
             fresh = [job for job, _ in versions if job not in rows]
-            rows |= {row.id: row for row in snapshot_rows.waiting(connection, fresh)}
+            read = snapshot_rows.waiting(connection, fresh)
+            rows |= {row.id: row for row in read}
+            self.renewed.update(row.submission for row in read)
         self._rows = rows
         dying = snapshot_rows.dying(connection)
         return [rows[job] for job, _ in versions if job in rows and job not in dying]

@@ -56,7 +56,7 @@ PERIOD = 1.0
 """Seconds between two writings of more than that."""
 
 _TOLERANCE = 2
-"""Seconds by which a predicted start may move before it is written again."""
+"""Seconds by which a predicted start, or end, may move before it is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,10 @@ def _differs(new: Prediction, old: Prediction | None) -> bool:
         old.resources,
     ):
         return True
-    if new.start is None or old.start is None:
-        return new.start is not old.start
-    return abs(new.start - old.start) >= _TOLERANCE
+    return _moved(new.start, old.start) or _moved(new.end, old.end)
+
+
+def _moved(new: float | None, old: float | None) -> bool:
+    if new is None or old is None:
+        return new is not old
+    return abs(new - old) >= _TOLERANCE

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -32,7 +32,10 @@ class HeldAmount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LaunchRow:
-    """Everything that starting a job takes. ``resources`` are (network address, properties) of its resources."""
+    """Everything that starting a job takes. ``resources`` are (network address, properties) of its resources.
+
+    ``submission`` is the id of its submission, with what changes whenever the row of that does.
+    """
 
     id: int
     attempt: int
@@ -50,7 +53,7 @@ class LaunchRow:
     walltime: float
     checkpoint: float
     checkpoint_signal: int
-    submission: int
+    submission: tuple[int, int]
     incarnation: str
     kind: str
     resources: tuple[dict[str, object], ...]
@@ -120,7 +123,8 @@ class End:
 _CLAIM = """
     UPDATE jobs j SET state = 'Launching', incarnation = c.incarnation, attempt = greatest(j.attempt + 1,
             (SELECT max(least(100 * g.generation, 30000)) FROM generations g WHERE j.job_id <= g.last_job)),
-        message = CASE WHEN attempt > 0 THEN '' ELSE message END  -- why it was not started before
+        message = CASE WHEN attempt > 0 THEN '' ELSE message END,  -- why it was not started before
+        left_nothing = false
     FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)
     WHERE j.job_id = c.job_id AND j.state = 'toLaunch'
     RETURNING j.job_id
@@ -140,14 +144,15 @@ _TO_LAUNCH = """
 _LAUNCH_ROWS = """
     SELECT j.job_id, j.attempt, j.state, j.array_id, j.array_index, j.user_name, j.job_name, j.project, j.command,
            j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
-           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal, j.submission_id, j.incarnation, j.kind,
+           extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal,
+           ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)], j.incarnation, j.kind,
            (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)),
            (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
             FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
             WHERE m.job_id = j.job_id AND upper_inf(m.during))
-    FROM jobs j
+    FROM jobs j LEFT JOIN submissions s USING (submission_id)
     WHERE j.job_id = ANY(%s) AND j.state = %s
     ORDER BY j.job_id
 """
@@ -209,7 +214,7 @@ _FINISH = """
 # What is known to have started and ended by itself, with nothing to be done on its nodes: all at once.
 _END = """
     UPDATE jobs j
-    SET state = 'Terminated', final_state = 'Terminated', exit_status = e.exit_status,
+    SET state = 'Terminated', final_state = 'Terminated', left_nothing = true, exit_status = e.exit_status,
         started_at = coalesce(j.started_at,
             greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at)),
         ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at,
@@ -235,7 +240,7 @@ _NOTE_MEMORY = """
 # A job that never started cannot be Terminated.
 _CLOSE = """
     UPDATE jobs j
-    SET state = CASE WHEN j.started_at IS NULL THEN 'Error' ELSE j.final_state END,
+    SET state = CASE WHEN j.started_at IS NULL THEN 'Error' ELSE j.final_state END, left_nothing = true,
         ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at, j.started_at)
     FROM unnest(%s::bigint[], %s::float8[]) AS e(job_id, ended)
     WHERE j.job_id = e.job_id AND j.state = 'Finishing' AND j.final_state <> 'Waiting'
@@ -249,7 +254,8 @@ _CANCELLABLE = """
     UNION SELECT job_id FROM jobs WHERE state = 'toError'
 """
 _CANCEL_WAITING = """
-    UPDATE jobs j SET state = 'Error', ended_at = greatest(now(), submitted_at), message = 'killed: ' || k.reason
+    UPDATE jobs j
+    SET state = 'Error', ended_at = greatest(now(), submitted_at, started_at), message = 'killed: ' || k.reason
     FROM kill_requests k
     WHERE k.job_id = j.job_id AND k.state <> 'done' AND j.state IN ('Waiting', 'Hold')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
@@ -358,7 +364,15 @@ def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launc
     if not jobs:
         return []
     return [
-        LaunchRow(*row[:12], tuple(row[12]), *row[13:19], tuple(row[19] or ()), _amounts(row[20]))  # type: ignore[call-arg]
+        LaunchRow(
+            *row[:12],
+            tuple(row[12]),
+            *row[13:16],
+            tuple(row[16]),
+            *row[17:19],
+            tuple(row[19] or ()),
+            _amounts(row[20]),
+        )  # type: ignore[call-arg]
         for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state]).fetchall()
     ]
 
@@ -367,9 +381,13 @@ def _amounts(values: list[list[Any]] | None) -> tuple[HeldAmount, ...]:
     return tuple(HeldAmount(*value) for value in values or ())
 
 
-def environments(connection: Connection, submissions: Iterable[int]) -> dict[int, dict[str, str]]:
-    """Return the environment that each submission was made in."""
-    return dict(connection.execute(_ENVIRONMENTS, [list(submissions)]).fetchall())
+def environments(
+    connection: Connection, submissions: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], dict[str, str]]:
+    """Return the environment that each submission was made in; it is named as in :class:`LaunchRow`."""
+    numbers = [number for number, _ in submissions]
+    read: dict[int, dict[str, str]] = dict(connection.execute(_ENVIRONMENTS, [numbers]).fetchall())
+    return {one: read.get(one[0], {}) for one in submissions}
 
 
 def live(connection: Connection, *, everything: bool) -> list[LiveRow]:

@@ -44,7 +44,7 @@ _UNPLACE = f"""
 # What a node could not start, now that nothing of it is left there.
 _REQUEUE = f"""
     WITH waiting AS (
-        UPDATE jobs j SET {_AGAIN}
+        UPDATE jobs j SET left_nothing = true, {_AGAIN}
         WHERE j.job_id = ANY(%s) AND j.state = 'Finishing' AND j.final_state = 'Waiting'
         RETURNING j.job_id, j.reservation_start, j.walltime
     ), reserved AS ({_RESERVED})

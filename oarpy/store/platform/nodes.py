@@ -279,13 +279,20 @@ _STRANDED = """
 _FORGET_LOST = "UPDATE nodes SET channel = 'unknown', channel_since = now() WHERE channel = 'lost'"
 
 # Jobs on resources that somebody took away (Absent, Dead), with oarnodesetting or by hand, whenever that was. No job is
-# given such a resource, unless it was taken away while the job was being placed.
+# given such a resource, unless it was taken away while the job was being placed. And jobs that were moved here by hand,
+# without a resource: nothing else would end them.
 _WITHDRAWN = """
     SELECT a.job_id, min(coalesce(r.network_address, 'resource ' || r.resource_id) || ' set ' || r.state)
     FROM resources r JOIN assigned_resources a ON a.resource_id = r.resource_id AND (upper_inf(a.during) OR a.suspended)
     WHERE r.state IN ('Absent', 'Dead')
       AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
     GROUP BY a.job_id
+    UNION ALL
+    SELECT j.job_id, 'it holds no resource' FROM jobs j
+    WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
+      AND NOT EXISTS (SELECT FROM assigned_resources a
+                      WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended))
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id)
 """
 
 # Whoever looks after these jobs on their nodes does not come on: it is stopped, say. The first condition is cheap.
@@ -382,7 +389,7 @@ def ask_kills(connection: Connection, kills: Sequence[tuple[int, str]]) -> None:
 
 
 def kill_on_withdrawn(connection: Connection) -> int:
-    """Ask the canceller to kill jobs whose resources became Absent or Dead; return how many were asked for anew."""
+    """Ask the canceller to kill jobs whose resources became Absent or Dead, or that have none; return how many anew."""
     asked = kill_requests.ask_once(connection, connection.execute(_WITHDRAWN).fetchall(), "monitor")
     events.log_request(connection, asked, "monitor", "FRAG_JOB_REQUEST")
     return len(asked)

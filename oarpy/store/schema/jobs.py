@@ -157,6 +157,12 @@ jobs = table(
         default="0",
         check="EXTRACT(epoch FROM suspended_time) >= 0",
     ),
+    column(
+        "left_nothing",
+        Boolean,
+        "nothing of it is left on its nodes: said by the statement that ends it, once it was launched",
+        default=False,
+    ),
     ForeignKeyConstraint(
         ["submission_id", "moldable_id"],
         [moldable_descriptions.c.submission_id, moldable_descriptions.c.moldable_id],

@@ -21,6 +21,13 @@ site = table(
         check=f"platform_version BETWEEN 0 AND {MANY}",
     ),
     column("created_at", INSTANT, "when the schema was created", default=NOW),
+    column(
+        "usage_version",
+        BigInteger,
+        "changes whenever anybody but the module that counts changes past consumption",
+        default=0,
+        check=f"usage_version BETWEEN 0 AND {MANY}",
+    ),
 )
 
 generations = table(

@@ -20,6 +20,7 @@ from oarpy.wire.messages import (
     Recall,
     Recalled,
     RecalledJob,
+    Refused,
     Resume,
     Resumed,
     Signal,
@@ -94,10 +95,11 @@ class Orders:
             found.close()
 
     def _kill_unstarted(self, found: Record, history: History) -> History:
-        """Leave a mark that a start which comes later will respect."""
+        """Leave a mark that a start which comes later will respect; say so if the attempt was over and is forgotten."""
         self._tombstones.refresh()
         if found.key in self._tombstones:
             os.unlink(os.path.join(self._state.jobs, found.key))
+            self._outbox.say(Refused(record.job_of(found.key), "FORGOTTEN", "this attempt is over"))
             return history
         now = time.time()
         detail = "killed before it was started"

@@ -17,7 +17,7 @@ from oarpy.transport.node import NodeAddress
 
 NODES = (NodeAddress("n1", "/n1"), NodeAddress("n2", "/n2"))
 ROW = LaunchRow(
-    1, 1, "Running", 1, 1, "ann", "", "default", "", "/", "", "", (), 60.0, 0.0, 12, 1, "", "PASSIVE", resources=()
+    1, 1, "Running", 1, 1, "ann", "", "default", "", "/", "", "", (), 60.0, 0.0, 12, (1, 0), "", "PASSIVE", resources=()
 )
 
 
