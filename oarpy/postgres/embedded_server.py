@@ -30,6 +30,7 @@ from oarpy.postgres.account import PASSABLE, ServerAccount, account, make_passab
 from oarpy.postgres.binaries import binaries
 from oarpy.postgres.processes import alive, end_orphans, postmaster, send, spawn, wait_until_gone
 from oarpy.postgres.settings import SETTINGS, write_access, write_settings
+from oarpy.wire.foreign_paths import foreign_part
 
 ROLE = "oarpy"
 DATABASE = "oarpy"
@@ -139,6 +140,8 @@ def _dsn(record: _Record) -> str:
 
 
 def _create_folder(folder: Path, owner: ServerAccount) -> None:
+    if os.geteuid() == 0 and (foreign := foreign_part(str(folder))):
+        raise NotAllowed(f"the database folder {folder} is not root's alone: {foreign}", hint="choose another folder")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
@@ -168,7 +171,10 @@ def _read(folder: Path) -> _Record | None:
     except FileNotFoundError:
         return None
     except PermissionError as error:
-        raise Unreachable(f"the embedded database in {folder} belongs to another user") from error
+        raise Unreachable(
+            f"the server is away: no gateway answers, and its database in {folder} is for the server alone",
+            hint="try again in a moment",
+        ) from error
     except (OSError, ValueError, TypeError) as error:
         raise OarpyError(f"{folder}/server.json cannot be read: {error}") from error
 

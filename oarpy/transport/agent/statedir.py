@@ -9,6 +9,7 @@ import json
 import os
 
 from oarpy.transport.agent.job.record import parse_key
+from oarpy.wire.foreign_paths import foreign_part
 
 FORMAT = 1
 _TRIAL = 16384
@@ -39,8 +40,11 @@ class StateDir:
     def create(self) -> None:
         """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs.
 
-        Where the memory of starts is missing, a new incarnation begins, whatever else is left.
+        Where the memory of starts is missing, a new incarnation begins, whatever else is left. Raises
+        :class:`StateError`; root does for a directory of somebody else's.
         """
+        if os.geteuid() == 0 and (foreign := foreign_part(self.root)):
+            raise StateError(f"state directory {self.root} is not root's alone: {foreign}")
         try:
             if not (os.path.isdir(self.jobs) and os.path.isdir(self.forgotten)):
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
