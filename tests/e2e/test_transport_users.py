@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,9 +97,24 @@ def test_users_cannot_read_each_others_files_or_the_state(driver: Driver) -> Non
             3, f"{tamper}; echo x > {state}/requests/1.1.0; touch {state}/bell; kill -9 -1; true", user="nobody"
         )
     )
-    assert stat.S_IMODE((state / "files" / "1.1.nodes").stat().st_mode) == 0o600
+    assert (state / "files" / "1.1.nodes").stat().st_mode & 0o037 == 0
     assert (state / "files" / "1.1.nodes").read_text() == "secret\n"
     assert driver.kill(1).reason == "killed"
+
+
+def test_users_can_write_nowhere_on_the_disk_of_the_state(driver: Driver) -> None:
+    driver.connect()
+    state = Path(driver.node.state_directory)
+    fill = "cat $OAR_NODEFILE; head -c 100000 /dev/zero >>$OAR_NODEFILE; chmod 600 $OAR_NODEFILE"
+    ended = driver.run(driver.spec(1, f"{fill}; head -c 100000 /dev/zero > {state}/calls/x", nodes=("n1",)))
+    assert ended.status == 0, "the folder of calls takes it"
+    assert driver.output(1) == "n1\n"
+    assert (state / "calls").stat().st_dev != state.stat().st_dev
+    writable = f"find -L {state} -not -path '*/calls*' \\( -type f -o -type d \\) -writable 2>/dev/null; echo over"
+    driver.run(driver.spec(2, writable, nodes=("n1",)))
+    assert driver.output(2) == "over\n"
+    owners = {path.stat().st_uid for path in state.rglob("*") if path.is_file()}
+    assert owners == {0}
 
 
 def test_a_user_who_kills_everything_of_his_ends_only_his_jobs(driver: Driver) -> None:

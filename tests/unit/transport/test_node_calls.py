@@ -18,7 +18,7 @@ import pytest
 
 from oarpy.frontend.call import NotReached, be_called
 from oarpy.frontend.node_command import NAMES
-from oarpy.transport.agent.calls import call, commands
+from oarpy.transport.agent.calls import call, call_requests, commands
 from oarpy.transport.agent.calls.call import NoCall, carry, connect
 from oarpy.transport.agent.calls.call_requests import CallListener
 from oarpy.transport.bundle import command_script
@@ -54,6 +54,36 @@ def listener(path: Path) -> socket.socket:
 def write(path: Path, content: bytes) -> None:
     with path.open("wb", buffering=0) as pipe:
         pipe.write(content)
+
+
+def test_the_folder_of_root_is_in_memory_and_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(call_requests, "_MEMORY", str(memory))
+    monkeypatch.setattr(os, "geteuid", os.getuid if os.getuid() == 0 else lambda: 0)
+    (tmp_path / "calls").mkdir()
+    (tmp_path / "calls" / "filled").write_text("by an older version")
+    for _ in range(2):
+        with select.epoll() as poll:
+            made = CallListener(str(tmp_path), poll, select.EPOLLIN)
+            os.close(made.fd)
+    if os.getuid() == 0:
+        (folder,) = memory.iterdir()
+        assert (tmp_path / "calls").resolve() == folder
+        (old,) = tmp_path.glob("calls.*")
+        assert stat.S_IMODE(old.stat().st_mode) == 0o700
+        os.chown(folder, 65534, 65534)
+        with select.epoll() as poll:
+            os.close(CallListener(str(tmp_path), poll, select.EPOLLIN).fd)
+        assert (tmp_path / "calls").resolve() != folder, "what is somebody else's is not used"
+
+
+def test_a_user_has_so_many_commands_that_listen(tmp_path: Path, knocks: CallListener) -> None:
+    made = [listener(tmp_path / "calls" / f"{number:032x}") for number in range(300)]
+    for one in made:
+        one.close()
+    knocks.prune()
+    assert len(list((tmp_path / "calls").iterdir())) == 256
 
 
 def test_the_way_in_is_open_to_everybody_and_nothing_can_be_listed(tmp_path: Path, knocks: CallListener) -> None:
@@ -138,9 +168,9 @@ def test_a_listener_is_who_the_kernel_says(tmp_path: Path, knocks: CallListener)
 
 def test_other_sockets_are_not_drawn_into_calls(tmp_path: Path, knocks: CallListener) -> None:
     calls = tmp_path / "calls"
-    with listener(tmp_path / "theirs"):
-        (calls / TOKEN).symlink_to(tmp_path / "theirs")
-        os.link(tmp_path / "theirs", calls / OTHER)
+    with listener(calls / "theirs"):
+        (calls / TOKEN).symlink_to(calls / "theirs")
+        os.link(calls / "theirs", calls / OTHER)
         (calls / ("a" * 32)).write_text("")
         for token in (TOKEN, OTHER, "a" * 32, "b" * 32):
             with pytest.raises(NoCall):

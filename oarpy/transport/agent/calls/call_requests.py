@@ -2,6 +2,9 @@
 
 Each listens in a folder and writes its token to a pipe. Both are open to everybody. What is no token of a socket that
 is there goes no further, and what comes too fast waits.
+
+Where jobs are of several users, the folder is in shared memory, and a link leads there: whatever users leave in it, the
+disk with the records of jobs has no less room. In that memory everybody may write anyhow.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import itertools
 import os
 import stat
 import time
+import zlib
 
 from oarpy.frontend.call import CALLS, KNOCKS
 from oarpy.wire.fields import is_token
@@ -27,12 +31,16 @@ _PRICE = 512
 _STALE = 60.0
 """Seconds after which nobody listens under a name any more: a command that was killed left it."""
 _MOST_PRUNED = 1000
+_MOST_PER_USER = 256
+"""Commands of a user that may listen at one time; what is beyond that at a look is removed."""
+_MEMORY = "/dev/shm"
 
 
 class CallListener:
     """The pipe and the folder, made here. ``fd`` is -1 where they cannot be: then there are no calls."""
 
     def __init__(self, root: str, poll: select.epoll, event: int) -> None:
+        self._root = root
         self._folder = os.path.join(root, CALLS)
         self._poll = poll
         self._event = event
@@ -45,6 +53,8 @@ class CallListener:
             self._open(os.path.join(root, KNOCKS))
 
     def _open(self, path: str) -> None:
+        if os.geteuid() == 0:
+            self._link(_in_memory(self._root))
         os.makedirs(self._folder, exist_ok=True)
         os.chmod(self._folder, 0o1733)
         with contextlib.suppress(FileExistsError):
@@ -56,6 +66,17 @@ class CallListener:
             return
         os.fchmod(fd, 0o622)
         self.fd = fd
+
+    def _link(self, target: str) -> None:
+        """Let the folder be ``target``; one on the disk, of an older version, is put out of reach."""
+        if os.path.islink(self._folder) and os.readlink(self._folder) == target:
+            return
+        if os.path.isdir(self._folder) and not os.path.islink(self._folder):
+            os.chmod(self._folder, 0o700)
+            os.rename(self._folder, f"{self._folder}.{time.time_ns()}")
+        hidden = f"{self._folder}.{os.getpid()}"
+        os.symlink(target, hidden)
+        os.rename(hidden, self._folder)
 
     def listen(self) -> None:
         """Read on after a rest, and tidy up now and then; to be called once a second."""
@@ -92,6 +113,7 @@ class CallListener:
 
     def prune(self) -> None:
         """Remove what killed commands left, and what is no socket: nothing else belongs there."""
+        of_user: dict[int, int] = {}
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
             before = time.time() - _STALE
             for entry in itertools.islice(entries, _MOST_PRUNED):
@@ -101,3 +123,26 @@ class CallListener:
                         os.rmdir(entry.path)
                     elif not stat.S_ISSOCK(status.st_mode) or min(status.st_mtime, status.st_ctime) < before:
                         os.unlink(entry.path)
+                    else:
+                        of_user[status.st_uid] = of_user.get(status.st_uid, 0) + 1
+                        if of_user[status.st_uid] > _MOST_PER_USER:
+                            os.unlink(entry.path)
+
+
+def _in_memory(root: str) -> str:
+    """Return a folder in shared memory for the node with this state directory, made when it is not there.
+
+    Raises ``OSError``. What somebody else made under its name is left alone, and another name taken.
+    """
+    home = os.path.join(_MEMORY, f"oarpy-calls-{zlib.crc32(os.fsencode(os.path.abspath(root))):08x}")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(home, 0o700)
+    status = os.lstat(home)
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+        return home
+    link = os.path.join(root, CALLS)
+    if os.path.islink(link) and os.path.isdir(link) and os.stat(link).st_uid == os.geteuid():
+        return os.readlink(link)
+    other = f"{home}-{os.urandom(8).hex()}"
+    os.mkdir(other, 0o700)
+    return other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 
 from oarpy.transport.agent.job.processes import MARK, NODE
 
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.wire.jobs import JobSpec
+
+# Tags of the kernel's lists of rights (acl(5)).
+_ACL_VERSION = 2
+_OWNER, _USER, _GROUP, _MASK, _OTHERS, _NOBODY = 1, 2, 4, 16, 32, 0xFFFFFFFF
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
@@ -48,10 +53,20 @@ def _write(path: str, text: str, account: Account) -> None:
         content = memoryview(text.encode())
         while content:
             content = content[os.write(fd, content) :]
-        if os.geteuid() == 0:
-            os.fchown(fd, account.uid, account.gid)
+        if os.geteuid() == 0 and account.uid != 0:
+            _let_read(fd, account)
     finally:
         os.close(fd)
+
+
+def _let_read(fd: int, account: Account) -> None:
+    """Let the user of a job read a file, and nobody else; what the user could write would fill the disk."""
+    entries = ((_OWNER, 6, _NOBODY), (_USER, 4, account.uid), (_GROUP, 0, _NOBODY), (_MASK, 4, _NOBODY))
+    rights = b"".join(struct.pack("<HHI", *entry) for entry in (*entries, (_OTHERS, 0, _NOBODY)))
+    try:
+        os.setxattr(fd, "system.posix_acl_access", struct.pack("<I", _ACL_VERSION) + rights)
+    except OSError:
+        os.fchown(fd, account.uid, account.gid)  # a file system without lists of rights
 
 
 def remove_files(state: StateDir, key: str) -> None:
