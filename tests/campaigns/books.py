@@ -11,8 +11,10 @@ QUESTIONS = {
     "jobs that did not end well": """
         SELECT job_id, state, message FROM jobs WHERE state <> 'Terminated' OR exit_status <> 0""",
     "jobs that entered a state more than once": """
-        SELECT job_id, state, count(*) FROM job_state_logs GROUP BY 1, 2 HAVING count(*) > 1
-            AND state IN ('Launching', 'Running', 'Finishing', 'Terminated', 'Error')""",
+        SELECT job_id, state, count(*) FROM job_state_logs l GROUP BY 1, 2
+        HAVING state IN ('Launching', 'Running', 'Finishing', 'Terminated', 'Error')
+            AND count(*) > 1 + CASE WHEN state IN ('Launching', 'Finishing') THEN
+                (SELECT count(*) FROM event_logs e WHERE e.job_id = l.job_id AND e.type = 'REQUEUED') ELSE 0 END""",
     "jobs that were launched more or less than once": "SELECT job_id, attempt FROM jobs WHERE attempt <> 1",
     "jobs that never ran": """
         SELECT job_id FROM jobs j WHERE NOT EXISTS

@@ -31,6 +31,7 @@ from tests.campaigns.evidence import keep_files, keep_tables
 from tests.campaigns.feeder import Feeder
 from tests.campaigns.namespace_nodes import NamespaceNode, NodeFarm, isolate, run_nodes
 from tests.harness import bare_environment
+from tests.harness.dead_file_system import why_not
 from tests.harness.passable_folder import passable_folder
 from tests.harness.server_processes import DATABASE, SERVER_KINDS, SESSION, agents, busy_supervisors, server_pids
 
@@ -41,16 +42,34 @@ _SETTLING = 40.0
 _DEADLINE = 1200.0
 """Seconds for all that is live after the last fault: it depends on what else the machine does."""
 
+BATCH = 1500
+"""Jobs that are started together on one node, whose agent is killed meanwhile."""
+_BATCH_NODE = "big"
+LONGEST_LAUNCH = 120.0
+"""Seconds for which a job may be Launching: a cut, then the time in which a node must answer a start, and some."""
+
+STOPPED = "job supervisor stopped for good"
+
 HARMLESS = (
     *(f"SIGKILL {kind}" for kind in (*SERVER_KINDS, "agent", DATABASE, SESSION)),
     *(f"SIGSTOP {kind}" for kind in (*SERVER_KINDS, "agent", DATABASE, SESSION)),
     "job supervisor stopped",
+    STOPPED,
     "database restarted",
     "clock ahead",
     "clock behind",
 )
 """Faults that may end no job."""
-DEADLY = ("job supervisor killed", "network cut", "disk full", "reboot, disk kept", "reboot, disk lost")
+DEAD_FILES, WIPED = "file system dead", "state folder wiped"
+DEADLY = (
+    "job supervisor killed",
+    "network cut",
+    "disk full",
+    "reboot, disk kept",
+    "reboot, disk lost",
+    DEAD_FILES,
+    WIPED,
+)
 """Faults after which jobs of the node may end in Error."""
 
 
@@ -86,6 +105,7 @@ class Campaign:
     count: int
     cut: float
     feeder: Feeder
+    batch: int = BATCH
     faults: list[Fault] = field(default_factory=list)
     _pending: list[_Pending] = field(default_factory=list)
 
@@ -101,13 +121,49 @@ class Campaign:
         while left > 0:
             left -= self.feeder.submit(left)
         kinds = [kind for kind in (*HARMLESS, *DEADLY) if "clock" not in kind or self.farm.nodes[0].has_clock]
+        if why_not():
+            print(f"skipped: {DEAD_FILES}: {why_not()}")
+            kinds.remove(DEAD_FILES)
         plan = [kinds[number % len(kinds)] for number in range(self.count)]
         chance.shuffle(plan)
         with self.feeder.keeping(self.jobs):
             self._strike_all(plan, chance)
         self._wait_for_ends()
+        if self.batch:
+            self._start_together(chance)
         self._attribute()
         return self._wrong()
+
+    def _start_together(self, chance: random.Random) -> None:
+        """Start many jobs at once on one node, and kill its agent in the middle, some times."""
+        node = self.farm.nodes[1]
+        where = ["--transport", "ssh", "--address", node.address, "--port", "22"]
+        cores = f"/host={_BATCH_NODE}/cpu={{1}}/core={{{self.batch}}}"
+        self.sandbox.run("oaradmin", "resources", "add", cores, *where)
+        self.feeder.submit_batch(self.batch, _BATCH_NODE)
+        for _ in range(3):
+            self._wait_for_launching()
+            fault = Fault(f"SIGKILL agent, {self.batch} starts", node.name, time.time(), live=self.batch)
+            _signal(agents(node.processes()), signal.SIGKILL)
+            fault.healed = time.time()
+            self.faults.append(fault)
+            time.sleep(chance.uniform(0.5, 3.0))
+        self._wait_for_ends()
+
+    def _wait_for_launching(self) -> None:
+        """Wait until jobs are being started, or none is left to be."""
+        query = (
+            "SELECT count(*) FILTER (WHERE state = 'Launching'), count(*) FILTER (WHERE state = 'Waiting') FROM jobs"
+        )
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
+            while (row := connection.execute(query).fetchone()) and not row[0] and row[1]:
+                time.sleep(0.01)
+
+    def longest_launch(self) -> float:
+        """Return for how many seconds a job was Launching at most."""
+        with psycopg.connect(self.sandbox.dsn()) as connection:
+            row = connection.execute(_LONGEST_LAUNCH).fetchone()
+        return float(row[0]) if row else 0.0
 
     def _strike_all(self, plan: list[str], chance: random.Random) -> None:
         """Strike, and heal in time: nothing here asks the database, which may stand still until it is healed."""
@@ -126,13 +182,13 @@ class Campaign:
 
     def table(self) -> str:
         """Faults x outcomes: how many struck, how many jobs were live on average, what ended because of them."""
-        lines = [f"{'fault':<24}{'times':>6}{'jobs live':>11}{'ended in Error':>16}"]
-        for kind in (*HARMLESS, *DEADLY):
+        lines = [f"{'fault':<32}{'times':>6}{'jobs live':>11}{'ended in Error':>16}"]
+        for kind in dict.fromkeys((*HARMLESS, *DEADLY, *(fault.kind for fault in self.faults))):
             these = [fault for fault in self.faults if fault.kind == kind]
             if these:
                 known = [fault.live for fault in these if fault.live is not None]
                 live = f"{sum(known) / len(known):.0f}" if known else "?"
-                lines.append(f"{kind:<24}{len(these):>6}{live:>11}{sum(len(f.ended) for f in these):>16}")
+                lines.append(f"{kind:<32}{len(these):>6}{live:>11}{sum(len(f.ended) for f in these):>16}")
         return "\n".join(lines)
 
     def outcomes(self) -> str:
@@ -185,7 +241,7 @@ class Campaign:
             return None  # it would wait for the session, and so this process would, which is to let it go on
         if "clock" in kind:
             return None if self.farm.nodes[0].name in busy else self.farm.nodes[0]
-        if kind in DEADLY or kind.endswith(" agent") or kind == "job supervisor stopped":
+        if kind in DEADLY or kind.endswith(" agent") or kind in ("job supervisor stopped", STOPPED):
             whole = [node for node in self.farm.nodes if node.name not in busy]
             if len(whole) <= 2:
                 return None
@@ -229,6 +285,14 @@ class Campaign:
                 stopped = busy_supervisors(node.processes())[:1]
                 _signal(stopped, signal.SIGSTOP)
                 return chance.uniform(1, 4), lambda: _signal(stopped, signal.SIGCONT)
+            case _ if kind == STOPPED:
+                _signal(busy_supervisors(node.processes())[:1], signal.SIGSTOP)
+                return 15.0, lambda: None
+            case _ if kind == DEAD_FILES:
+                return chance.uniform(5, 45), node.kill_files(self.sandbox.directory / "work")
+            case _ if kind == WIPED:
+                node.wipe_state()
+                return 0.0, lambda: None
             case "network cut":
                 node.cut()
                 return self.cut, node.mend
@@ -306,6 +370,9 @@ class Campaign:
                 rows = connection.execute(query).fetchall()
                 if rows:
                     wrong.append(f"{question}: {rows[:5]}")
+            longest = self.longest_launch()
+            if longest > LONGEST_LAUNCH:
+                wrong.append(f"a job was Launching for {longest:.0f} s")
             states: dict[int, str] = dict(connection.execute("SELECT job_id, state FROM jobs").fetchall())
         wrong += [f"job {job} was submitted and is not there" for job in self.feeder.told if job not in states]
         return wrong + self.feeder.wrong + self._wrong_marks(states) + self._orphans()
@@ -351,6 +418,10 @@ _WHEREABOUTS = """
             ORDER BY l.during) FROM job_state_logs l WHERE l.job_id = j.job_id)
     FROM jobs j WHERE j.job_id = %s
 """
+_LONGEST_LAUNCH = """
+    SELECT coalesce(max(extract(epoch FROM upper(during) - lower(during))), 0)::float8
+    FROM job_state_logs WHERE state = 'Launching'
+"""
 _EXPECTED = ("jobs that did not end well", "jobs that were launched more or less than once", "jobs that never ran")
 _MORE = {
     "idempotent jobs that a fault ended and nobody submitted again": """
@@ -370,7 +441,14 @@ def _signal(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def run_campaign(
-    directory: Path, seed: int, jobs: int, count: int, cut: float, longest: float, evidence: Path | None = None
+    directory: Path,
+    seed: int,
+    jobs: int,
+    count: int,
+    cut: float,
+    longest: float,
+    evidence: Path | None = None,
+    batch: int = BATCH,
 ) -> tuple[Campaign, list[str]]:
     """Run one campaign in ``directory``; return it with its faults, and what is wrong.
 
@@ -385,13 +463,15 @@ def run_campaign(
                 "state_directory": str(directory / "farm" / "nodes"),
                 "lost_timeout": LOST_TIMEOUT,
                 "connect_timeout": 3.0,
+                "start_patience": 20.0,
+                "kill_patience": 5.0,
             },
             "jobs": {"resubmission_limit": 100, "kill_grace": 1.0},
             "modules": {"restart_delay_limit": 1.0},
         }
         sandbox = Sandbox(directory / "cluster", settings)
         campaign = Campaign(
-            sandbox, farm, seed, jobs, count, cut, Feeder(sandbox, random.Random(f"jobs {seed}"), longest)
+            sandbox, farm, seed, jobs, count, cut, Feeder(sandbox, random.Random(f"jobs {seed}"), longest), batch
         )
         well = False
         try:
@@ -399,6 +479,7 @@ def run_campaign(
             well = not wrong
             print(campaign.table())
             print(campaign.outcomes())
+            print(f"no job was Launching for longer than {campaign.longest_launch():.1f} s")
             return campaign, wrong
         finally:
             if evidence is not None and not well:
@@ -415,6 +496,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cut", type=float, default=30.0, help="seconds without network")
     parser.add_argument("--longest", type=float, default=6.0, help="seconds that the longest job sleeps")
+    parser.add_argument("--batch", type=int, default=BATCH, help="jobs started together on a node at the end")
     parser.add_argument("--evidence", type=Path, help="folder for logs and tables when something is wrong")
     options = parser.parse_args(arguments)
     isolate("tests.campaigns.fault_campaign", sys.argv[1:] if arguments is None else arguments)
@@ -428,6 +510,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.cut,
             options.longest,
             options.evidence and options.evidence.absolute(),
+            options.batch,
         )
     print(f"{len(campaign.faults)} faults in {time.monotonic() - began:.0f} s, seed {options.seed}")
     print("\n".join(f"WRONG: {line}" for line in wrong) or "nothing lost, nothing run twice, nothing left behind")

@@ -47,13 +47,23 @@ class Feeder:
         kind = ["-t", "idempotent"] if self._arrays % 2 else []
         words = ["-l", f"{size},walltime=0:10:0", "--array-param-file", str(file), *kind, f"sh -c '{_JOB}'"]
         done = self.sandbox.run("oarsub", *words, check=False)
-        ids = [int(line.partition("=")[2]) for line in done.stdout.splitlines() if line.startswith("OAR_JOB_ID=")]
+        ids = _ids(done.stdout)
         self.told += ids
         if done.returncode == _UNREACHABLE and done.stderr.count("\n") == 1:
             self.refused += 1
         elif done.returncode:
             self.wrong.append(f"oarsub ended with {done.returncode}: {done.stderr.strip()[-300:]}")
         return len(ids)
+
+    def submit_batch(self, count: int, host: str) -> None:
+        """Submit ``count`` jobs at once, each for a core of ``host``."""
+        file = self.sandbox.directory / "work" / "durations-of-batch"
+        file.write_text("0.5\n" * count)
+        words = ["-l", "/core=1,walltime=0:10:0", "-p", f"host = '{host}'", "--array-param-file", str(file)]
+        done = self.sandbox.run("oarsub", *words, f"sh -c '{_JOB}'")
+        self.told += [
+            int(line.partition("=")[2]) for line in done.stdout.splitlines() if line.startswith("OAR_JOB_ID=")
+        ]
 
     @contextmanager
     def keeping(self, count: int) -> Iterator[None]:
@@ -80,3 +90,7 @@ class Feeder:
             row = connection.execute("SELECT count(*) FROM jobs WHERE state NOT IN ('Terminated', 'Error')").fetchone()
             return int(row[0]) if row else None
         return None
+
+
+def _ids(output: str) -> list[int]:
+    return [int(line.partition("=")[2]) for line in output.splitlines() if line.startswith("OAR_JOB_ID=")]

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,8 +120,7 @@ class NamespaceNode:
         """Stop and start, with the same disk or an empty one."""
         self.stop()
         if not keep_state:
-            for path in self.state.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self.wipe_state()
         self.start()
 
     def cut(self) -> None:
@@ -143,6 +142,26 @@ class NamespaceNode:
     def free_disk(self) -> None:
         """Take away what :meth:`fill_disk` wrote."""
         (self.state / "ballast").unlink(missing_ok=True)
+
+    def wipe_state(self) -> None:
+        """Take away what the agent keeps, also while it and jobs run."""
+        for path in self.state.iterdir():
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def kill_files(self, place: Path) -> Callable[[], None]:
+        """Let what is at ``place`` answer nobody on this node; return what ends that, with an error for who waits."""
+        assert self._daemon is not None
+        command = ["nsenter", f"--target={self._daemon.pid}", "--mount", "--wd=/"]
+        program = [sys.executable, str(_ROOT / "tests/harness/dead_file_system.py"), str(place)]
+        helper = subprocess.Popen([*command, *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert helper.stdout is not None
+        helper.stdout.readline()
+
+        def heal() -> None:
+            with helper:
+                pass
+
+        return heal
 
     def set_clock(self, seconds: int) -> None:
         """Put the node's clock ``seconds`` ahead of the others' (negative: behind)."""

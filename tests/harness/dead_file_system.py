@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -52,3 +53,17 @@ def dead_file_system(place: Path) -> Iterator[Path]:
         yield place
     finally:
         unmount(place, device)
+
+
+def main() -> None:
+    """Mount one at the place that is named, say so, and take it away when standard input ends."""
+    place = Path(sys.argv[1])
+    device = mount_dead(place)
+    sys.stdout.write("dead\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    unmount(place, device)
+
+
+if __name__ == "__main__":
+    main()

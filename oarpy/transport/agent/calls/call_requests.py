@@ -53,10 +53,7 @@ class CallListener:
             self._open(os.path.join(root, KNOCKS))
 
     def _open(self, path: str) -> None:
-        if os.geteuid() == 0:
-            self._link(_in_memory(self._root))
-        os.makedirs(self._folder, exist_ok=True)
-        os.chmod(self._folder, 0o1733)
+        self._make_folder()
         with contextlib.suppress(FileExistsError):
             os.mkfifo(path, 0o622)
         # also for writing: the pipe has no end when the last command closes it
@@ -66,6 +63,12 @@ class CallListener:
             return
         os.fchmod(fd, 0o622)
         self.fd = fd
+
+    def _make_folder(self) -> None:
+        if os.geteuid() == 0:
+            self._link(_in_memory(self._root))
+        os.makedirs(self._folder, exist_ok=True)
+        os.chmod(self._folder, 0o1733)
 
     def _link(self, target: str) -> None:
         """Let the folder be ``target``; one on the disk, of an older version, is put out of reach."""
@@ -86,6 +89,9 @@ class CallListener:
         self._told.clear()
         if (now := time.monotonic()) >= self._next_prune:
             self._next_prune = now + _STALE
+            if self.fd >= 0:
+                with contextlib.suppress(OSError):
+                    self._make_folder()  # should somebody have tidied up there
             self.prune()
 
     def hear(self) -> list[str]:
