@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from oarpy.benchmarks.server_processes import children_of
 
 from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Check, Checked, Ended, Kill, Stuck
+from oarpy.wire.messages import ChannelLost, Check, Checked, Ended, Kill, Stuck
 from tests.harness.dead_file_system import dead_file_system, why_not
 from tests.harness.passable_folder import passable_folder
 from tests.harness.transport_driver import Driver, end_all
@@ -87,6 +88,23 @@ def test_a_job_is_killed_whatever_stops_its_supervisor(driver: Driver, new_agent
     assert (ended.reason, ended.left) == ("killed", 0)
     assert driver.processes(1) == []
     assert driver.run(driver.spec(2, "true")).status == 0
+
+
+def test_a_start_whose_supervisor_was_stopped_is_begun_by_another(driver: Driver) -> None:
+    """Stopped before it wrote anything, under an agent that is gone: nothing but the lock of the record tells."""
+    ready = driver.connect()
+    assert driver.run(driver.spec(1, "true")).status == 0
+    (idle,) = children_of(ready.pid)
+    os.kill(idle, signal.SIGSTOP)
+    driver.start(driver.spec(2, "echo begun"))
+    driver.said_until_pong()
+    os.kill(ready.pid, signal.SIGKILL)
+    driver.expect(ChannelLost)
+    driver.connect()
+    driver.start(driver.spec(2, "echo begun"))
+    assert driver.expect(Stuck).key == JobKey(2, 1)
+    assert driver.ended(2).status == 0
+    assert driver.output(2) == "begun\n"
 
 
 @needs_dead_files

@@ -90,9 +90,13 @@ class StateDir:
     def ring(self) -> None:
         """Touch the bell: agents that follow jobs they did not start look at the records."""
         with contextlib.suppress(OSError):  # they also look from time to time
-            if self._bell_fd < 0:
-                self._bell_fd = os.open(self.bell, os.O_WRONLY)
+            self.hold_bell()
             os.pwrite(self._bell_fd, b"!", 0)
+
+    def hold_bell(self) -> None:
+        """Keep the bell open: so a supervisor of this node is known among all processes. Raises ``OSError``."""
+        if self._bell_fd < 0:
+            self._bell_fd = os.open(self.bell, os.O_WRONLY)
 
     def step_note(self, key: str) -> str:
         """Return the file that is there when steps of a job were started on this node."""

@@ -54,8 +54,8 @@ class HungSupervisors:
         self._problems: dict[str, str] = {}
 
     def assigned(self, key: str) -> None:
-        """Expect word of a job that was handed to a supervisor of ours."""
-        self._silent[key] = time.monotonic() + self._patience.start + _MARGIN
+        """Expect word of a job that was handed to a supervisor."""
+        self._silent.setdefault(key, time.monotonic() + self._patience.start + _MARGIN)
 
     def heard(self, key: str) -> None:
         """Note that its start was told."""
@@ -120,7 +120,14 @@ class HungSupervisors:
             found.close()
             return  # it waits for room to write how the job ended
         history = found.history()
-        pid = int(history.started["pid"]) if history.started is not None else self._pid_of(key)
+        if history.started is not None:
+            pid = int(history.started["pid"])
+        else:
+            pid = self._pid_of(key) or next(iter(processes.holders(found.fd)), 0)
+        if not pid:
+            self._continue_all(key)
+            found.close()
+            return
         if key in self._killed:
             self._tell(key, f"its supervisor, process {pid}, cannot be killed (state {processes.state(pid) or 'gone'})")
         else:
@@ -129,6 +136,13 @@ class HungSupervisors:
         if pid:
             requests.rouse(found, pid, signal.SIGKILL)
         found.close()
+
+    def _continue_all(self, key: str) -> None:
+        """Let all stopped supervisors of this node go on: one of them has not even taken the job that it was given."""
+        self._tell(key, "a supervisor was stopped by a signal before it took the job")
+        with open(self._state.bell, "rb") as bell:
+            stopped = [pid for pid in processes.holders(bell.fileno()) if processes.state(pid) in ("T", "t")]
+        processes.send(stopped, signal.SIGCONT)
 
     def _tell(self, key: str, problem: str) -> None:
         if self._problems.get(key) != problem:

@@ -219,8 +219,8 @@ class NodeJobs:
         key = self._pool.bury(supervisor)
         if key is not None:
             spec, tries = self._running.pop(key, (None, 0))
-            if self._hung.reason(key):
-                spec = None  # it was killed for not coming on: the job is not started again
+            if self._hung.was_to_end(key):
+                spec = None
             self.watch(key, "", spec, tries)
             self._look_at(key)
 
@@ -278,10 +278,14 @@ class NodeJobs:
                 self._outbox.tell(key, history)
             found.close()
             if history.started is not None:
+                self._hung.heard(key)
                 self._hung.look_at(key, int(history.started["pid"]))
+            else:
+                self._hung.assigned(key)
             return
         del self._watched[key]
-        if history.state == record.CLAIMED and not self._hung.reason(key):
+        if history.state == record.CLAIMED and not self._hung.was_to_end(key):
+            self._hung.over(key)
             self._look_at_claim(found, watched)
             return
         try:

@@ -50,6 +50,21 @@ def state(pid: int) -> str:
     return found[0] if found else ""
 
 
+def holders(fd: int) -> list[int]:
+    """Return the processes other than this one that have a file open too, as far as they can be seen."""
+    wanted = os.fstat(fd)
+    found = []
+    for pid in pids():
+        try:
+            names = os.listdir(f"/proc/{pid}/fd") if pid != os.getpid() else ()
+            opened = [os.stat(f"/proc/{pid}/fd/{name}") for name in names]
+        except OSError:
+            continue  # gone, or not ours to look at
+        if any((one.st_dev, one.st_ino) == (wanted.st_dev, wanted.st_ino) for one in opened):
+            found.append(pid)
+    return found
+
+
 def children() -> set[int] | None:
     """Return the children of this process, which has one thread; None when the kernel keeps no list of them.
 

@@ -84,6 +84,8 @@ def start_supervisor(state: StateDir, isolation: Isolation, patience: Patience) 
         status = 1
         try:
             detach(theirs.fileno())
+            with contextlib.suppress(OSError):
+                state.hold_bell()
             _Service(state, isolation, theirs, patience).serve()
             status = 0
         finally:
