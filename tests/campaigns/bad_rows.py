@@ -212,7 +212,7 @@ class Campaign:
 
     def _probe(self, connection: Connection) -> float:
         """Submit a job to the quiet queue; return how many seconds passed until it began."""
-        job = _submit(connection, "/core=1", "true", QUIET, "host = 'quiet'", types=("no_quotas",))
+        job = _submit(connection, "/core=1", "true", QUIET, "network_address = 'quiet'", types=("no_quotas",))
         began = time.monotonic()
         while True:
             row = connection.execute(
@@ -374,7 +374,7 @@ def _populate(connection: Connection, chance: random.Random) -> None:
                 given.pop("request"),
                 "sleep 600",
                 given.pop("queue", "default"),
-                "host <> 'quiet'",
+                "network_address <> 'quiet'",
                 name=name,
                 **given,
             )
@@ -383,7 +383,7 @@ def _populate(connection: Connection, chance: random.Random) -> None:
     ).fetchone()
     for number in range(2 - (row[0] if row else 0)):
         date = datetime.now(UTC) + timedelta(days=chance.randrange(1, 300), hours=number)
-        _submit(connection, "/core=2", "sleep 600", "default", "host <> 'quiet'", reservation=date)
+        _submit(connection, "/core=2", "sleep 600", "default", "network_address <> 'quiet'", reservation=date)
     some = "SELECT job_id FROM jobs WHERE state = %s AND job_name <> '' ORDER BY random() LIMIT 2"
     waiting = [job for (job,) in connection.execute(some, ["Waiting"])]
     if len(waiting) == 2:

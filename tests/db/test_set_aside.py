@@ -159,6 +159,18 @@ def test_a_job_whose_accounting_is_refused(cluster: SmallCluster) -> None:
     assert [cluster.job(job, "accounted") for job in (bad, good)] == [False, True]
 
 
+def test_a_job_that_repeats_itself_ends(cluster: SmallCluster) -> None:
+    job, good = cluster.submit(types=("idempotent",)), cluster.submit()
+    cluster.settle()
+    cluster.sql("UPDATE jobs SET resubmit_of = job_id WHERE job_id = %s", job)
+    cluster.sql("INSERT INTO event_logs (type, job_id) VALUES ('RESUBMIT_JOB_AUTOMATICALLY', %s)", job)
+    cluster.sql("SET statement_timeout = '20s'")
+    cluster.end(job)
+    cluster.end(good)
+    cluster.settle()
+    assert cluster.states([job, good]) == ["Terminated", "Terminated"]
+
+
 def test_jobs_that_nothing_can_be_decided_about(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the planner trips over: it is found by leaving jobs out, and the others are placed."""
 

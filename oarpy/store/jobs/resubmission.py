@@ -10,12 +10,13 @@ from oarpy.store.refusals import set_wise
 
 _COPIED = ", ".join(COPIED_COLUMNS)
 
-# The chain of copies is counted, so nothing goes round for ever. Ends that a job asked for or agreed to (exit code 99,
-# best effort) are counted apart from losses, which may be its own fault. A copy made by hand begins anew.
+# The chain of copies is counted, so nothing goes round for ever, not even where a row says that a job repeats itself.
+# Ends that a job asked for or agreed to (exit code 99, best effort) are counted apart from losses, which may be its own
+# fault. A copy made by hand begins anew.
 _RESUBMIT = f"""
     WITH RECURSIVE chain AS (
         SELECT j.job_id AS last, j.job_id, j.state, j.resubmit_of FROM jobs j WHERE j.job_id = ANY(%(jobs)s)
-        UNION ALL
+        UNION
         SELECT c.last, j.job_id, j.state, j.resubmit_of FROM chain c JOIN jobs j ON j.job_id = c.resubmit_of
         WHERE EXISTS (SELECT FROM event_logs e
                       WHERE e.job_id = j.job_id AND e.type = 'RESUBMIT_JOB_AUTOMATICALLY')
