@@ -7,6 +7,7 @@ The file is ``$OARPY_CONFIG``, else ``~/.config/oarpy/config.toml`` if it exists
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 import sys
 import tomllib
@@ -288,6 +289,11 @@ SECTIONS: dict[str, Any] = {
     if section.name not in ("site", "origins", "path")
 }
 Section = TypeVar("Section")
+_OTHER_VARIABLES = frozenset(
+    ("OARPY_CONFIG", "OARPY_DEBUG", "OARPY_UMASK", "OARPY_JOB", "OARPY_NODE", "OARPY_SUPERVISOR")
+)
+"""Variables that are no settings: what commands heed, and what marks processes of jobs and of a server."""
+_OF_TESTS = "OARPY_TEST_"
 
 
 def load(environ: Mapping[str, str] | None = None) -> Configuration:
@@ -298,6 +304,7 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     for name in tree:
         if name not in SECTIONS and name != "site":
             raise UsageError(f"{path}: unknown section [{name}]", hint=f"one of {', '.join(SECTIONS)}, site")
+    _check_variables(environ)
     origins: dict[str, str] = {}
     values: dict[str, Any] = {
         name: _section(name, default, tree.get(name, {}), path, environ, origins) for name, default in SECTIONS.items()
@@ -310,6 +317,20 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
     return configuration
+
+
+def _check_variables(environ: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a variable that is spelled as a setting and is none: it would change nothing."""
+    known = [
+        f"OARPY_{name}_{one.name}".upper() for name, section in SECTIONS.items() for one in dataclasses.fields(section)
+    ]
+    for name in sorted(environ):
+        if not name.startswith("OARPY_") or name.startswith(_OF_TESTS):
+            continue
+        if name not in known and name not in _OTHER_VARIABLES:
+            likely = difflib.get_close_matches(name, known, 1)
+            hint = f"{likely[0]}?" if likely else "OARPY_<SECTION>_<KEY> is a setting; docs/configuration.md lists them"
+            raise UsageError(f"no setting is called {name[:80]} in the environment", hint=f"{hint} else unset it")
 
 
 def _check_time_zone(name: str) -> None:

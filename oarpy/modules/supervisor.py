@@ -50,7 +50,8 @@ class ModuleSupervisor:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
         self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()
         self._stopping = False
-        self._database_checked = 0.0
+        self._check_database_at = 0.0
+        self._database_delay = 0.0
 
     def stop(self, *_: object) -> None:
         """End everything (also the handler of SIGTERM and SIGINT)."""
@@ -76,16 +77,23 @@ class ModuleSupervisor:
             self._end_children()
 
     def _keep_database(self) -> None:
-        if self._directory is None or time.monotonic() - self._database_checked < _DATABASE_CHECK_PERIOD:
+        """See that the embedded database runs; try again ever later when it cannot be started."""
+        if self._directory is None or time.monotonic() < self._check_database_at:
             return
-        self._database_checked = time.monotonic()
+        self._check_database_at = time.monotonic() + _DATABASE_CHECK_PERIOD
         if embedded_server.is_running(self._directory):
+            self._database_delay = 0.0
             return
         try:
             embedded_server.start(self._directory)
             log.warning("embedded database started")
         except (OarpyError, OSError) as error:
-            log.error("embedded database cannot be started", error=str(error))
+            settings = self._configuration.modules
+            self._database_delay = min(
+                max(self._database_delay * 2, _DATABASE_CHECK_PERIOD), settings.restart_delay_limit
+            )
+            self._check_database_at = time.monotonic() + self._database_delay
+            log.error("embedded database cannot be started", error=str(error), again_in=self._database_delay)
 
     def _keep(self, child: _Child) -> float:
         """See to one module; return the seconds after which it wants to be looked at again."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.simulation.scenarios.scenario import run_plan
 from oarpy.store.passes import decisions
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
+from tests.harness.waiting import DEADLINE
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -413,3 +416,27 @@ def test_a_recorded_pass_is_decided_again_as_it_was(connection: Connection, tmp_
     assert [{"jobs": one["jobs"], "decisions": one["decisions"]} for one in again] == told
     assert any(one["decisions"]["accepted"] for one in told)
     assert any(one["decisions"]["victims"] for one in told)
+
+
+def test_an_order_by_a_property_that_there_is_not_is_refused_at_the_start(
+    connection: Connection, cluster_environment: dict[str, str]
+) -> None:
+    environment = {**cluster_environment, "OARPY_SCHEDULER_RESOURCE_ORDER": "swich,resource_id"}
+    command = [sys.executable, "-m", "oarpy.modules", "metascheduler"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert done.returncode == 2
+    complaint = "oarpy: scheduler.resource_order: there is no property 'swich' (oarproperty -l lists them)"
+    assert done.stderr.splitlines()[-1] == complaint
+
+
+def test_a_property_of_the_order_that_goes_later_stops_no_pass(connection: Connection) -> None:
+    connection.execute("ALTER TABLE resources ADD COLUMN switch integer")
+    connection.execute("INSERT INTO resource_properties (name, kind) VALUES ('switch', 'integer')")
+    cluster = SmallCluster(connection, with_settings(scheduler={"resource_order": ("switch", "resource_id")}))
+    cluster.add_nodes("n1")
+    cluster.settle()
+    connection.execute("ALTER TABLE resources DROP COLUMN switch")
+    connection.execute("DELETE FROM resource_properties WHERE name = 'switch'")
+    job = cluster.submit(command="true")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from oarpy.store import notifications
+from oarpy.store.schema import migrations
 from tests.harness.hand_written import Connection, add_job, add_resource
 from tests.harness.waiting import DEADLINE, until
 
@@ -220,3 +222,18 @@ def test_a_module_stopped_by_hand_can_be_resumed(connection: Connection, cluster
         notifications.tell(connection, "canceller")
         process.send_signal(signal.SIGCONT)
         until(lambda: state(connection, job) == "Error", "it heard what was said meanwhile")
+
+
+def test_a_module_waits_for_a_database_that_is_not_ready(empty_dsn: str, cluster_environment: dict[str, str]) -> None:
+    """Without a schema it neither ends nor tries without a pause; it works once there is one."""
+    environment = {**cluster_environment, "OARPY_DATABASE_URL": empty_dsn}
+    with running(environment, "canceller") as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline() for _ in range(3)]
+        assert all(b"the database is not ready" in line for line in lines)
+        pauses = [datetime.fromisoformat(line.split(b"'")[1].decode()) for line in lines]
+        assert pauses[2] - pauses[1] > (pauses[1] - pauses[0]) / 2
+        migrations.upgrade(empty_dsn)
+        with psycopg.connect(empty_dsn, autocommit=True) as connection:
+            until(lambda: leader(connection, "canceller"), "it leads")
+        assert process.poll() is None

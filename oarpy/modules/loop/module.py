@@ -148,7 +148,12 @@ class Loop:
 
     def _is_known(self, connection: Connection) -> bool:
         """Tell whether this is the database that the module knows; what it remembers of another is wrong."""
-        number = site.generation(connection).number
+        try:
+            number = site.generation(connection).number
+        except (psycopg.ProgrammingError, psycopg.errors.ReadOnlySqlTransaction) as error:
+            raise Unreachable(
+                f"the database is not ready: {first_line(error)}", hint="run 'oarpy db upgrade'"
+            ) from error
         if self._generation not in (None, number):
             log.warning("the database was restored: the module ends, to begin afresh", module=self._module.name)
             return False

@@ -28,7 +28,7 @@ from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
 from oarpy.configuration import Configuration, SchedulerSettings
 from oarpy.model.dependency import Dependency
-from oarpy.model.errors import OarpyError
+from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group, Level
@@ -63,7 +63,7 @@ from oarpy.scheduler.snapshot import (
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.store.passes import snapshot_rows
-from oarpy.store.platform import consumables, maintenance, power
+from oarpy.store.platform import consumables, maintenance, power, properties
 from oarpy.store.refusals import refusals_of
 
 LAUNCH = 5
@@ -112,6 +112,7 @@ class SnapshotReader:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._order_checked = False
         self._rules = rules_of(configuration)
         self._also = {text for text, _ in self._rules.power.keep if text} if self._rules.power else set()
         self._connection: Connection | None = None
@@ -245,6 +246,7 @@ class SnapshotReader:
 
         With energy saving, those that can be woken count as Alive and come after all others.
         """
+        self._check_order(connection)
         saving = self._configuration.energy.active
         self._unchanged_until = math.inf
         found = []
@@ -261,6 +263,21 @@ class SnapshotReader:
             found.append(row)
         order = self._configuration.scheduler.resource_order
         return found, (_ASLEEP, *order) if saving else order
+
+    def _check_order(self, connection: Connection) -> None:
+        """Raise :class:`UsageError`, at the first reading, for a property of ``resource_order`` that there is not.
+
+        One that is dropped later orders nothing: jobs go on.
+        """
+        if self._order_checked:
+            return
+        known = {one.name for one in properties.properties(connection)}
+        for name in self._configuration.scheduler.resource_order:
+            if name not in known:
+                raise UsageError(
+                    f"scheduler.resource_order: there is no property '{name[:60]}'", hint="oarproperty -l lists them"
+                )
+        self._order_checked = True
 
     def _maintenance(self, connection: Connection, now: int) -> Iterator[Outage]:
         """Yield the maintenance windows that are under way or to come."""

@@ -86,3 +86,26 @@ def test_weights_may_be_negative(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("[priority]\nage_weight = -1\n")
     assert load({"OARPY_CONFIG": str(path)}).priority.age_weight == -1
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("OARPY_DATABSE_URL", "OARPY_DATABASE_URL?"),
+        ("OARPY_SCHEDULER_SECURITY", "OARPY_SCHEDULER_SECURITY_TIME?"),
+        ("OARPY_NODES_FOO", "OARPY_NODES_"),
+        ("OARPY_X", "docs/configuration.md lists them"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_refused(variable: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        load({variable: "1"})
+    assert refused.value.message == f"no setting is called {variable} in the environment"
+    assert refused.value.hint is not None
+    assert hint in refused.value.hint
+
+
+def test_variables_that_mean_something_else_are_let_pass() -> None:
+    """In a job, below a server, in a test."""
+    passed = ("OARPY_JOB", "OARPY_NODE", "OARPY_DEBUG", "OARPY_SUPERVISOR", "OARPY_UMASK", "OARPY_TEST_ANYTHING")
+    load({**dict.fromkeys(passed, "1"), "OARPY": "1", "OARPYX_Y": "1"})
