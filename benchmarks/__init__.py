@@ -1,7 +1,7 @@
 """Measurements, each one command: ``oarpy bench NAME``, or ``python -m benchmarks.NAME`` in a checkout.
 
 They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
-``processor_time``, ``server_processes``, ``history`` and ``results`` are what several of them share. May import
+``processor_time``, ``server_processes`` and ``results`` are what several of them share. May import
 everything.
 """
 
@@ -11,6 +11,7 @@ MEASUREMENTS = {
     "main_job": "the main job on a real cluster: a burst, single jobs, commands; again with a long history",
     "burst": "where the time of a burst of short jobs goes",
     "clients": "what a command costs as a whole process",
+    "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
     "planning": "passes of the planner against jobs, cores and kind of request",
     "why": "oarstat --why beside a full queue",
     "simulation": "the simulator on real traces: --traces FOLDER",
