@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,15 @@ _STATEMENTS = (
     """
     INSERT INTO jobs (submission_id, array_id, array_index, user_name, queue_name, state, moldable_id, walltime,
                       exit_status, submitted_at, started_at, ended_at, accounted, command, attempt)
-    SELECT m.submission_id, m.moldable_id, i, 'user' || (m.moldable_id %% 200), 'default',
+    SELECT m.submission_id, q.last_value + (m.rank - 1) * 100 + 1, i, 'user' || (m.moldable_id %% 200), 'default',
            CASE WHEN i %% 20 = 0 THEN 'Error' ELSE 'Terminated' END, m.moldable_id, interval '1 hour', 0,
            t.at, t.at + interval '5 seconds', t.at + interval '25 seconds', true, 'history', 1
     FROM (SELECT row_number() OVER (ORDER BY moldable_id) AS rank, * FROM moldable_descriptions m
           JOIN submissions s USING (submission_id) WHERE s.initial_request = 'history') m
-        CROSS JOIN generate_series(1, 100) AS i,
+        CROSS JOIN generate_series(1, 100) AS i CROSS JOIN jobs_job_id_seq q,
         LATERAL (SELECT now() - interval '1 day'
                         - interval '30 seconds' * (%(jobs)s - (m.rank - 1) * 100 - i + 2) AS at) t
+    ORDER BY m.rank, i
     """,
     "ALTER TABLE jobs ENABLE TRIGGER USER",
     """
@@ -210,9 +212,9 @@ def month_costs(dsn: str, folder: Path) -> dict[str, object]:
         for form in _FORMS:
             file = folder / f"month{form}"
             steps: Mapping[str, Callable[[], object]] = {
-                "archive": lambda file=file: past_months.archive(connection, month.month, file),
-                "drop": lambda: past_months.drop(connection, month.month, unarchived=False),
-                "restore": lambda file=file: past_months.restore(connection, file),
+                "archive": partial(past_months.archive, connection, month.month, file),
+                "drop": partial(past_months.drop, connection, month.month, unarchived=False),
+                "restore": partial(past_months.restore, connection, file),
             }
             spent = {}
             for name, step in steps.items():
@@ -230,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1_000_000, help="finished jobs (a multiple of 100)")
     parser.add_argument("--times", type=int, default=TIMES, help="how often each command is measured")
     options = parser.parse_args(arguments)
-    settings: dict[str, dict[str, object]] = {"log": {"level": "warning"}, "history": {"keep_live": 0}}
+    settings: dict[str, dict[str, str | int]] = {"log": {"level": "warning"}, "history": {"keep_live": 0}}
     with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
         nodes = local_nodes("/host=n[1-4]/cpu={1}/core={2}")
         with running_sandbox(Path(folder), settings, nodes) as sandbox:

@@ -11,8 +11,10 @@ import pytest
 from oarpy.modules.accounting import account, file_away
 from oarpy.store.past import moving, structure
 from oarpy.store.past.dependent_views import DependentViews
+from oarpy.store.past.tables import filed_tables
 from oarpy.store.schema import migrations
 from oarpy.store.schema.check import check
+from tests.harness.oarsub_cluster import Submitter
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, live, rows, some_past
 from tests.harness.sample_cluster import Connection, Shell, add_job
 
@@ -197,3 +199,57 @@ def test_the_past_follows_the_live_tables(connection: Connection, past: list[int
         assert found == [(column,)] * 4
         assert structure.lagging(connection) == ()
         connection.execute("SELECT FROM oar_report.jobs")
+
+
+@pytest.mark.parametrize("words", [("--resubmit", "{job}"), ("-a", "{job}", "date"), ("-a", "ok:{job}", "date")])
+def test_old_jobs_can_be_submitted_again_and_waited_for(
+    connection: Connection, oarsub: Submitter, words: tuple[str, ...]
+) -> None:
+    """The new job is as it would be had the old one never moved: the same words on another old job tell."""
+    stayed, moved = (ended(connection, when) for when in (NOW, MARCH))
+    file_away(connection, NOW, MONTH)
+    assert live(connection) == [stayed]
+    with_live, with_past = (oarsub.job_id(*(word.format(job=job) for word in words)) for job in (stayed, moved))
+    shown = [told(connection, job).replace(f"{old}", "#") for job, old in ((with_live, stayed), (with_past, moved))]
+    assert shown[0] == shown[1]
+    assert live(connection) == [stayed, moved, with_live, with_past]
+    assert file_away(connection, NOW, MONTH) == 0
+
+
+def told(connection: Connection, job: int) -> str:
+    """Return what the database says of the new job, and of what it refers to."""
+    row = connection.execute(
+        "SELECT j.state, j.command, j.resubmit_of, d.required_job_id, d.outcome, o.state"
+        " FROM jobs j LEFT JOIN job_dependencies d USING (job_id)"
+        "    LEFT JOIN jobs o ON o.job_id = coalesce(d.required_job_id, j.resubmit_of) WHERE j.job_id = %s",
+        [job],
+    ).fetchone()
+    return repr(row)
+
+
+def test_a_dry_run_knows_how_an_old_job_ended(connection: Connection, oarsub: Submitter) -> None:
+    failed = ended(connection, MARCH, "Error")
+    file_away(connection, NOW, MONTH)
+    answer = oarsub("--dry-run", "-a", f"ok:{failed}", "date")
+    assert (answer.status, str(failed) in answer.out) == (0, True), answer
+    assert live(connection) == []
+
+
+def test_every_removal_finds_what_refers_to_it_by_an_index(connection: Connection) -> None:
+    """Without one, each row that goes costs a look at all of the other table."""
+    query = """
+        SELECT f.conrelid::regclass::text, f.conname FROM pg_constraint f
+        WHERE f.contype = 'f' AND f.conrelid::regclass::text = ANY(%s) AND f.confrelid::regclass::text = ANY(%s)
+          AND NOT EXISTS (
+              SELECT FROM pg_index x WHERE x.indrelid = f.conrelid AND x.indkey[0] = ANY (f.conkey)
+                AND (x.indpred IS NULL OR pg_get_expr(x.indpred, x.indrelid) ~ '^\\(\\w+ IS NOT NULL\\)$'))
+    """
+    names = [table.name for table in filed_tables(connection)]
+    # predictions are those of waiting jobs, few and written anew by each pass
+    known = ("gantt_predictions", "gantt_predictions_moldable_id_fkey")
+    assert set(connection.execute(query, [names, names]).fetchall()) <= {known}
+
+
+def test_check_tells_that_the_past_does_not_follow(connection: Connection, dsn: str) -> None:
+    connection.execute("ALTER TABLE jobs ADD COLUMN mood text")
+    assert "the past of table jobs does not have its columns: run 'oarpy db upgrade'" in check(dsn)

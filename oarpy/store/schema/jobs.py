@@ -191,7 +191,9 @@ jobs = table(
     # What is read often goes through these two: they hold live jobs alone, however long the history is.
     Index("jobs_live", "job_id", unique=True, postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
     Index("jobs_live_state", "state", postgresql_where=text("state NOT IN ('Terminated', 'Error')")),
-    Index("jobs_array", "array_id", "array_index", unique=True),
+    Index("jobs_array", "array_id"),
+    # a job that was resubmitted has copies at its place
+    Index("jobs_array_place", "array_id", "array_index", unique=True, postgresql_where=text("resubmit_of IS NULL")),
     Index("jobs_ended_at", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
     Index(
         "jobs_once_suspended",

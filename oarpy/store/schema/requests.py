@@ -47,6 +47,7 @@ signal_requests = table(
         default=False,
     ),
     Index("signal_requests_elsewhere", "job_id", "requested_at", unique=True, postgresql_where=text("elsewhere")),
+    Index("signal_requests_job", "job_id"),
     Index("signal_requests_open", "job_id", postgresql_where=text("NOT done")),
 )
 
