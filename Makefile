@@ -8,6 +8,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 export PYTHON
+BINDIR ?= /usr/bin
 VENV := .venv
 BIN := $(VENV)/bin
 TREE := build/tree
@@ -66,6 +67,16 @@ clean: ## remove what the other targets made, the demo's cluster included
 	@if [ -x $(BIN)/python ] && [ -d .oarpy ]; then $(BIN)/python packaging/remove_clusters.py .oarpy; fi
 	rm -rf $(VENV) build dist *.egg-info .oarpy .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: units
+units: ## install the systemd units, with user and folders: as root, after oarpy is in $(BINDIR)
+	@install -d $(DESTDIR)/etc/systemd/system $(DESTDIR)/etc/sysusers.d $(DESTDIR)/etc/tmpfiles.d
+	for unit in packaging/systemd/*.service packaging/systemd/*.target; do
+	  sed 's|/usr/bin/|$(BINDIR)/|' "$$unit" >"$(DESTDIR)/etc/systemd/system/$${unit##*/}"
+	done
+	install -m 644 packaging/systemd/sysusers.d/oarpy.conf $(DESTDIR)/etc/sysusers.d/oarpy.conf
+	install -m 644 packaging/systemd/tmpfiles.d/oarpy.conf $(DESTDIR)/etc/tmpfiles.d/oarpy.conf
+	if [ -z "$(DESTDIR)" ]; then systemd-sysusers oarpy.conf; systemd-tmpfiles --create oarpy.conf; fi
 
 .PHONY: services
 services: # what Debian has to provide for the tests, where it may be installed

@@ -47,13 +47,18 @@ def completion(
 
 
 @database.command("upgrade")
-def database_upgrade(as_json: Json = False) -> None:
+def database_upgrade(
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="Wait so long for a database that is away.")
+    ] = 0.0,
+    as_json: Json = False,
+) -> None:
     """Bring the schema and the default admission rules up to date; rules that were changed here are left alone."""
     from oarpy.client import installation
     from oarpy.configuration import load
     from oarpy.store.database import database_dsn
 
-    done = installation.upgrade(database_dsn(load()))
+    done = installation.upgrade_when_reachable(database_dsn(load()), wait)
     rules = {"added": done.rules.added, "updated": done.rules.updated, "kept": done.rules.kept}
     if as_json:
         write(json_text({"revisions": done.revisions, "rules": rules}))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oarpy.admission.rules.default_rules import default_rules
 from oarpy.configuration import Configuration
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.errors import OarpyError, Unreachable, UsageError
 from oarpy.postgres import embedded_server
 from oarpy.store import notifications
 from oarpy.store.database import Connection, connect, reachable
@@ -15,6 +16,9 @@ from oarpy.store.platform import admission_rules, nodes
 
 SIGNATURE = "oarpy db upgrade"
 """Who a rule version is by when nobody but the installation wrote it."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+"""Seconds between two looks for a database that is away."""
 
 # two installations at once take turns
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('oarpy default rules'))"
@@ -64,6 +68,19 @@ def _is_served(directory: str) -> bool:
             return nodes.is_led(connection, notifications.leadership_key("automaton"))
     except OarpyError:
         return False
+
+
+def upgrade_when_reachable(dsn: str, wait: float) -> Upgrade:
+    """Do as :func:`upgrade`, as soon as the database can be reached; raise its error after ``wait`` seconds."""
+    until, pause = time.monotonic() + wait, _FIRST_PAUSE
+    while True:
+        try:
+            return upgrade(dsn)
+        except Unreachable:
+            if (left := until - time.monotonic()) <= 0:
+                raise
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 def upgrade(dsn: str) -> Upgrade:

@@ -194,3 +194,19 @@ def test_upgrade_without_the_right_to_is_one_line(dsn: str, bare: dict[str, str]
     done = run({**bare, "OARPY_DATABASE_URL": read_only}, "db", "upgrade")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_upgrade_before_a_start_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
+    """As the unit does: the server comes after it."""
+    dsn = embedded_server.start(tmp_path / "pg")
+    embedded_server.stop(tmp_path / "pg")
+    environment = bare_environment(OARPY_DATABASE_URL=dsn)
+    try:
+        assert run(environment, "db", "upgrade", "--wait", "0.1").returncode == 6
+        command = [str(OARPY), "db", "upgrade", "--wait", "3600"]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as waiting:
+            embedded_server.start(tmp_path / "pg")
+            printed, _ = waiting.communicate(timeout=90)
+        assert (waiting.returncode, printed.splitlines()[0]) == (0, "schema revision 0020 applied")
+    finally:
+        embedded_server.remove(tmp_path / "pg")

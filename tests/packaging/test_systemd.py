@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -43,6 +46,32 @@ def test_services_are_fenced_in_and_spare_jobs(unit: Path) -> None:
     lines = set(unit.read_text(encoding="utf-8").splitlines())
     assert lines >= set(HARDENED)
     assert "KillMode=process" in lines
+
+
+def test_units_are_installed_with_their_user_and_folders_and_systemd_takes_them(tmp_path: Path) -> None:
+    """``make units`` puts them where systemd looks; the command is the one that is installed."""
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed here (apt install systemd)")
+    command = ["make", "units", f"DESTDIR={tmp_path}", f"BINDIR={Path(sys.executable).parent}"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    installed = tmp_path / "etc/systemd/system"
+    assert {path.name for path in installed.iterdir()} == {path.name for path in UNITS.glob("oarpy*")}
+    units = [installed / name for name in ("oarpy-server.service", "oarpy@.service", "oarpy.target")]
+    done = subprocess.run([analyze, "verify", "--man=no", *units], capture_output=True, text=True, check=False)
+    assert [line for line in done.stderr.splitlines() if "oarpy" in line] == []
+    users = ["systemd-sysusers", f"--root={tmp_path}", "oarpy.conf"]
+    subprocess.run(users, check=True, capture_output=True)
+    assert "oarpy:x:" in (tmp_path / "etc/passwd").read_text()
+    folders = (tmp_path / "etc/tmpfiles.d/oarpy.conf").read_text().splitlines()
+    assert [line.split()[1] for line in folders if line.startswith("d")] == ["/var/lib/oarpy", "/etc/oarpy"]
+
+
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda path: path.name)
+def test_no_number_of_starts_is_too_many(unit: Path) -> None:
+    """Else systemd gives a service up after five starts in ten seconds."""
+    assert values(unit, "StartLimitIntervalSec") == ["0"]
+    assert values(unit, "Restart") == ["always"]
 
 
 def test_both_ways_to_run_exclude_each_other() -> None:
