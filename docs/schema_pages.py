@@ -28,6 +28,8 @@ _STATES = """# States
 ## Jobs
 
 Every move that is not listed is refused by the database, for modules, commands and hand-written SQL alike.
+From Launching to Finishing a job may have programs on nodes. It leaves these states only in a statement that sets
+`left_nothing`, as the launcher does when the nodes have nothing of it any more; `oardel` is how to end it.
 """
 
 _PASSAGES = """
