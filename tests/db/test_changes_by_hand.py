@@ -171,6 +171,7 @@ CHANGES = {
     "resource_properties": {
         "kind": "kind = 'text' WHERE name = 'gpu'",
         "name": "name = 'fpga' WHERE name = 'gpu'",
+        "protected": "protected = true WHERE name IN ('gpu', 'fpga')",
     },
     "resources": {
         "available_upto": "available_upto = now() + interval '1 day' WHERE resource_id = {free}",
@@ -228,6 +229,7 @@ SEEN_BY_OTHERS = {
     ("quota_sets", "set_name"),
     ("resource_groups", "position"),
     ("resource_properties", "kind"),
+    ("resource_properties", "protected"),
     ("resource_descriptions", "position"),
     ("walltime_changes", "requested_at"),
 }
