@@ -426,6 +426,8 @@ _EXPECTED = ("jobs that did not end well", "jobs that were launched more or less
 _MORE = {
     "idempotent jobs that a fault ended and nobody submitted again": """
         SELECT job_id, message FROM jobs j WHERE state = 'Error' AND 'idempotent' = ANY (types)
+            AND NOT EXISTS (SELECT FROM event_logs e WHERE e.job_id = j.job_id
+                AND e.type IN ('WORKING_DIRECTORY', 'OUTPUT_FILES', 'SUPERVISOR'))  -- a dead file system
             AND NOT EXISTS (SELECT FROM jobs r WHERE r.resubmit_of = j.job_id)""",
     "other jobs that were submitted again": """
         SELECT r.job_id FROM jobs r JOIN jobs j ON r.resubmit_of = j.job_id WHERE NOT 'idempotent' = ANY (j.types)""",
