@@ -85,13 +85,21 @@ def database_downgrade(
 
 
 @database.command("check")
-def database_check(as_json: Json = False) -> None:
+def database_check(
+    accounting: Annotated[
+        bool, typer.Option("--accounting", help="Compute all consumption from the jobs again, and compare it too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Compare the database with what this version needs; exit status 1 when something is wrong."""
     from oarpy.client import installation
     from oarpy.configuration import load
     from oarpy.store.database import database_dsn
 
-    problems = installation.check(database_dsn(load()))
+    configuration = load()
+    problems = installation.check(database_dsn(configuration))
+    if accounting and not problems:
+        problems = installation.check_accounting(configuration)
     if as_json:
         write(json_text({"problems": problems}))
     else:

@@ -10,8 +10,8 @@ from oarpy.admission.rules.default_rules import default_rules
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError, Unreachable, UsageError
 from oarpy.postgres import embedded_server
-from oarpy.store import notifications
-from oarpy.store.database import Connection, connect, reachable
+from oarpy.store import notifications, recount
+from oarpy.store.database import Connection, connect, database_dsn, reachable
 from oarpy.store.platform import admission_rules, nodes
 
 SIGNATURE = "oarpy db upgrade"
@@ -141,6 +141,20 @@ def check(dsn: str) -> tuple[str, ...]:
     with reachable(), connect(dsn, "db check") as connection:
         # the schema first: without it there is no table of rules to look at
         return schema_check.check(dsn) or tuple(_missing_rules(connection))
+
+
+def check_accounting(configuration: Configuration) -> tuple[str, ...]:
+    """Return the rows of the accounting that are not what the counted jobs make, one line each."""
+    with reachable(), connect(database_dsn(configuration), "db check") as connection:
+        lengths = recount.window_lengths(connection) or [configuration.modules.accounting_window]
+        if len(lengths) > 1:
+            seconds = " and ".join(map(str, lengths))
+            return (f"there are sums of windows of {seconds} seconds: oaraccounting --reinitialize counts all again",)
+        return tuple(
+            f"{one.kind} of {one.user} (project {one.project}, queue {one.queue}) from {one.window:%Y-%m-%d %H:%M:%S%z}"
+            f" on is {one.counted} resource-seconds, the jobs make {one.recounted}"
+            for one in recount.differences(connection, lengths[0])
+        )
 
 
 def _missing_rules(connection: Connection) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Accounting: every job that has ended is added once to the consumption of its user, project and queue.
 
-USED is the time a job ran, ASKED its walltime from the same start. Both are times the number of its resources of type
-``default``, and cut exactly at the borders of aligned windows (in UTC). Jobs that never ran, or hold nothing, are
-marked and add nothing.
+USED is the time a job ran, but for when it was suspended and had given its resources back; ASKED is its walltime from
+the same start. Both are times the number of its resources of type ``default``, and cut exactly at the borders of
+aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and add nothing.
 
 What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
 when their time is over (``history.retention``).

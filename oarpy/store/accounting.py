@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.store.database import Connection
+from oarpy.store.histories import rewrite
 from oarpy.store.refusals import refusals_of, set_wise
 
 # Windows that begin within the period: a range of the primary key, which begins with window_start.
@@ -46,6 +47,8 @@ def usage_since(connection: Connection, moment: float) -> list[UsageRow]:
 
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that
 # another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
+# Resources of a job that were held at the same times, as all of a job mostly are, are counted together. What a job that
+# was suspended had given back, since it first held it, is not USED.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime
@@ -53,18 +56,18 @@ _ACCOUNT = """
           AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
         ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
     ), sized AS (
-        SELECT p.*, (SELECT count(*) FROM assigned_resources a JOIN resources r USING (resource_id)
-                     WHERE a.job_id = p.job_id AND r.type = 'default') AS resources
-        FROM picked p
-        WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at
+        SELECT p.*, extract(epoch FROM p.started_at) AS begin, a.during, count(*) AS resources
+        FROM picked p JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
+        WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND r.type = 'default'
+        GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, a.during
     ), spans AS (
         SELECT user_name, project, queue_name, resources, 'USED' AS consumption_type,
-               extract(epoch FROM started_at) AS begin, extract(epoch FROM ended_at) AS finish
-        FROM sized WHERE resources > 0
+               extract(epoch FROM lower(stretch)) AS begin, extract(epoch FROM upper(stretch)) AS finish
+        FROM sized, unnest(tstzmultirange(tstzrange(started_at, ended_at))
+                           - (tstzmultirange(tstzrange(lower(during), NULL)) - during)) AS stretch
         UNION ALL
-        SELECT user_name, project, queue_name, resources, 'ASKED',
-               extract(epoch FROM started_at), extract(epoch FROM started_at) + extract(epoch FROM walltime)
-        FROM sized WHERE resources > 0
+        SELECT user_name, project, queue_name, resources, 'ASKED', begin, begin + extract(epoch FROM walltime)
+        FROM sized
     ), shares AS (
         SELECT number, user_name, project, queue_name, consumption_type,
                resources * (least(finish, (number + 1) * %(window)s) - greatest(begin, number * %(window)s))
@@ -100,9 +103,19 @@ _CONSUMPTION = """
     ORDER BY user_name, project
 """
 
-_FORGET_SUMS = "DELETE FROM accounting"
+_FORGET_SUMS = """
+    WITH site AS (UPDATE site SET accounting_since = NULL WHERE accounting_since IS NOT NULL) DELETE FROM accounting
+"""
 _FORGET_MARKS = "UPDATE jobs SET accounted = false WHERE accounted"
-_DELETE_BEFORE = "DELETE FROM accounting WHERE window_stop <= %s"
+_DELETE_BEFORE = """
+    WITH deleted AS (
+        DELETE FROM accounting WHERE window_stop <= %s RETURNING window_stop
+    ), noted AS (
+        UPDATE site SET accounting_since = last FROM (SELECT max(window_stop) AS last FROM deleted) AS d
+        WHERE last > coalesce(accounting_since, '-infinity')
+    )
+    SELECT count(*) FROM deleted
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +161,7 @@ def consumption(
 
 def forget(connection: Connection) -> None:
     """Drop all sums and mark every ended job as not counted yet."""
+    rewrite(connection)
     connection.execute(_FORGET_SUMS)
     forget_marks(connection)
 
@@ -159,4 +173,7 @@ def forget_marks(connection: Connection) -> None:
 
 def delete_before(connection: Connection, moment: datetime) -> int:
     """Drop the sums of windows that ended before ``moment`` and return how many rows there were."""
-    return connection.execute(_DELETE_BEFORE, (moment,)).rowcount
+    rewrite(connection)
+    row = connection.execute(_DELETE_BEFORE, (moment,)).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
+from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
@@ -83,7 +84,7 @@ def test_batches_give_the_same_sums_as_one_go(connection: Connection) -> None:
         add_job(connection, "Terminated", user="alice", resources=cores, seconds=seconds)
     assert account(connection, 60) == 4
     together = sums(connection)
-    connection.execute("DELETE FROM accounting; UPDATE jobs SET accounted = false")
+    rewrite(connection, "DELETE FROM accounting; UPDATE jobs SET accounted = false")
     assert [account(connection, 60, limit=3) for _ in range(3)] == [3, 1, 0]
     assert sums(connection) == together
 
@@ -194,7 +195,7 @@ def naive(jobs: list[Run], window: int) -> dict[tuple[float, str, str, str, str]
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=st.lists(runs, max_size=6), window=st.integers(500, 100_000), limit=st.integers(1, 4))
 def test_sums_are_those_of_a_naive_count(connection: Connection, jobs: list[Run], window: int, limit: int) -> None:
-    connection.execute("TRUNCATE resources, jobs, accounting, submissions RESTART IDENTITY CASCADE")
+    rewrite(connection, "TRUNCATE resources, jobs, accounting, submissions RESTART IDENTITY CASCADE")
     cores = add_nodes(connection, "node1", cores=3)
     for job in jobs:
         add_job(

@@ -15,6 +15,7 @@ import pytest
 
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
+from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import Connection, Shell
 from tests.harness.small_cluster import SmallCluster
 
@@ -111,7 +112,7 @@ def test_the_policy_that_really_ran_changes_nothing_and_another_one_does(
     for past in wanted:
         add(cluster, past)
     happened = starts(shell, tmp_path, "--policy", really)
-    cluster.sql("TRUNCATE jobs, submissions RESTART IDENTITY CASCADE")
+    rewrite(cluster.connection, "TRUNCATE jobs, submissions RESTART IDENTITY CASCADE")
     for number, past in enumerate(wanted, start=1):
         assert add(cluster, Past(past.submit, past.run, past.requests, past.user, happened[number])) == number
     same = replay(shell, "--policy", really)

@@ -14,6 +14,7 @@ from oarpy.store.past.dependent_views import DependentViews
 from oarpy.store.past.tables import filed_tables
 from oarpy.store.schema import migrations
 from oarpy.store.schema.check import check
+from tests.harness.hand_written import rewrite
 from tests.harness.oarsub_cluster import Submitter
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, live, rows, some_past
 from tests.harness.sample_cluster import Connection, Shell, add_job
@@ -41,7 +42,7 @@ def test_jobs_of_closed_months_move_with_all_that_hangs_on_them(connection: Conn
 
 def test_what_is_not_over_or_not_counted_or_recent_stays(connection: Connection, past: list[int]) -> None:
     uncounted = ended(connection, MARCH)
-    connection.execute("UPDATE jobs SET accounted = false WHERE job_id = %s", [uncounted])
+    rewrite(connection, "UPDATE jobs SET accounted = false WHERE job_id = %s", uncounted)
     recent = ended(connection, NOW - timedelta(days=30))
     # one member of an array is still running
     first = ended(connection, MARCH)

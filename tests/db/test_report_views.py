@@ -77,7 +77,7 @@ def test_jobs_that_wait_or_never_ran(dsn: str, connection: Connection) -> None:
     waiting, deleted = add_job(connection), add_job(connection)
     connection.execute("UPDATE jobs SET submitted_at = now() - interval '1 hour'")
     move(connection, deleted, "Error")
-    connection.execute("UPDATE jobs SET ended_at = submitted_at + interval '5 seconds' WHERE job_id = %s", [deleted])
+    rewrite(connection, "UPDATE jobs SET ended_at = submitted_at + interval '5 seconds' WHERE job_id = %s", deleted)
     found = {row["job_id"]: row for row in rows(dsn, "SELECT * FROM oar_report.jobs")}
     assert found[waiting]["wait_seconds"] >= 3600
     assert found[deleted]["wait_seconds"] == 5
@@ -119,7 +119,7 @@ def test_job_state_history(dsn: str, connection: Connection) -> None:
     move(connection, job, "Hold", "Error")
     parts = ((NOON, NOON + timedelta(seconds=s)) for s in (10, 20))
     for state, (begin, end) in zip(("Waiting", "Hold"), parts, strict=True):
-        connection.execute("UPDATE job_state_logs SET during = tstzrange(%s, %s) WHERE state = %s", [begin, end, state])
+        rewrite(connection, "UPDATE job_state_logs SET during = tstzrange(%s, %s) WHERE state = %s", begin, end, state)
     found = rows(dsn, "SELECT * FROM oar_report.job_state_history ORDER BY entered_at, left_at")
     assert [(r["state"], r["previous_state"], r["event"], r["who"], r["seconds"]) for r in found] == [
         ("Waiting", None, None, None, 10.0),
@@ -145,9 +145,10 @@ def test_assigned_resources(dsn: str, connection: Connection, finished: int) -> 
 def test_node_state_history(dsn: str, connection: Connection) -> None:
     resource = insert(connection, "resources", network_address="n1")
     connection.execute("UPDATE resources SET state = 'Dead'")
-    connection.execute(
+    rewrite(
+        connection,
         "UPDATE resource_state_logs SET during = tstzrange(lower(during) - interval '2 hours', upper(during))"
-        " WHERE state = 'Alive'"
+        " WHERE state = 'Alive'",
     )
     found = rows(dsn, "SELECT * FROM oar_report.node_state_history ORDER BY entered_at")
     assert [(r["network_address"], r["resource_id"], r["state"], r["state_by"]) for r in found] == [

@@ -17,7 +17,7 @@ from psycopg.errors import (
 )
 
 from oarpy.model.states import ALLOWED, FINAL_STATES, PASSAGES, JobState
-from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one, path_to
+from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one, path_to, rewrite
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -291,7 +291,7 @@ def test_ended_job_goes_with_all_its_rows(connection: Connection) -> None:
     insert(connection, "assigned_resources", job_id=job, resource_id=resource, during="{[now,)}")
     insert(connection, "event_logs", type="TEST", job_id=job)
     move(connection, job, *path_to(JobState.TERMINATED))
-    connection.execute("DELETE FROM jobs")
+    rewrite(connection, "DELETE FROM jobs")
     for table in ("job_state_logs", "assigned_resources", "event_logs"):
         assert one(connection, f"SELECT count(*) FROM {table}") == 0  # noqa: S608 - names of this file
 

@@ -9,7 +9,7 @@ from psycopg.errors import CheckViolation, ExclusionViolation
 from psycopg.sql import SQL, Identifier
 
 from oarpy.store.platform import properties
-from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one
+from tests.harness.hand_written import Connection, add_job, add_resource, insert, move, one, rewrite
 from tests.harness.small_cluster import SmallCluster
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
@@ -177,7 +177,7 @@ def test_sums_of_what_is_held_are_counted(connection: Connection, cluster: Small
 
 def test_a_state_log_of_the_future_gives_way(connection: Connection) -> None:
     resource = add_resource(connection)
-    connection.execute("UPDATE resource_state_logs SET during = '[2000-01-01,2000-01-02)'")
+    rewrite(connection, "UPDATE resource_state_logs SET during = '[2000-01-01,2000-01-02)'")
     insert(
         connection,
         "resource_state_logs",

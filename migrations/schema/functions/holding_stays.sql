@@ -6,7 +6,14 @@ DECLARE
     present text := (SELECT state FROM jobs WHERE job_id = OLD.job_id);
 BEGIN
     IF may_rewrite_history(TG_RELID) THEN
-        RETURN NEW;
+        RETURN coalesce(NEW, OLD);
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        IF EXISTS (SELECT FROM job_states WHERE state = present AND (holding OR final)) THEN
+            RAISE EXCEPTION 'job % (%) holds or held resource %, which stays', OLD.job_id, present, OLD.resource_id
+                USING ERRCODE = 'check_violation', HINT = 'oardel ends a job, and takes its resources from it';
+        END IF;
+        RETURN OLD;
     END IF;
     IF (NEW.job_id, NEW.resource_id, NEW.exclusive, NEW.guest)
             <> (OLD.job_id, OLD.resource_id, OLD.exclusive, OLD.guest)
@@ -22,4 +29,6 @@ END $$;
 COMMENT ON FUNCTION holding_stays IS 'nothing that runs loses its resources, and the past stays as it was';
 
 CREATE OR REPLACE TRIGGER holding_stays BEFORE UPDATE ON assigned_resources FOR EACH ROW
+    WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION holding_stays();
+CREATE OR REPLACE TRIGGER holding_kept BEFORE DELETE ON assigned_resources FOR EACH ROW
     WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION holding_stays();

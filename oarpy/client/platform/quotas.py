@@ -12,6 +12,7 @@ from oarpy.client.rendering import Column, Table
 from oarpy.client.session import Session
 from oarpy.model.errors import UsageError
 from oarpy.model.quota_calendar import OTHERWISE, WEEK, period_texts, valid_spans
+from oarpy.store.histories import sign
 from oarpy.store.passes import quotas as store
 from oarpy.store.platform import queues
 
@@ -32,6 +33,7 @@ def load(session: Session, path: str, *, dry_run: bool = False) -> QuotaFile:
         except UsageError as error:
             raise UsageError(f"quota file '{path[:200]}': {error.message}", hint=error.hint) from None
         if not dry_run:
+            sign(session.connection, session.user)
             store.clear(session.connection)
             store.add(session.connection, file.sets, file.rules, file.calendar)
     return file
@@ -49,6 +51,7 @@ def clear(session: Session) -> int:
     session.require_admin("remove quotas")
     with session.connection.transaction():
         number = len(store.rules(session.connection))
+        sign(session.connection, session.user)
         store.clear(session.connection)
     return number
 

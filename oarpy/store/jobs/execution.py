@@ -190,39 +190,43 @@ _LIVE = """
     GROUP BY j.job_id
 """
 
-_STARTED = """
+# A node's clock may be behind: nobody runs before he has his resources.
+_HELD = "(SELECT lower(a.during) FROM assigned_resources a WHERE a.job_id = j.job_id LIMIT 1)"
+
+_STARTED = f"""
     UPDATE jobs j
-    SET state = 'Running', started_at = greatest(least(to_timestamp(s.at), clock_timestamp()), j.submitted_at)
+    SET state = 'Running',
+        started_at = greatest(least(to_timestamp(s.at), clock_timestamp()), j.submitted_at, {_HELD})
     FROM unnest(%s::bigint[], %s::float8[]) AS s(job_id, at)
     WHERE j.job_id = s.job_id AND j.state = 'Launching'
-"""
+"""  # noqa: S608 - a text of this file
 
 # What started and ended since the last look passes through Running too: no state is skipped.
-_FINISH = """
+_FINISH = f"""
     UPDATE jobs j
     SET state = 'Finishing', final_state = e.final_state, exit_status = e.exit_status, message = CASE
             WHEN e.message = '' THEN j.message ELSE e.message END,
         started_at = coalesce(j.started_at,
             CASE WHEN e.started IS NOT NULL
-                THEN greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at) END)
+                THEN greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at, {_HELD}) END)
     FROM unnest(%(jobs)s::bigint[], %(finals)s::text[], %(statuses)s::int[], %(started)s::float8[],
                 %(messages)s::text[]) AS e(job_id, final_state, exit_status, started, message)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
     RETURNING j.job_id
-"""
+"""  # noqa: S608 - a text of this file
 
 # What is known to have started and ended by itself, with nothing to be done on its nodes: all at once.
-_END = """
+_END = f"""
     UPDATE jobs j
     SET state = 'Terminated', final_state = 'Terminated', left_nothing = true, exit_status = e.exit_status,
         started_at = coalesce(j.started_at,
-            greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at)),
-        ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at,
+            greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at, {_HELD})),
+        ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at, {_HELD},
             coalesce(j.started_at, least(to_timestamp(e.started), clock_timestamp())))
     FROM unnest(%s::bigint[], %s::int[], %s::float8[], %s::float8[]) AS e(job_id, exit_status, started, ended)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running')
     RETURNING j.job_id
-"""
+"""  # noqa: S608 - a text of this file
 
 # On its other nodes a job may have met its limit without ending of it.
 _NOTE_MEMORY = """

@@ -54,6 +54,11 @@ _RESTORED = """
 """
 _ARCHIVED = "UPDATE past_months SET archive = %s, archived_at = now() WHERE month = %s"
 _DROPPED = "UPDATE past_months SET dropped_at = now() WHERE month = %s"
+_COUNTED = """
+    UPDATE past_months SET counted_until = (
+        SELECT max(greatest(ended_at, started_at + walltime)) FROM oar_past.jobs j WHERE j.month = past_months.month)
+    WHERE month = %s
+"""
 _CLOSED = "SELECT month FROM past_months WHERE dropped_at IS NOT NULL"
 _IS_PARTITION = "SELECT to_regclass(%s) IS NOT NULL"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('oarpy past'))"
@@ -117,6 +122,7 @@ def make_partition(connection: Connection, table: FiledTable, month: date) -> No
 def drop(connection: Connection, tables: Sequence[FiledTable], month: date) -> None:
     """Drop the partitions of a month, which frees their room at once. Raises when readers leave no moment for it."""
     connection.execute(_NOT_BLOCKED)
+    connection.execute(_COUNTED, [month])
     try:
         for table in tables:
             connection.execute(SQL("DROP TABLE IF EXISTS {}").format(partition(table, month)))

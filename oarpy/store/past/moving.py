@@ -10,6 +10,7 @@ from itertools import groupby
 from psycopg.sql import SQL, Composable, Identifier
 
 from oarpy.store.database import Connection
+from oarpy.store.histories import rewrite
 from oarpy.store.past import months
 from oarpy.store.past.tables import ROOT, FiledTable, filed_tables
 
@@ -79,6 +80,7 @@ def move(connection: Connection, month: date, submissions: Sequence[int]) -> int
     Raises psycopg's ``ForeignKeyViolation`` when somebody has just come to need one of the jobs.
     """
     months.lock(connection)
+    rewrite(connection)
     tables = filed_tables(connection)
     keys = _keys(connection, tables, "public", submissions)
     # what names a row goes before the row
@@ -98,6 +100,7 @@ def recall(connection: Connection, jobs: Sequence[int]) -> None:
     if not found:
         return
     months.lock(connection)
+    rewrite(connection)
     tables = filed_tables(connection)
     connection.execute(_QUIET, ["yes"])
     for month, some in groupby(found, key=lambda row: row[0]):

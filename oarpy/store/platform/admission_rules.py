@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from oarpy.store.database import Connection
+from oarpy.store.histories import sign
 from oarpy.store.past.reading import with_past
 
 _RULES = "SELECT rule_id, name, priority, enabled, version, rule_text FROM admission_rules ORDER BY priority, name"
@@ -36,13 +37,6 @@ _CHANGE = """
 """
 
 _DELETE = "DELETE FROM admission_rules WHERE name = %s RETURNING name"
-
-# The trigger knows the account of the database only; the person is known to the command.
-_SIGN = """
-    UPDATE admission_rule_versions SET changed_by = %(by)s
-    WHERE name = %(name)s AND version = (SELECT max(version) FROM admission_rule_versions WHERE name = %(name)s)
-      AND xmin = pg_current_xact_id()::xid
-"""
 
 _RECENT_REQUESTS = """
     SELECT submission_id, request FROM submissions
@@ -96,10 +90,9 @@ def versions(connection: Connection, name: str) -> list[VersionRow]:
 def add(connection: Connection, name: str, text: str, *, priority: int, enabled: bool, by: str) -> bool:
     """Add a rule; return False when there is one of that name."""
     values = {"name": name, "priority": priority, "enabled": enabled, "text": text}
-    added = connection.execute(_ADD, values).fetchone() is not None
-    if added:
-        connection.execute(_SIGN, {"name": name, "by": by})
-    return added
+    with connection.transaction():
+        sign(connection, by)
+        return connection.execute(_ADD, values).fetchone() is not None
 
 
 def change(
@@ -112,19 +105,18 @@ def change(
     enabled: bool | None = None,
 ) -> int | None:
     """Change what is not None and return the rule's version after it; None when there is no such rule."""
-    row = connection.execute(_CHANGE, {"name": name, "text": text, "priority": priority, "enabled": enabled}).fetchone()
-    if row is None:
-        return None
-    connection.execute(_SIGN, {"name": name, "by": by})
-    return int(row[0])
+    values = {"name": name, "text": text, "priority": priority, "enabled": enabled}
+    with connection.transaction():
+        sign(connection, by)
+        row = connection.execute(_CHANGE, values).fetchone()
+    return None if row is None else int(row[0])
 
 
 def delete(connection: Connection, name: str, *, by: str) -> bool:
     """Remove a rule, keeping its versions; return False when there is none of that name."""
-    deleted = connection.execute(_DELETE, [name]).fetchone() is not None
-    if deleted:
-        connection.execute(_SIGN, {"name": name, "by": by})
-    return deleted
+    with connection.transaction():
+        sign(connection, by)
+        return connection.execute(_DELETE, [name]).fetchone() is not None
 
 
 def recent_requests(connection: Connection, count: int, user: str | None) -> list[tuple[int, Mapping[str, object]]]:

@@ -26,6 +26,8 @@ NOW = text("now()")
 CLOCK = text("clock_timestamp()")
 """When the row is written."""
 ME = text("SESSION_USER")
+AUTHOR = text("coalesce(nullif(current_setting('oarpy.author', true), ''), SESSION_USER)")
+"""Whom the transaction acts for, as a command says; else who is connected."""
 LONGEST_REQUEST = 10 * 366 * 86400
 """Seconds that commands let anybody ask for."""
 MANY = 1 << 53

@@ -103,5 +103,11 @@ past_months = table(
     column("archive", Text, "file that has the month as it is now", optional=True),
     column("archived_at", INSTANT, "when that was written", optional=True),
     column("dropped_at", INSTANT, "when its rows were dropped", optional=True),
+    column(
+        "counted_until",
+        INSTANT,
+        "when it was dropped: end of the last walltime of its jobs; sums of windows that begin before are not compared",
+        optional=True,
+    ),
     rule("archive_whole", "(archive IS NULL) = (archived_at IS NULL)"),
 )

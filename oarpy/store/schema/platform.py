@@ -28,6 +28,12 @@ site = table(
         default=0,
         check=f"usage_version BETWEEN 0 AND {MANY}",
     ),
+    column(
+        "accounting_since",
+        INSTANT,
+        "windows of the accounting that begin before are not compared with the jobs: their sums were deleted",
+        optional=True,
+    ),
 )
 
 generations = table(

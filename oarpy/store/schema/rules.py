@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     ForeignKey,
     Identity,
@@ -14,9 +15,9 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import TIME, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import JSONB, TIME, ExcludeConstraint
 
-from oarpy.store.schema.columns import INSTANT, ME, NOW, column, rule, table
+from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, NOW, column, rule, table
 
 queues = table(
     "queues",
@@ -50,7 +51,7 @@ admission_rule_versions = table(
     column("rule_text", Text, "its text then"),
     column("deleted", Boolean, "whether this is the end of the rule", default=False),
     column("changed_at", INSTANT, "since when", default=NOW),
-    column("changed_by", Text, "who changed it", default=ME),
+    column("changed_by", Text, "who changed it", default=AUTHOR),
 )
 
 quota_sets = table(
@@ -141,4 +142,15 @@ quota_exceptions = table(
     column("label", Text, "what people call these dates", default=""),
     rule("begins_before_end", "begins_at < ends_at"),
     ExcludeConstraint((text("tstzrange(begins_at, ends_at)"), "&&"), name="one_exception_at_a_time", using="gist"),
+)
+
+quota_changes = table(
+    "quota_changes",
+    "every change of quotas, of their sets and of when these are valid; written by triggers",
+    column("change_id", BigInteger, "number of the change", Identity(always=True), key=True),
+    column("changed_at", INSTANT, "when", default=CLOCK),
+    column("changed_by", Text, "who changed it", default=AUTHOR),
+    column("relation", Text, "quotas, quota_sets, quota_periods or quota_exceptions"),
+    column("change", Text, "made, changed or removed", check="change IN ('made', 'changed', 'removed')"),
+    column("content", JSONB, "the row after it; the last one of a row that was removed"),
 )

@@ -1,0 +1,18 @@
+"""What happened stays: whom the histories that triggers write name, and how their owner may change them."""
+
+from __future__ import annotations
+
+from oarpy.store.database import Connection
+
+_SIGN = "SELECT set_config('oarpy.author', %s, true)"
+_REWRITE = "SELECT set_config('oarpy.rewrite_history', 'on', true)"
+
+
+def sign(connection: Connection, author: str) -> None:
+    """Have what changes until the end of the transaction be by ``author``: triggers know only who is connected."""
+    connection.execute(_SIGN, [author])
+
+
+def rewrite(connection: Connection) -> None:
+    """Let the owner of the tables change what happened, until the end of the transaction."""
+    connection.execute(_REWRITE)

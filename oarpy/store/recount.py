@@ -1,0 +1,76 @@
+"""The accounting computed again, another way than the module does: for ``oarpy db check --accounting``.
+
+The module cuts spans of seconds at window borders. Here each window is intersected, as a range, with when a job ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from oarpy.store.database import Connection
+from oarpy.store.past.reading import with_past
+
+_LENGTHS = """
+    SELECT DISTINCT extract(epoch FROM window_stop - window_start)::bigint FROM accounting ORDER BY 1
+"""
+
+# All in one statement, which sees the sums and the jobs of one instant.
+_DIFFERENCES = """
+    WITH counted AS (
+        SELECT job_id, user_name, project, queue_name, tstzmultirange(tstzrange(started_at, ended_at)) AS ran,
+               tstzmultirange(tstzrange(started_at,
+                   started_at + extract(epoch FROM walltime)::float8 * interval '1 second')) AS asked
+        FROM jobs WHERE accounted AND started_at < ended_at
+    ), stretches AS (
+        SELECT c.user_name, c.project, c.queue_name, kind.name, kind.during, count(*) AS resources
+        FROM counted c JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id),
+             LATERAL (VALUES ('USED', c.ran * (a.during + tstzmultirange(tstzrange(NULL, lower(a.during))))),
+                             ('ASKED', c.asked)) AS kind(name, during)
+        WHERE r.type = 'default' AND NOT isempty(kind.during)
+        GROUP BY c.job_id, c.user_name, c.project, c.queue_name, kind.name, kind.during
+    ), windows AS (
+        SELECT s.*, tstzrange(to_timestamp(n * %(window)s), to_timestamp((n + 1) * %(window)s)) AS span
+        FROM stretches s, generate_series(floor(extract(epoch FROM lower(s.during)) / %(window)s)::bigint,
+                                          floor(extract(epoch FROM upper(s.during)) / %(window)s)::bigint) AS n
+    ), recounted AS (
+        SELECT lower(span) AS window_start, user_name, project, queue_name, name AS consumption_type,
+               sum(resources * extract(epoch FROM upper(part) - lower(part))) AS consumption
+        FROM windows, unnest(during * tstzmultirange(span)) AS part
+        GROUP BY 1, 2, 3, 4, 5
+    )
+    SELECT window_start, user_name, project, queue_name, consumption_type,
+           coalesce(a.consumption, 0), coalesce(r.consumption, 0)
+    FROM accounting a FULL JOIN recounted r USING (window_start, user_name, project, queue_name, consumption_type)
+    WHERE coalesce(a.consumption, 0) <> coalesce(r.consumption, 0)
+      AND window_start >= coalesce(greatest(
+          (SELECT accounting_since FROM site),
+          (SELECT max(counted_until) FROM past_months WHERE dropped_at IS NOT NULL)), '-infinity')
+    ORDER BY 1, 2, 3, 4, 5
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongSum:
+    """A row of the accounting that has ``counted`` resource-seconds, where the jobs make ``recounted``."""
+
+    window: datetime
+    user: str
+    project: str
+    queue: str
+    kind: str
+    counted: Decimal
+    recounted: Decimal
+
+
+def window_lengths(connection: Connection) -> Sequence[int]:
+    """Return the lengths of the windows that have sums, in seconds, ascending."""
+    return [row[0] for row in connection.execute(_LENGTHS)]
+
+
+def differences(connection: Connection, window: int) -> list[WrongSum]:
+    """Return the rows of windows of ``window`` seconds whose sum is not that of their jobs, past or not."""
+    with with_past(connection):
+        return [WrongSum(*row) for row in connection.execute(_DIFFERENCES, {"window": window})]

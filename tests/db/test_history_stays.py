@@ -1,0 +1,226 @@
+"""What happened is added to, never changed: by nobody but the owner of the tables who says that he means it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import LiteralString
+
+import psycopg
+import pytest
+from psycopg.errors import CheckViolation, InsufficientPrivilege
+
+from oarpy.modules.accounting import account, file_away
+from oarpy.store.platform import admission_rules
+from tests.harness.hand_written import one, rewrite
+from tests.harness.past_jobs import MARCH, MONTH, NOW
+from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
+
+pytestmark = [pytest.mark.db, pytest.mark.oldest]
+
+CHANGES: dict[str, tuple[LiteralString, ...]] = {
+    "job_state_logs": ("UPDATE job_state_logs SET during = '[2020-01-01,2020-01-02)'", "DELETE FROM job_state_logs"),
+    "resource_state_logs": ("UPDATE resource_state_logs SET state = 'Dead'", "DELETE FROM resource_state_logs"),
+    "event_logs": ("UPDATE event_logs SET description = 'nothing'", "DELETE FROM event_logs"),
+    "admission_rule_versions": (
+        "UPDATE admission_rule_versions SET changed_by = 'me'",
+        "DELETE FROM admission_rule_versions",
+    ),
+    "quota_changes": ("UPDATE quota_changes SET content = '{}'", "DELETE FROM quota_changes"),
+    "accounting": ("UPDATE accounting SET consumption = 0", "DELETE FROM accounting"),
+    "assigned_resources": (
+        "UPDATE assigned_resources SET during = '{[2020-01-01,2020-01-02)}'",
+        "DELETE FROM assigned_resources",
+    ),
+    "jobs": (
+        "UPDATE jobs SET accounted = false",
+        "UPDATE jobs SET user_name = 'bob'",
+        "UPDATE jobs SET ended_at = ended_at + interval '1 hour'",
+        "UPDATE jobs SET walltime = '1 second'",
+        "UPDATE jobs SET suspended_time = '1 hour'",
+        "DELETE FROM jobs",
+    ),
+}
+STATEMENTS = [
+    (table, change) for table, changes in CHANGES.items() for change in (*changes, f"TRUNCATE {table} CASCADE")
+]
+
+
+@pytest.fixture
+def past(connection: Connection) -> int:
+    """A cluster with something in each of its histories: one job that was counted."""
+    cores = add_nodes(connection, "node1")
+    job = add_job(connection, "Terminated", user="alice", resources=cores, seconds=90)
+    connection.execute("INSERT INTO event_logs (type, job_id) VALUES ('TEST', %s)", [job])
+    connection.execute("INSERT INTO admission_rules (name, priority, rule_text) VALUES ('r', 1, 'pass')")
+    connection.execute("INSERT INTO quotas (max_jobs) VALUES (3)")
+    assert account(connection, 60) == 1
+    return job
+
+
+@pytest.fixture
+def clerk(dsn: str, connection: Connection) -> Iterator[Connection]:
+    """Somebody who may do everything with the tables, and owns none."""
+    connection.execute("DROP ROLE IF EXISTS clerk")
+    connection.execute("CREATE ROLE clerk LOGIN")
+    connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk")
+    with psycopg.connect(dsn, autocommit=True) as session:
+        session.execute("SET SESSION AUTHORIZATION clerk")
+        yield session
+    connection.execute("DROP OWNED BY clerk")
+    connection.execute("DROP ROLE clerk")
+
+
+@pytest.mark.usefixtures("past")
+@pytest.mark.parametrize(("table", "change"), STATEMENTS)
+def test_the_owner_changes_nothing_by_mistake(connection: Connection, table: str, change: LiteralString) -> None:
+    with pytest.raises(CheckViolation) as refused:
+        connection.execute(change)
+    assert "oarpy.rewrite_history" in str(refused.value) or "oar" in (refused.value.diag.message_hint or "")
+    assert one(connection, f"SELECT count(*) > 0 FROM {table}")  # noqa: S608 - tables of this file
+
+
+@pytest.mark.usefixtures("past")
+@pytest.mark.parametrize(("table", "change"), STATEMENTS)
+def test_the_owner_who_means_it_does(connection: Connection, table: str, change: LiteralString) -> None:
+    before = connection.execute(f"SELECT array_agg(t::text) FROM {table} t").fetchall()  # noqa: S608
+    rewrite(connection, change)
+    assert connection.execute(f"SELECT array_agg(t::text) FROM {table} t").fetchall() != before  # noqa: S608
+    with pytest.raises(CheckViolation):
+        connection.execute("INSERT INTO event_logs (type) VALUES ('TEST'); DELETE FROM event_logs")
+
+
+@pytest.mark.usefixtures("past")
+@pytest.mark.parametrize(("table", "change"), STATEMENTS)
+def test_nobody_else_does(clerk: Connection, table: str, change: LiteralString) -> None:
+    with pytest.raises((CheckViolation, InsufficientPrivilege)):
+        rewrite(clerk, change)
+    assert one(clerk, f"SELECT count(*) > 0 FROM {table}")  # noqa: S608 - tables of this file
+
+
+def test_somebody_else_may_still_work(clerk: Connection, past: int) -> None:
+    """Triggers write the histories of what he does."""
+    clerk.execute("UPDATE resources SET state = 'Dead'")
+    clerk.execute("UPDATE quotas SET max_jobs = 4")
+    clerk.execute("INSERT INTO event_logs (type, job_id) VALUES ('TEST', %s)", [past])
+    assert one(clerk, "SELECT changed_by FROM quota_changes ORDER BY change_id DESC LIMIT 1") == "clerk"
+
+
+def test_no_bill_is_doubled(connection: Connection, past: int, shell: Shell) -> None:
+    before = connection.execute("SELECT * FROM accounting ORDER BY 1, 6").fetchall()
+    with pytest.raises(CheckViolation, match=f"job {past} is counted already"):
+        connection.execute("UPDATE jobs SET accounted = false WHERE job_id = %s", [past])
+    assert account(connection, 60) == 0
+    assert shell.done("oaraccounting", "--reinitialize") == "1 jobs accounted\n"
+    rewrite(connection, "DELETE FROM accounting")
+    assert account(connection, 60) == 0
+    assert before
+
+
+def test_a_message_may_still_be_added_to_a_job_that_is_over(connection: Connection, past: int) -> None:
+    connection.execute("UPDATE jobs SET message = 'seen' WHERE job_id = %s", [past])
+    assert one(connection, "SELECT message FROM jobs") == "seen"
+
+
+def test_changes_of_quotas_are_kept_with_their_author(connection: Connection, shell: Shell) -> None:
+    connection.execute("INSERT INTO quota_sets VALUES ('night')")
+    connection.execute("INSERT INTO quotas (max_jobs, set_name) VALUES (3, 'night')")
+    connection.execute("UPDATE quotas SET max_jobs = 3")
+    connection.execute("UPDATE quotas SET max_jobs = 5")
+    shell.done("oaradmin", "quotas", "clear")
+    rows = connection.execute("SELECT relation, change, content -> 'max_jobs' FROM quota_changes ORDER BY change_id")
+    assert rows.fetchall() == [
+        ("quota_sets", "made", None),
+        ("quotas", "made", 3),
+        ("quotas", "changed", 5),
+        ("quotas", "removed", 5),
+        ("quota_sets", "removed", None),
+    ]
+    authors = connection.execute("SELECT DISTINCT change, changed_by FROM quota_changes ORDER BY 1").fetchall()
+    account_of_database = one(connection, "SELECT session_user")
+    assert authors == [("changed", account_of_database), ("made", account_of_database), ("removed", ME)]
+
+
+def test_versions_of_rules_name_who_made_them(connection: Connection) -> None:
+    admission_rules.add(connection, "r", "pass", priority=1, enabled=True, by="eve")
+    admission_rules.change(connection, "r", by="bob", priority=2)
+    connection.execute("UPDATE admission_rules SET priority = 3")
+    admission_rules.delete(connection, "r", by="ann")
+    authors = connection.execute("SELECT changed_by FROM admission_rule_versions ORDER BY version").fetchall()
+    assert [name for (name,) in authors] == ["eve", "bob", one(connection, "SELECT session_user"), "ann"]
+
+
+# Compared with the jobs
+
+
+def check(shell: Shell) -> list[str]:
+    result = shell("oarpy", "db", "check", "--accounting", "-J")
+    problems: list[str] = json.loads(result.out)["problems"]
+    assert result.status == (1 if problems else 0)
+    return problems
+
+
+@pytest.fixture
+def rules(shell: Shell) -> None:
+    """The default rules, without which a database is not as it should be."""
+    shell("oarpy", "db", "upgrade")
+
+
+@pytest.mark.usefixtures("past", "rules")
+def test_sums_are_compared_with_the_jobs(connection: Connection, shell: Shell) -> None:
+    assert check(shell) == []
+    rewrite(connection, "UPDATE accounting SET consumption = consumption + 1 WHERE consumption_type = 'USED'")
+    (first, second) = check(shell)
+    assert first.startswith("USED of alice (project default, queue default) from 2026-05-01 12:00:00+0")
+    assert first.endswith("on is 121.000000 resource-seconds, the jobs make 120.000000")
+    assert second.endswith("on is 61.000000 resource-seconds, the jobs make 60.000000")
+    assert shell("oarpy", "db", "check").status == 0
+    shell.done("oaraccounting", "--reinitialize")
+    rewrite(connection, "DELETE FROM accounting WHERE consumption_type = 'ASKED'")
+    connection.execute("UPDATE accounting SET consumption = consumption + 1")
+    assert check(shell)
+
+
+@pytest.mark.usefixtures("rules")
+def test_a_job_that_is_counted_twice_is_found(connection: Connection, past: int, shell: Shell) -> None:
+    rewrite(connection, "UPDATE jobs SET accounted = false WHERE job_id = %s", past)
+    account(connection, 60)
+    found = check(shell)
+    assert "is 240.000000 resource-seconds, the jobs make 120.000000" in found[0]
+
+
+@pytest.mark.usefixtures("rules")
+def test_what_was_removed_is_not_compared(connection: Connection, past: int, shell: Shell) -> None:
+    cores = [row[0] for row in connection.execute("SELECT resource_id FROM resources").fetchall()]
+    for seconds in (30, 4000):
+        add_job(connection, "Terminated", user="bob", resources=cores, seconds=seconds)
+    account(connection, 60)
+    shell.done("oaraccounting", "--delete-before", "2026-05-01 12:30:00")
+    assert check(shell) == []
+    rewrite(connection, "UPDATE accounting SET consumption = 1 WHERE window_start >= '2026-05-01 13:05:00+00'")
+    assert len(check(shell)) == 2
+
+
+@pytest.mark.usefixtures("past", "rules")
+def test_windows_of_two_lengths_are_told(connection: Connection, shell: Shell) -> None:
+    cores = [row[0] for row in connection.execute("SELECT resource_id FROM resources").fetchall()]
+    add_job(connection, "Terminated", user="bob", resources=cores)
+    account(connection, 3600)
+    (problem,) = check(shell)
+    assert problem.startswith("there are sums of windows of 60 and 3600 seconds: oaraccounting --reinitialize")
+
+
+@pytest.mark.usefixtures("rules")
+def test_months_of_the_past_are_compared_until_they_are_dropped(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1")
+    for user, day in (("ann", MARCH), ("bob", NOW)):
+        add_job(connection, "Terminated", user=user, resources=cores, started=day, submitted_at=day)
+    account(connection, 60)
+    assert file_away(connection, NOW, MONTH) == 1
+    assert check(shell) == []
+    change = "UPDATE accounting SET consumption = consumption - 1 WHERE consumption_type = 'USED'"
+    rewrite(connection, change)
+    assert len(check(shell)) == 2
+    assert shell("oarpy", "history", "drop", "2026-03", "--yes").status == 0
+    (bobs,) = check(shell)
+    assert "of bob" in bobs
