@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oarpy.client.rendering import json_text, write
-from oarpy.configuration import Configuration, load
-from oarpy.store.database import connect, database_dsn, reachable
 
 if TYPE_CHECKING:
+    from oarpy.configuration import Configuration
     from oarpy.store.database import Connection
 
 app = typer.Typer(no_args_is_help=True, help="The past: ended jobs by month, their archives.")
@@ -95,6 +94,9 @@ def drop(
 @contextmanager
 def _database() -> Iterator[tuple[Connection, Configuration]]:
     """Connect as who runs the command; files are read and written as them, too."""
+    from oarpy.configuration import load
+    from oarpy.store.database import connect, database_dsn, reachable
+
     configuration = load()
     with reachable(), connect(database_dsn(configuration), "history") as connection:
         yield connection, configuration
