@@ -56,9 +56,8 @@ def database_upgrade(
     """Bring the schema and the default admission rules up to date; rules that were changed here are left alone."""
     from oarpy.client import installation
     from oarpy.configuration import load
-    from oarpy.store.database import database_dsn
 
-    done = installation.upgrade_when_reachable(database_dsn(load()), wait)
+    done = installation.upgrade_installation(load(), wait)
     rules = {"added": done.rules.added, "updated": done.rules.updated, "kept": done.rules.kept}
     if as_json:
         write(json_text({"revisions": done.revisions, "rules": rules}))

@@ -70,8 +70,21 @@ def _is_served(directory: str) -> bool:
         return False
 
 
-def upgrade_when_reachable(dsn: str, wait: float) -> Upgrade:
-    """Do as :func:`upgrade`, as soon as the database can be reached; raise its error after ``wait`` seconds."""
+def upgrade_installation(configuration: Configuration, wait: float) -> Upgrade:
+    """Do as :func:`upgrade`, as soon as the database can be reached; raise its error after ``wait`` seconds.
+
+    Nobody else starts an embedded server that does not run: with ``wait``, it runs meanwhile.
+    """
+    directory = configuration.database.directory
+    if configuration.database.url or not wait or embedded_server.is_running(directory):
+        return _upgrade_when_reachable(database_dsn(configuration), wait)
+    try:
+        return upgrade(start_database(configuration))
+    finally:
+        stop_database(configuration)
+
+
+def _upgrade_when_reachable(dsn: str, wait: float) -> Upgrade:
     until, pause = time.monotonic() + wait, _FIRST_PAUSE
     while True:
         try:

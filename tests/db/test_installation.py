@@ -210,3 +210,15 @@ def test_the_upgrade_before_a_start_waits_for_a_database_that_is_away(tmp_path: 
         assert (waiting.returncode, printed.splitlines()[0]) == (0, "schema revision 0020 applied")
     finally:
         embedded_server.remove(tmp_path / "pg")
+
+
+def test_the_upgrade_before_a_start_has_the_embedded_server_run_meanwhile(tmp_path: Path) -> None:
+    """As the unit does on a machine whose database is the embedded one: nobody else starts it before the server."""
+    environment = bare_environment(OARPY_DATABASE_DIRECTORY=str(tmp_path / "pg"))
+    try:
+        assert run(environment, "db", "upgrade").returncode == 6
+        assert "schema revision 0020 applied\n" in succeed(environment, "db", "upgrade", "--wait", "60")
+        assert not embedded_server.is_running(tmp_path / "pg")
+        assert succeed(environment, "db", "upgrade", "--wait", "60") == "schema is up to date\n"
+    finally:
+        embedded_server.remove(tmp_path / "pg")
