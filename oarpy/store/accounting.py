@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 from oarpy.store.histories import rewrite
 from oarpy.store.refusals import refusals_of, set_wise
 
-# Windows that begin within the period: a range of the primary key, which begins with window_start.
-_USAGE = """
-    SELECT user_name, project,
-           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'USED'), 0)::float8,
-           coalesce(sum(consumption) FILTER (WHERE consumption_type = 'ASKED'), 0)::float8
-    FROM accounting WHERE window_start >= to_timestamp(%s) AND queue_name <> 'besteffort'
-    GROUP BY user_name, project
+# What the view of karma sums up too.
+_ACCOUNTED = "SELECT user_name, project, used_seconds, asked_seconds FROM oar_report.charges WHERE source = 'accounted'"
+_HELD = "SELECT user_name, project, used_seconds, asked_seconds FROM oar_report.charges WHERE source = 'held'"
+
+_KARMA = """
+    UPDATE scheduling_passes p
+    SET karma_window = r.karma_window, karma_project = r.karma_project, karma_user = r.karma_user,
+        karma_asked = r.karma_asked, other_users_target = r.other_users_target,
+        other_projects_target = r.other_projects_target, user_targets = r.user_targets,
+        project_targets = r.project_targets
+    FROM (SELECT least(%s::float8, 1000000000) * interval '1 second', %s::float8, %s::float8, %s::float8, %s::float8,
+                 %s::float8, %s::jsonb, %s::jsonb)
+        AS r(karma_window, karma_project, karma_user, karma_asked, other_users_target, other_projects_target,
+             user_targets, project_targets)
+    WHERE (p.karma_window, p.karma_project, p.karma_user, p.karma_asked, p.other_users_target,
+           p.other_projects_target, p.user_targets, p.project_targets) IS DISTINCT FROM
+          (r.karma_window, r.karma_project, r.karma_user, r.karma_asked, r.other_users_target,
+           r.other_projects_target, r.user_targets, r.project_targets)
 """
-
-
 _VERSION = "SELECT usage_version FROM site"
 
 
@@ -33,6 +44,20 @@ class UsageRow:
     asked: float
 
 
+@dataclass(frozen=True, slots=True)
+class KarmaRow:
+    """What karma is computed with: a window in seconds, coefficients, and targets from 0 to 1."""
+
+    window: float
+    project: float
+    user: float
+    asked: float
+    other_users: float
+    other_projects: float
+    user_targets: Mapping[str, float]
+    project_targets: Mapping[str, float]
+
+
 def usage_version(connection: Connection) -> int:
     """Return the counter that changes when anybody but the module that counts changes the sums."""
     row = connection.execute(_VERSION).fetchone()
@@ -40,9 +65,20 @@ def usage_version(connection: Connection) -> int:
     return int(row[0])
 
 
-def usage_since(connection: Connection, moment: float) -> list[UsageRow]:
-    """Return the sums of the windows that began at ``moment`` (epoch seconds) or later, best-effort left out."""
-    return [UsageRow(*row) for row in connection.execute(_USAGE, [moment])]
+def accounted(connection: Connection) -> list[UsageRow]:
+    """Return the sums of the windows that began within the recorded one, best-effort left out."""
+    return [UsageRow(*row) for row in connection.execute(_ACCOUNTED)]
+
+
+def held(connection: Connection) -> list[UsageRow]:
+    """Return what jobs that hold resources asked for, and used so far, best-effort left out."""
+    return [UsageRow(*row) for row in connection.execute(_HELD)]
+
+
+def record_karma(connection: Connection, row: KarmaRow) -> None:
+    """Record what passes compute karma with, for them and for the view, unless it is there."""
+    values = row.window, row.project, row.user, row.asked, row.other_users, row.other_projects
+    connection.execute(_KARMA, [*values, Jsonb(dict(row.user_targets)), Jsonb(dict(row.project_targets))])
 
 
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that

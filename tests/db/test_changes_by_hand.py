@@ -210,9 +210,10 @@ KEPT = {
     "moldable_descriptions": {"moldable_id"},
     "resource_groups": {"group_id"},
     "resources": {"resource_id"},
+    "scheduling_passes": {"karma_window"},
     "site": {"platform_version", "usage_version"},
 }
-"""What nobody changes: jobs keep what they hold and their numbers, the rest is counted or numbered by the database."""
+"""What nobody changes: jobs keep what they hold and their numbers; passes and the database write the rest."""
 
 SEEN_BY_OTHERS = {
     ("consumables", "unit"),
@@ -364,13 +365,19 @@ class Recording(psycopg.Cursor[Any]):
         return result
 
 
-# the columns that a view called "reading" depends on
+# the columns that a view called "reading" depends on, by itself or through other views
 READ = """
-    SELECT DISTINCT c.relname, a.attname
-    FROM pg_rewrite w JOIN pg_depend d ON d.objid = w.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_class c ON c.oid = d.refobjid AND d.refclassid = 'pg_class'::regclass
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid AND a.attnum > 0
-    WHERE w.ev_class = 'reading'::regclass AND c.relkind IN ('r', 'p')
+    WITH RECURSIVE used AS (
+        SELECT 'reading'::regclass::oid AS relation, 'v'::"char" AS kind, NULL::smallint AS number
+        UNION
+        SELECT d.refobjid, c.relkind, d.refobjsubid::smallint
+        FROM used u JOIN pg_rewrite w ON w.ev_class = u.relation AND u.kind = 'v'
+            JOIN pg_depend d ON d.objid = w.oid AND d.classid = 'pg_rewrite'::regclass
+            JOIN pg_class c ON c.oid = d.refobjid AND d.refclassid = 'pg_class'::regclass AND c.oid <> u.relation
+    )
+    SELECT DISTINCT u.relation::regclass::text, a.attname
+    FROM used u JOIN pg_attribute a ON a.attrelid = u.relation AND a.attnum = u.number AND a.attnum > 0
+    WHERE u.kind IN ('r', 'p')
 """
 
 

@@ -126,7 +126,7 @@ def test_sums_are_kept_for_a_while(connection: Connection, shell: Shell) -> None
     now = int(time.time())
 
     def users(at: int) -> set[str]:
-        return set(history.read(connection, at, queues, (), reading.snapshot.platform).usage.used_by_user)
+        return set(history.read(connection, at, queues, reading.snapshot.platform).usage.used_by_user)
 
     assert users(now) == set()
     connection.execute("SET application_name = 'oarpy accounting'")
@@ -143,7 +143,7 @@ def test_sums_that_somebody_changes_by_hand_are_seen_at_once(connection: Connect
     now = int(time.time())
     for user in ("ann", "bob"):
         account(connection, user, 10, 20, days=2)
-        found = history.read(connection, now, queues, (), reading.snapshot.platform)
+        found = history.read(connection, now, queues, reading.snapshot.platform)
         assert user in found.usage.used_by_user
 
 
@@ -151,18 +151,6 @@ def _row(connection: Connection) -> Any:
     from oarpy.store.passes.snapshot_rows import queues
 
     return next(queue for queue in queues(connection) if queue.name == "default")
-
-
-def test_the_query_uses_the_index(connection: Connection) -> None:
-    from oarpy.store import accounting
-
-    connection.execute(
-        "INSERT INTO accounting SELECT d, d + interval '1 day', 'u' || u, 'p', 'default', 'USED', 1"
-        " FROM generate_series(now() - interval '10 years', now(), '1 day') AS d, generate_series(1, 20) AS u"
-    )
-    connection.execute("ANALYZE accounting")
-    plan = connection.execute(f"EXPLAIN {accounting._USAGE}", [time.time() - 30 * 86400]).fetchall()
-    assert "accounting_pkey" in "\n".join(row[0] for row in plan)
 
 
 def test_fairshare_starts_who_used_least(connection: Connection, shell: Shell) -> None:

@@ -196,10 +196,10 @@ def test_karma(dsn: str, connection: Connection) -> None:
     account(connection, today - timedelta(days=40), "bob", "p2", "USED", 10_000)
     found = [tuple(row.values()) for row in rows(dsn, "SELECT * FROM oar_report.karma ORDER BY kind, name")]
     assert found == [
-        ("project", "p1", 0.0, 400.0, 0.0, 1.0),
-        ("project", "p2", 80.0, 0.0, 1.0, 0.0),
-        ("user", "ann", 0.0, 300.0, 0.0, 0.75),
-        ("user", "bob", 80.0, 100.0, 1.0, 0.25),
+        ("project", "p1", 0.0, 400.0, 0.0, 1.0, 0.0, 0.0),
+        ("project", "p2", 80.0, 0.0, 1.0, 0.0, 0.0, 0.0),
+        ("user", "ann", 0.0, 300.0, 0.0, 0.75, 0.0, 1.5),
+        ("user", "bob", 80.0, 100.0, 1.0, 0.25, 0.0, 1.5),
     ]
 
 

@@ -20,6 +20,7 @@ from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
+from oarpy.modules.metascheduler.priority_history import record_rules
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
@@ -46,7 +47,7 @@ Predictions = dict[int, decisions.Prediction]
 """By job."""
 
 _REWRITE_PERIOD = 60
-"""Seconds after which all predictions are written again, whatever was done to the table by hand."""
+"""Seconds after which predictions and rules of karma are written again, whatever was done to them by hand."""
 
 
 class Metascheduler:
@@ -56,7 +57,7 @@ class Metascheduler:
 
     def __init__(self, configuration: Configuration) -> None:
         self.period = configuration.modules.metascheduler
-        self._settings = configuration.scheduler
+        self._settings, self._priority = configuration.scheduler, configuration.priority
         self._reader = SnapshotReader(configuration)
         self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
@@ -74,6 +75,7 @@ class Metascheduler:
         if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
             self._connection, self._rewritten = connection, time.monotonic()
             self._told.forget()
+            record_rules(connection, self._priority)
         if refusals_of(connection).careful:
             self._memory.forget()
         try:

@@ -11,8 +11,7 @@ from oarpy.model.errors import UsageError
 from oarpy.scheduler.order.queue_orders import looks_back
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import HoldingJob
-from oarpy.store.accounting import UsageRow, usage_since, usage_version
+from oarpy.store.accounting import KarmaRow, UsageRow, accounted, held, record_karma, usage_version
 from oarpy.store.database import Connection
 from oarpy.store.passes.snapshot_rows import QueueRow
 
@@ -32,13 +31,10 @@ class _Sums:
     def of(cls, rows: Iterable[UsageRow]) -> _Sums:
         sums = cls(defaultdict(float), defaultdict(float), defaultdict(float))
         for row in rows:
-            sums.add(row.user, row.project, row.used, row.asked)
+            sums.used_by_user[row.user] += row.used
+            sums.asked_by_user[row.user] += row.asked
+            sums.used_by_project[row.project] += row.used
         return sums
-
-    def add(self, user: str, project: str, used: float, asked: float) -> None:
-        self.used_by_user[user] += used
-        self.asked_by_user[user] += asked
-        self.used_by_project[project] += used
 
 
 class PriorityHistory:
@@ -46,9 +42,8 @@ class PriorityHistory:
 
     def __init__(self, configuration: Configuration) -> None:
         settings = configuration.priority
-        self._window = settings.window
         self._karma, self._factors = karma_rules(settings), factor_rules(settings)
-        self._rows: list[UsageRow] = []
+        self._accounted: list[UsageRow] = []
         self._read_at: int | None = None
         self._version = -1
 
@@ -57,26 +52,40 @@ class PriorityHistory:
         connection: Connection,
         now: int,
         queues: Sequence[QueueRow],
-        holding: Iterable[HoldingJob],
         platform: Platform,
     ) -> Priorities:
-        """Return what is known at ``now`` (epoch seconds): ended jobs, and what ``holding`` jobs had so far.
+        """Return what is known at ``now`` (epoch seconds): ended jobs, and what those that hold resources had so far.
 
-        Best-effort jobs do not count: what they use is taken from nobody.
+        These are the rows that the view of karma sums up. Best-effort jobs do not count: what they use is taken from
+        nobody.
         """
         if not any(looks_back(queue.policy) for queue in queues):
             return NO_HISTORY
+        expired = self._read_at is None or not 0 <= now - self._read_at < REFRESH
         version = usage_version(connection)
-        if self._read_at is None or not 0 <= now - self._read_at < REFRESH or version != self._version:
-            self._rows, self._read_at = usage_since(connection, now - self._window), now
-            self._version = version
-        sums = _Sums.of(self._rows)
-        for job in holding:
-            if job.start <= now and not job.besteffort:
-                had = len(job.resources) * min(now - job.start, self._window)
-                sums.add(job.user, job.project, had, len(job.resources) * job.walltime)
+        if expired or version != self._version:
+            self._accounted, self._read_at, self._version = accounted(connection), now, version
+        sums = _Sums.of((*self._accounted, *held(connection)))
         usage = Usage(dict(sums.used_by_user), dict(sums.asked_by_user), dict(sums.used_by_project))
         return Priorities(usage, self._karma, self._factors, platform.default_type.bit_count())
+
+
+def record_rules(connection: Connection, settings: Priority) -> None:
+    """Record the window, coefficients and targets of the karma in the database, where all that reads it finds them."""
+    rules = karma_rules(settings)
+    record_karma(
+        connection,
+        KarmaRow(
+            settings.window,
+            rules.project,
+            rules.user,
+            rules.asked,
+            rules.other_users,
+            rules.other_projects,
+            rules.user_targets,
+            rules.project_targets,
+        ),
+    )
 
 
 def karma_rules(settings: Priority) -> KarmaRules:

@@ -185,7 +185,7 @@ class SnapshotReader:
             shown=self._shown,
             outcomes=anteriors.outcomes,
             spans=anteriors.spans,
-            priorities=self._history.read(connection, now, queues, holding, self._platform),
+            priorities=self._history.read(connection, now, queues, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             consumables=self._consumables,
             ration=_ration(self._configuration.scheduler, jobs),

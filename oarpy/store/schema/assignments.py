@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
-from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, TSTZMULTIRANGE, TSTZRANGE, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, INTERVAL, JSONB, TSTZMULTIRANGE, TSTZRANGE, ExcludeConstraint
 
 from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
@@ -97,10 +97,30 @@ gantt_predictions = table(
 
 scheduling_passes = table(
     "scheduling_passes",
-    "the last scheduling pass; one row",
+    "the last scheduling pass, and what passes compute karma with; one row",
     column("only_row", Boolean, "always true: keeps the table at one row", default=True, key=True, check="only_row"),
     column("pass", BigInteger, "number of the pass", default=0, check=f"pass BETWEEN 0 AND {MANY}"),
     column("at", INSTANT, "when it was", default=NOW),
     column("seconds", Double, "how long it took", default=0),
     column("waiting", Integer, "how many jobs it looked at", default=0),
+    column("karma_window", INTERVAL, "how far back karma looks", default="30 days"),
+    column("karma_project", Double, "coefficient of what a project used beyond its target", default=0),
+    column("karma_user", Double, "coefficient of what a user used beyond the target", default=2),
+    column("karma_asked", Double, "coefficient of what a user asked for beyond the target", default=1),
+    column("other_users_target", Double, "part of all use for each user who is not named, 0 to 1", default=0),
+    column("other_projects_target", Double, "part of all use for each project that is not named, 0 to 1", default=0),
+    column(
+        "user_targets",
+        JSONB,
+        "parts of all use by user, 0 to 1",
+        default="{}",
+        check="jsonb_typeof(user_targets) = 'object'",
+    ),
+    column(
+        "project_targets",
+        JSONB,
+        "parts of all use by project, 0 to 1",
+        default="{}",
+        check="jsonb_typeof(project_targets) = 'object'",
+    ),
 )
