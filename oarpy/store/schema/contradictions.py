@@ -152,7 +152,8 @@ _QUERIES = (
     """,
     """
     SELECT format('resource %s is %s, the log of its states says %s', resource_id, r.state, l.state),
-           format('UPDATE resource_state_logs SET state = %L WHERE resource_id = %s AND upper_inf(during)',
+           format('BEGIN; SET LOCAL oarpy.rewrite_history = on;'
+                  ' UPDATE resource_state_logs SET state = %L WHERE resource_id = %s AND upper_inf(during); COMMIT',
                   r.state, resource_id)
     FROM resources r JOIN resource_state_logs l USING (resource_id)
     WHERE upper_inf(l.during) AND l.state <> r.state ORDER BY resource_id
