@@ -33,6 +33,7 @@ Port = Annotated[int, Meta(gt=0, lt=65536, description="a port, 1 to 65535")]
 Weight = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST, description="a finite number")]
 Seconds = Annotated[float, Meta(ge=0, le=_LARGEST, description="a finite number of seconds, 0 or more")]
 FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from / or ~")]
+ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
 
 
@@ -126,6 +127,8 @@ class Nodes:
     ping_interval: PositiveSeconds = 5.0
     lost_timeout: PositiveSeconds = 60.0
     isolation: str = "auto"
+    pids_limit: NotNegative = 16_384
+    pam_service: ServiceName = ""
     kill_patience: Seconds = 20.0
     start_patience: PositiveSeconds = 60.0
 

@@ -89,6 +89,8 @@ def agent_program(node: NodeAddress, config: ChannelConfig, entry: str = "servic
         "kill_patience": config.kill_patience,
         "start_patience": config.start_patience,
         "isolation": config.isolation,
+        "pam_service": config.pam_service,
+        "pids_limit": config.pids_limit,
         "cgroup_root": config.cgroup_root,
     }
     if entry == "service":

@@ -266,7 +266,7 @@ class Ended(Report, word="ended"):
 
     ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
     exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
-    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, SUPERVISOR. ``memory_kills`` counts the processes that the kernel
+    WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, SUPERVISOR. ``memory_kills`` counts the processes that the kernel
     killed because the job was out of its memory. May come more than once.
     """
 

@@ -164,6 +164,72 @@ def test_a_limit_of_memory_on_plain_files(tmp_path: Path, version: int) -> None:
     assert isolation.name_of("7.1") == (f"/oarpy/{base.name}/7.1" if version == 2 else "")
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_limit_of_processes_on_plain_files(tmp_path: Path, version: int) -> None:
+    """What is written where; a plain file stands for each one that the kernel would make."""
+    mounts = [tmp_path] if version == 2 else [tmp_path / "freezer", tmp_path / "pids"]
+    for mount in mounts:
+        mount.mkdir(exist_ok=True)
+        (mount / "cgroup.procs").write_text("")
+        if version == 2:
+            (mount / "cgroup.controllers").write_text("pids")
+            (mount / "cgroup.subtree_control").write_text("")
+        Isolation("cgroup", str(tmp_path), "/state", 500)
+        (node,) = (mount / "oarpy").iterdir()
+        (node / "pids.max").write_text("")
+        for key in ("7.1", "8.1"):
+            (node / key).mkdir()
+            for name in ("cgroup.procs", "pids.max"):
+                (node / key / name).write_text("")
+    if version == 2:
+        assert (tmp_path / "cgroup.subtree_control").read_text().startswith("+pids")
+    isolation = Isolation("cgroup", str(tmp_path), "/state", 500)
+    assert isolation.limits_processes
+    assert isolation.enter("7.1", ())
+    isolation.gather("8.1", 4711)
+    assert [(node / key / "pids.max").read_text() for key in ("7.1", "8.1")] == ["500", "500"]
+    assert [(node / key / "cgroup.procs").read_text() for key in ("7.1", "8.1")] == ["0", "4711"]
+    isolation.leave()
+    assert [(mount / "cgroup.procs").read_text() for mount in mounts] == ["0"] * len(mounts)
+    unlimited = Isolation("cgroup", str(tmp_path), "/state", 0)
+    (node / "7.1" / "pids.max").write_text("")
+    unlimited.enter("7.1", ())
+    assert not unlimited.limits_processes
+    assert (node / "7.1" / "pids.max").read_text() == ""
+
+
+def test_limits_leave_no_folder_where_there_are_no_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    isolation = Isolation("none", str(tmp_path), "/state", 500)
+    assert not isolation.enter("7.1", (), 1 << 30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _limits_processes() -> bool:
+    isolation = Isolation("auto", str(ROOT), "/test-of-isolation", 500)
+    try:
+        return isolation.limits_processes and isolation.enter("0.0", ())
+    finally:
+        isolation.leave()
+        isolation.end("0.0", 1.0)
+
+
+@pytest.mark.skipif(not _limits_processes(), reason="this kernel, or this user, limits no processes of control groups")
+def test_a_job_forks_no_more_than_it_may(tmp_path: Path) -> None:
+    inbox = Inbox()
+    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}", isolation="cgroup", pids_limit=30)
+    transport = LocalTransport(inbox, config)
+    node = NodeAddress("node1", str(tmp_path / "state"))
+    driver = Driver(transport, node, tmp_path, config.instance, getpass.getuser())
+    driver.connect()
+    forks = "for i in $(seq 100); do sleep 600 & done; wait"
+    assert driver.run(driver.spec(1, forks, memory=1 << 30)).reason == "exited"
+    assert "fork" in (tmp_path / "err.1").read_text()
+    transport.close()
+    inbox.close()
+    end_all(config.instance)
+
+
 def _limits_memory() -> bool:
     isolation = Isolation("auto", str(ROOT), "/test-of-isolation")
     try:

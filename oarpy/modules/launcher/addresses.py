@@ -12,6 +12,7 @@ from oarpy.store.platform.nodes import NodeRow
 from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
 
 _ISOLATION = ("auto", "cgroup", "affinity", "none")
+_FEWEST_PROCESSES = 4
 
 
 def node_address(row: NodeRow, settings: configuration.Nodes) -> NodeAddress:
@@ -32,12 +33,17 @@ def channel_config(settings: configuration.Nodes, instance: str) -> ChannelConfi
     """Return how channels behave; ``instance`` is the installation's name. Raises :class:`UsageError`."""
     if settings.isolation not in _ISOLATION:
         raise UsageError(f"nodes.isolation is '{settings.isolation}'", hint="one of " + ", ".join(_ISOLATION))
+    if 0 < settings.pids_limit < _FEWEST_PROCESSES:
+        problem = f"nodes.pids_limit is {settings.pids_limit}"
+        raise UsageError(problem, hint=f"0 for no limit, or at least {_FEWEST_PROCESSES}, which a start takes")
     return ChannelConfig(
         instance=instance,
         connect_timeout=settings.connect_timeout,
         ping_period=settings.ping_interval,
         silence_timeout=settings.ping_interval * 3,
         isolation=settings.isolation,
+        pids_limit=settings.pids_limit,
+        pam_service=settings.pam_service,
         kill_patience=settings.kill_patience,
         start_patience=settings.start_patience,
     )

@@ -14,8 +14,8 @@ from oarpy.transport.agent import descriptors
 from oarpy.transport.agent.calls import commands
 from oarpy.transport.agent.calls.call_requests import CallListener
 from oarpy.transport.agent.job import record
-from oarpy.transport.agent.job.isolation import Isolation
-from oarpy.transport.agent.job.job_run import Patience
+from oarpy.transport.agent.job.isolation import isolation_of
+from oarpy.transport.agent.job.job_run import RunSettings
 from oarpy.transport.agent.job.node_jobs import NodeJobs, write_lost
 from oarpy.transport.agent.job.supervisor import become_subreaper
 from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
@@ -77,12 +77,12 @@ class Agent:
         self._knocks = CallListener(self._state.root, self._poll, select.EPOLLIN)
         with contextlib.suppress(OSError):  # jobs run without them
             commands.install(self._state.commands, *settings.pop("commands", ((), "")))
-        self._isolation = Isolation(settings["isolation"], settings["cgroup_root"], settings["state"])
-        patience = Patience(settings["kill_patience"], settings["start_patience"])
-        pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, patience)
+        self._isolation = isolation_of(settings)
+        run = RunSettings(settings["kill_patience"], settings["start_patience"], settings["pam_service"])
+        pool = SupervisorPool(self._state, self._isolation, self._poll, select.EPOLLIN, run)
         self._pool = pool
         self._jobs = NodeJobs(
-            self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox, patience
+            self._state, settings["instance"], self._tombstones, pool, self._isolation, self._outbox, run
         )
         self._scripts = Scripts(
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]

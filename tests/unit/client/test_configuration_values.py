@@ -25,6 +25,8 @@ from oarpy.scheduler.passes.backfilling import POLICIES
         ("[scheduler]\nsecurity_time = -5\n", "scheduler.security_time: -5 is not a whole number, 0 or more"),
         ("[nodes]\nlost_timeout = 0\n", "nodes.lost_timeout: 0 is not a finite number of seconds above 0"),
         ("[nodes]\nport = 70000\n", "nodes.port: 70000 is not a port, 1 to 65535"),
+        ("[nodes]\npam_service = '/etc/pam.d/oarpy'\n", "'/etc/pam.d/oarpy' is not a name in lower case, no path"),
+        ("[nodes]\npids_limit = -1\n", "nodes.pids_limit: -1 is not a whole number, 0 or more"),
         ("[jobs]\nkill_grace = inf\n", "jobs.kill_grace: inf is not a finite number of seconds, 0 or more"),
         ("[modules]\nlauncher = nan\n", "modules.launcher: nan is not a finite number of seconds above 0"),
         ("[gateway]\nworkers = 0\n", "gateway.workers: 0 is not a whole number above 0"),

@@ -26,6 +26,8 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         "kill_patience": 1.0,
         "start_patience": 1.0,
         "isolation": "none",
+        "pids_limit": 0,
+        "pam_service": "",
         "cgroup_root": "/sys/fs/cgroup",
     }
     made = Agent(settings, source, sink)

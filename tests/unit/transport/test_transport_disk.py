@@ -14,7 +14,7 @@ import pytest
 from oarpy.transport.agent.job import processes, record, requests
 from oarpy.transport.agent.job.account import Account
 from oarpy.transport.agent.job.isolation import NONE, Isolation
-from oarpy.transport.agent.job.job_run import JobRun, Patience
+from oarpy.transport.agent.job.job_run import JobRun, RunSettings
 from oarpy.transport.agent.job.tombstones import DAY, Tombstones
 from oarpy.transport.agent.statedir import FORMAT, StateDir, StateError
 from oarpy.wire.jobs import JobKey, JobSpec
@@ -237,7 +237,7 @@ def test_the_outcome_of_a_job_is_kept_when_ending_its_processes_fails(
         account,
         "mark",
         lambda word, values: told.append((word, values)),
-        Patience(1.0, 60.0),
+        RunSettings(1.0, 60.0, ""),
     )
     assert job.run() == 2
     [(word, outcome)] = told

@@ -1,4 +1,4 @@
-"""The user a job runs as, looking at files as that user, and becoming that user for good."""
+"""The user a job runs as: looking at files as that user, the user's limits by PAM, and becoming the user for good."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import os
 import pwd
 import time
+from functools import cache
 
 _FRESH = 60.0
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -106,6 +107,59 @@ def take_file_rights(account: Account) -> None:
         change(ctypes.c_uint32(wanted))
         if change(ctypes.c_uint32(_NO_ID)) & _NO_ID != wanted:  # they tell of no error, but what it was before
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+class PamService:
+    """A PAM service of this node, whose limits (``pam_limits``) jobs start with. Raises :class:`AccountRefusal`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        # PAM itself would take the service "other", which limits nothing.
+        if not any(os.path.exists(os.path.join(folder, name)) for folder in _PAM_FOLDERS):
+            raise self._refusal(f"there is no {_PAM_FOLDERS[0]}/{name} on this node")
+        try:
+            self._library = _pam_library()
+        except OSError as error:
+            raise self._refusal(str(error)) from error
+
+    def limit(self, account: Account) -> None:
+        """Give this process, a child that will become ``account``, what a session of that user starts with.
+
+        The account must be one that may be used. The session is not closed: the process becomes a program.
+        """
+        os.setresgid(0, 0, 0)  # the thread it was forked by looks at files as the user
+        os.setresuid(0, 0, 0)
+        library, handle = self._library, ctypes.c_void_p()
+        library.pam_strerror.restype = ctypes.c_char_p
+        conversation = _Conversation(_Converse(lambda *_: _PAM_CONVERSATION_ERROR), None)  # nobody answers
+        name, user = os.fsencode(self._name), os.fsencode(account.name)
+        status = library.pam_start(name, user, ctypes.byref(conversation), ctypes.byref(handle))
+        for step in (library.pam_acct_mgmt, library.pam_open_session):
+            status = status or step(handle, _PAM_SILENT)
+        if status:
+            said = library.pam_strerror(handle, status) or b"refused"
+            raise self._refusal(f"user '{account.name}': {said.decode(errors='replace')}")
+        library.pam_end(handle, _PAM_KEEP_DATA)
+
+    def _refusal(self, detail: str) -> AccountRefusal:
+        return AccountRefusal("PAM", f"PAM service {self._name}: {detail}"[:500])
+
+
+_PAM_FOLDERS = ("/etc/pam.d", "/usr/lib/pam.d")
+_PAM_SILENT = 0x8000
+_PAM_KEEP_DATA = 0x40000000
+"""The flag PAM_DATA_SILENT: what modules noted is freed, as in any child, and not acted on."""
+_PAM_CONVERSATION_ERROR = 19
+_Converse = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class _Conversation(ctypes.Structure):
+    _fields_ = (("converse", _Converse), ("data", ctypes.c_void_p))
+
+
+@cache
+def _pam_library() -> ctypes.CDLL:
+    return ctypes.CDLL("libpam.so.0")
 
 
 def become(account: Account) -> None:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from oarpy.transport.agent.job.job_run import Patience
+    from oarpy.transport.agent.job.job_run import RunSettings
     from oarpy.transport.agent.outbox import Outbox
     from oarpy.transport.agent.statedir import StateDir
 
@@ -38,11 +38,11 @@ class HungSupervisors:
     ``pid_of`` tells the process of one of this agent's own, 0 for another.
     """
 
-    def __init__(self, state: StateDir, outbox: Outbox, patience: Patience, pid_of: Callable[[str], int]) -> None:
+    def __init__(self, state: StateDir, outbox: Outbox, settings: RunSettings, pid_of: Callable[[str], int]) -> None:
         self._state = state
         self._pid_of = pid_of
         self._outbox = outbox
-        self._patience = patience
+        self._settings = settings
         self._silent: dict[str, float] = {}
         """Until when the start of a job must be told."""
         self._ending: dict[str, float] = {}
@@ -55,7 +55,7 @@ class HungSupervisors:
 
     def assigned(self, key: str) -> None:
         """Expect word of a job that was handed to a supervisor."""
-        self._silent.setdefault(key, time.monotonic() + self._patience.start + _MARGIN)
+        self._silent.setdefault(key, time.monotonic() + self._settings.start + _MARGIN)
 
     def heard(self, key: str) -> None:
         """Note that its start was told."""
@@ -64,7 +64,7 @@ class HungSupervisors:
     def must_end(self, key: str, grace: float) -> None:
         """Expect the end of a job that was asked to end ``grace`` seconds after TERM."""
         # its processes, its steps and its group may resist, one after the other
-        self._ending.setdefault(key, time.monotonic() + grace + 3 * self._patience.kill + _MARGIN)
+        self._ending.setdefault(key, time.monotonic() + grace + 3 * self._settings.kill + _MARGIN)
 
     def over(self, key: str) -> None:
         """Forget a job that has ended."""
@@ -87,7 +87,7 @@ class HungSupervisors:
         """Kill the supervisors whose time is over."""
         now = time.monotonic()
         for key in [key for key, until in self._silent.items() if now >= until]:
-            self._end(key, f"not started within {self._patience.start + _MARGIN:g} s", self._silent)
+            self._end(key, f"not started within {self._settings.start + _MARGIN:g} s", self._silent)
         for key in [key for key, until in self._ending.items() if now >= until]:
             self._end(key, "not ended in time", self._ending)
 
@@ -99,7 +99,7 @@ class HungSupervisors:
             return
         now = time.monotonic()
         since = self._stopped.setdefault(key, now)
-        if now - since >= self._patience.start * _STOPPED:
+        if now - since >= self._settings.start * _STOPPED:
             self._tell(key, f"its supervisor, process {pid}, was stopped by a signal")
             found, held = record.lock_record(self._state.jobs, key, create=False)
             if found is not None:

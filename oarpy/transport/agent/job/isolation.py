@@ -1,7 +1,8 @@
 """What keeps a job to its processors and together: a control group of its own, or the affinity of its processes.
 
-Version 2 of control groups where it is there (also beside version 1), else cpuset, freezer and memory of version 1.
-What the node does not allow is done without: the least is that jobs are found by their parents and by their mark.
+Version 2 of control groups where it is there (also beside version 1), else cpuset, freezer, memory and pids of
+version 1. What the node does not allow is done without: the least is that jobs are found by their parents and by
+their mark.
 """
 
 from __future__ import annotations
@@ -16,19 +17,24 @@ import zlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 AUTO, CGROUP, AFFINITY, NONE = "auto", "cgroup", "affinity", "none"
 
 _PAUSE = 0.005
 _REMOVAL_PATIENCE = 2.0
-_CONTROLLERS = ("cpuset", "memory")
+_CONTROLLERS = ("cpuset", "memory", "pids")
 _LIMIT_1, _LIMIT_2 = "memory.limit_in_bytes", "memory.max"
+_PROCESSES = "pids.max"
 
 
 class Isolation:
-    """The control groups of one node's jobs; ``root`` is where the kernel's file systems of them are mounted."""
+    """The control groups of one node's jobs; ``root`` is where the kernel's file systems of them are mounted.
 
-    def __init__(self, mode: str, root: str, state: str) -> None:
+    ``pids_limit`` is how many processes and threads each job may have, 0 for no limit.
+    """
+
+    def __init__(self, mode: str, root: str, state: str, pids_limit: int = 0) -> None:
         self._processors = sorted(os.sched_getaffinity(0))
         self._affinity = mode != NONE
         self._name = ""
@@ -36,6 +42,8 @@ class Isolation:
         self._cpuset = ""
         self._freezer = ""
         self._memory = ""
+        self._pids = ""
+        self._pids_limit = pids_limit
         self._homes: list[str] = []
         if mode not in (AUTO, CGROUP):
             return
@@ -49,16 +57,24 @@ class Isolation:
         if not _has(self._unified, _LIMIT_2):
             with contextlib.suppress(OSError):
                 self._memory = _make(os.path.join(root, "memory"), name)
+        if not _has(self._unified, _PROCESSES):
+            with contextlib.suppress(OSError):
+                self._pids = _make(os.path.join(root, "pids"), name)
         if not self._unified:
             with contextlib.suppress(OSError):
                 self._freezer = _make(os.path.join(root, "freezer"), name)
-        bases = {"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer, "memory": self._memory}
-        self._homes = _homes(bases, name)
+        bases = {"": self._unified, "cpuset": self._cpuset, "freezer": self._freezer}
+        self._homes = _homes({**bases, "memory": self._memory, "pids": self._pids}, name)
 
     @property
     def groups(self) -> bool:
         """Whether jobs have groups here."""
         return bool(self._unified or self._freezer)
+
+    @property
+    def limits_processes(self) -> bool:
+        """Whether groups of jobs here hold them to so many processes and threads."""
+        return bool(self._pids_limit and (self._pids or _has(self._unified, _PROCESSES)))
 
     def enter(self, key: str, processors: Sequence[int], memory: int = 0) -> bool:
         """Put this process into the group of a job, made when it is not there; children then are in it.
@@ -67,7 +83,9 @@ class Isolation:
         that the job may have in use, 0 for no limit. What fails is done without. Returns whether :meth:`leave` has
         anything to undo.
         """
-        limited = self._limit(key, memory) if memory else False
+        limited = self._limit_memory(key, memory) if memory else False
+        if self._limit_processes(key):
+            limited = _join(os.path.join(self._pids, key)) or limited
         joined = [base for base in (self._unified, self._freezer) if base and _join(os.path.join(base, key))]
         confined = self._confinement(processors)
         if confined and not self._confine(key, confined):
@@ -77,23 +95,24 @@ class Isolation:
 
     def gather(self, key: str, pid: int) -> None:
         """Put a process of a job that is confined to nothing into its group; what fails is done without."""
-        for base in (self._unified, self._freezer):
+        limited = self._limit_processes(key)
+        for base in (self._unified, self._freezer, self._pids if limited else ""):
             if base:
                 with contextlib.suppress(OSError):
                     group = os.path.join(base, key)
                     os.makedirs(group, exist_ok=True)
                     _write(os.path.join(group, "cgroup.procs"), str(pid))
 
-    def _limit(self, key: str, memory: int) -> bool:
+    def _limit_memory(self, key: str, memory: int) -> bool:
         """Limit the memory of a job's group; return whether a group was joined for it."""
         base, limit = self._memory_place()
-        group = os.path.join(base, key)
-        try:
-            os.makedirs(group, exist_ok=True)
-            _write(os.path.join(group, limit), str(memory))
-        except OSError:
+        return _limit(base, key, limit, memory) and base == self._memory and _join(os.path.join(base, key))
+
+    def _limit_processes(self, key: str) -> bool:
+        """Limit the processes of a job's group; return whether that is one of its own, to be joined."""
+        if not self.limits_processes:
             return False
-        return base == self._memory and _join(group)
+        return _limit(self._pids or self._unified, key, _PROCESSES, self._pids_limit) and bool(self._pids)
 
     def _memory_place(self) -> tuple[str, str]:
         """Return where groups have a limit of memory, and the name of its file."""
@@ -149,13 +168,18 @@ class Isolation:
     def end(self, key: str, patience: float) -> int:
         """Kill all that is in the group of a job and remove it; return how many processes resist."""
         left = 0
-        for base in (self._unified, self._freezer, self._cpuset, self._memory):
+        for base in (self._unified, self._freezer, self._cpuset, self._memory, self._pids):
             group = os.path.join(base, key)
             if base and os.path.isdir(group):
                 left = max(left, _kill(group, patience))
                 if not left:
                     _remove(group)
         return left
+
+
+def isolation_of(settings: dict[str, Any]) -> Isolation:
+    """Return the control groups that the settings of an agent ask for."""
+    return Isolation(settings["isolation"], settings["cgroup_root"], settings["state"], settings["pids_limit"])
 
 
 def _homes(bases: dict[str, str], name: str) -> list[str]:
@@ -215,6 +239,18 @@ def _make_cpuset(root: str, name: str) -> str:
             _copy(os.path.join(above, file), os.path.join(directory, file))
         above = directory
     return path
+
+
+def _limit(base: str, key: str, name: str, most: int) -> bool:
+    """Write a limit of a job's group, made when it is not there; False where there is none."""
+    if not base:
+        return False
+    try:
+        os.makedirs(os.path.join(base, key), exist_ok=True)
+        _write(os.path.join(base, key, name), str(most))
+    except OSError:
+        return False
+    return True
 
 
 def _join(group: str) -> bool:

@@ -43,14 +43,18 @@ _NEED_PROCESSES = frozenset({requests.SIGNAL, requests.SUSPEND, requests.RESUME}
 """Requests that, left before the command is launched, are carried out right after."""
 
 
-class Patience:
-    """Seconds: processes that live on ``kill`` after SIGKILL are given up; a job must be started within ``start``."""
+class RunSettings:
+    """How a node runs jobs. ``pam_service``: whose limits jobs of other users than the agent's start with; or empty.
 
-    __slots__ = ("kill", "start")
+    Seconds: processes that live on ``kill`` after SIGKILL are given up; a job must be started within ``start``.
+    """
 
-    def __init__(self, kill: float, start: float) -> None:
+    __slots__ = ("kill", "pam_service", "start")
+
+    def __init__(self, kill: float, start: float, pam_service: str) -> None:
         self.kill = kill
         self.start = start
+        self.pam_service = pam_service
 
 
 class JobRun:
@@ -65,7 +69,7 @@ class JobRun:
         account: Account,
         mark: str,
         tell: Tell,
-        patience: Patience,
+        settings: RunSettings,
     ) -> None:
         self._state = state
         self._isolation = isolation
@@ -74,8 +78,9 @@ class JobRun:
         self._account = account
         self._mark = mark
         self._tell = tell
-        self._patience = patience.kill
-        self._start_patience = patience.start
+        self._patience = settings.kill
+        self._start_patience = settings.start
+        self._pam_service = settings.pam_service
         self._step = ("USER_SHELL", "")
         self._given_up = False
         self._main = 0
@@ -182,7 +187,10 @@ class JobRun:
             entered = self._isolation.enter(self._record.key, spec.processors, spec.memory)
         try:
             return start_as(
-                account, lambda start: self._execute(start, shell, arguments, environment), self._is_overdue
+                account,
+                self._pam_service,
+                lambda start: self._execute(start, shell, arguments, environment),
+                self._is_overdue,
             )
         except LaunchFailure as failure:
             if not self._given_up:
@@ -226,8 +234,11 @@ class JobRun:
                 plain = plain_command(self._spec.command, shell, environment)
             if plain is not None:
                 # What cannot be executed after all (a script without its first line, say) is the shell's to deal with.
-                with contextlib.suppress(LaunchFailure):
+                try:
                     return start(*plain, {**environment, "_": plain[0]}, actions)
+                except LaunchFailure as failure:
+                    if failure.reason != "USER_SHELL":
+                        raise
             return start(shell, arguments, environment, actions)
         finally:
             for fd in opened:
@@ -284,7 +295,9 @@ class JobRun:
         return found.get(self._mark, [])
 
     def _is_confined(self) -> bool:
-        return bool(self._spec.processors or self._spec.memory)
+        """Whether the job is in its group from the start: another user's must not fork beyond its limit before."""
+        limited = self._isolation.limits_processes and self._account.uid != os.geteuid()
+        return bool(self._spec.processors or self._spec.memory or limited)
 
     def _tell_start(self) -> None:
         if self._tell_at is not None:

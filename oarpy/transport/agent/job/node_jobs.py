@@ -13,7 +13,7 @@ from oarpy.wire.messages import REPORTS, Refused, Stuck
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from oarpy.transport.agent.job.isolation import Isolation
-    from oarpy.transport.agent.job.job_run import Patience
+    from oarpy.transport.agent.job.job_run import RunSettings
     from oarpy.transport.agent.job.record import History, Record
     from oarpy.transport.agent.job.supervisor import JobSupervisor
     from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
@@ -52,10 +52,10 @@ class NodeJobs:
         pool: SupervisorPool,
         isolation: Isolation,
         outbox: Outbox,
-        patience: Patience,
+        settings: RunSettings,
     ) -> None:
         self._isolation = isolation
-        self._hung = HungSupervisors(state, outbox, patience, pool.pid_of)
+        self._hung = HungSupervisors(state, outbox, settings, pool.pid_of)
         self._next_look = 0.0
         self._state = state
         self._instance = instance

@@ -16,7 +16,7 @@ import re
 import signal
 from functools import cache
 
-from oarpy.transport.agent.job.account import become, take_file_rights
+from oarpy.transport.agent.job.account import AccountRefusal, PamService, become, take_file_rights
 
 _SHELLS = frozenset({"sh", "dash", "bash"})
 
@@ -91,7 +91,7 @@ _USUAL_UMASK = 0o022
 
 _LOOK_PERIOD = 1.0
 """Seconds between two looks whether a start that takes long is still wanted."""
-_MOST_TOLD = 16
+_MOST_TOLD = 1000
 _MOST_DESCRIPTORS = 1 << 20
 
 
@@ -158,15 +158,21 @@ def spawn(shell: str, arguments: list[str], environment: dict[str, str], actions
         raise LaunchFailure.of("USER_SHELL", error, shell) from error
 
 
-def start_as(account: Account, action: Callable[[Start], int], given_up: Callable[[], bool]) -> int:
+def start_as(account: Account, pam_service: str, action: Callable[[Start], int], given_up: Callable[[], bool]) -> int:
     """Have ``action`` start a program with the user and groups of ``account``; return the program's process id.
 
     The action gets what it starts the program with, as its last step. While it takes long, ``given_up`` is asked now
-    and then; once true, the start is left behind. Raises :class:`LaunchFailure`.
+    and then; once true, the start is left behind. Another user's program starts with the limits of ``pam_service``,
+    where that is not empty. Raises :class:`LaunchFailure`.
     """
     if os.geteuid() != 0 or account.uid == 0:
         return action(spawn)
-    start = _StartAs(account, action)
+    try:
+        start = _StartAs(account, PamService(pam_service) if pam_service else None, action)
+    except AccountRefusal as refusal:
+        raise LaunchFailure(refusal.reason, refusal.detail) from refusal
+    except RuntimeError as error:  # no thread: the job has as many processes as it may
+        raise LaunchFailure("USER_SHELL", str(error)) from error
     while not start.wait(_LOOK_PERIOD):
         if given_up():
             start.abandon()
@@ -178,8 +184,9 @@ def start_as(account: Account, action: Callable[[Start], int], given_up: Callabl
 class _StartAs:
     """A start that goes on in a thread with the user's rights to files, from which a child becomes the program."""
 
-    def __init__(self, account: Account, action: Callable[[Start], int]) -> None:
+    def __init__(self, account: Account, pam: PamService | None, action: Callable[[Start], int]) -> None:
         self._account = account
+        self._pam = pam
         self._action = action
         self._child = 0
         self._abandoned = False
@@ -218,13 +225,23 @@ class _StartAs:
         if self._abandoned:
             raise LaunchFailure("USER_SHELL", "given up")
         answer, told = os.pipe2(os.O_CLOEXEC)
-        pid = self._child = os.fork()
+        try:
+            pid = self._child = os.fork()
+        except OSError as error:
+            os.close(answer)
+            os.close(told)
+            raise LaunchFailure.of("USER_SHELL", error, program) from error
         if pid == 0:
             try:
+                if self._pam is not None:
+                    self._pam.limit(self._account)
                 become(self._account)
                 _execute(program, arguments, environment, actions, told)
+            except AccountRefusal as refusal:
+                os.write(told, f"{refusal.reason}\n{refusal.detail}".encode()[:_MOST_TOLD])
             except BaseException as error:
-                os.write(told, str(getattr(error, "errno", None) or errno.EINVAL).encode())
+                said = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
+                os.write(told, f"USER_SHELL\n{program[:200]}: {said}".encode(errors="replace"))
             finally:
                 os._exit(1)
         os.close(told)
@@ -236,8 +253,8 @@ class _StartAs:
             os.kill(pid, signal.SIGKILL)  # its user may have stopped it
             self._child = 0
             os.waitpid(pid, 0)
-            failed = int(content)
-            raise LaunchFailure.of("USER_SHELL", OSError(failed, os.strerror(failed)), program)
+            reason, _, detail = content.decode(errors="replace").partition("\n")
+            raise LaunchFailure(reason, detail)
         return pid
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from oarpy.transport.agent.job.isolation import Isolation
-    from oarpy.transport.agent.job.job_run import Patience
+    from oarpy.transport.agent.job.job_run import RunSettings
     from oarpy.transport.agent.statedir import StateDir
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -76,8 +76,8 @@ class JobSupervisor:
         return word, key, values
 
 
-def start_supervisor(state: StateDir, isolation: Isolation, patience: Patience) -> JobSupervisor:
-    """Fork a supervisor that waits for jobs of this agent; ``patience`` as for :class:`JobRun`."""
+def start_supervisor(state: StateDir, isolation: Isolation, settings: RunSettings) -> JobSupervisor:
+    """Fork a supervisor that waits for jobs of this agent; ``settings`` as for :class:`JobRun`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -86,7 +86,7 @@ def start_supervisor(state: StateDir, isolation: Isolation, patience: Patience) 
             detach(theirs.fileno())
             with contextlib.suppress(OSError):
                 state.hold_bell()
-            _Service(state, isolation, theirs, patience).serve()
+            _Service(state, isolation, theirs, settings).serve()
             status = 0
         finally:
             os._exit(status)
@@ -125,11 +125,11 @@ def detach(keep: int) -> None:
 
 
 class _Service:
-    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket, patience: Patience) -> None:
+    def __init__(self, state: StateDir, isolation: Isolation, connection: socket.socket, settings: RunSettings) -> None:
         self._isolation = isolation
         self._state = state
         self._connection = connection
-        self._patience = patience
+        self._settings = settings
         self._accounts = Accounts()
         self._agent_gone = False
 
@@ -173,7 +173,7 @@ class _Service:
         try:
             account = self._accounts.get(spec.user)
             check_may_run(account, spec.allow_root)
-            run = JobRun(self._state, self._isolation, record, spec, account, mark, tell, self._patience)
+            run = JobRun(self._state, self._isolation, record, spec, account, mark, tell, self._settings)
             return run.run()
         except AccountRefusal as refusal:
             self._withdraw(record)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from select import epoll
 
     from oarpy.transport.agent.job.isolation import Isolation
-    from oarpy.transport.agent.job.job_run import Patience
+    from oarpy.transport.agent.job.job_run import RunSettings
     from oarpy.transport.agent.job.record import Record
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.wire.jobs import JobSpec
@@ -28,12 +28,14 @@ _MOST_OF_OTHERS = 64
 class SupervisorPool:
     """Gives each job a supervisor; keeps idle ones for a while, since forking one costs as much as a short job."""
 
-    def __init__(self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, patience: Patience) -> None:
+    def __init__(
+        self, state: StateDir, isolation: Isolation, poll: epoll, readable: int, settings: RunSettings
+    ) -> None:
         self._isolation = isolation
         self._state = state
         self._poll = poll
         self._readable = readable
-        self._patience = patience
+        self._settings = settings
         self._by_fd: dict[int, JobSupervisor] = {}
         self._idle: list[JobSupervisor] = []
         self._pids: set[int] = set()
@@ -81,7 +83,7 @@ class SupervisorPool:
             self.adopt(pid)
 
     def _start(self) -> JobSupervisor:
-        supervisor = start_supervisor(self._state, self._isolation, self._patience)
+        supervisor = start_supervisor(self._state, self._isolation, self._settings)
         fd = supervisor.connection.fileno()
         self._by_fd[fd] = supervisor
         self._pids.add(supervisor.pid)

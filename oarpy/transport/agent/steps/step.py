@@ -19,7 +19,7 @@ import time
 from oarpy.transport.agent.job import processes, record
 from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
 from oarpy.transport.agent.job.environment import job_environment, write_files
-from oarpy.transport.agent.job.isolation import Isolation
+from oarpy.transport.agent.job.isolation import isolation_of
 from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, start_as, umask_of
 from oarpy.transport.agent.job.supervisor import become_subreaper
 from oarpy.transport.agent.job.tombstones import Tombstones
@@ -181,7 +181,7 @@ class StepRun:
             self._state.note_step(key)
         except OSError as error:
             raise LaunchFailure.of("CANNOT_WRITE_NODE_FILE", error, "node file") from error
-        isolation = Isolation(self._settings["isolation"], self._settings["cgroup_root"], self._settings["state"])
+        isolation = isolation_of(self._settings)
         environment = job_environment(self._state, key, job, account, mark, isolation.name_of(key))
         environment.update(spec.variables, PWD=spec.directory)
         if spec.terminal:
@@ -199,7 +199,7 @@ class StepRun:
 
         entered = isolation.enter(key, job.processors, job.memory)
         try:
-            self._main = start_as(account, execute, lambda: _is_over(membership))
+            self._main = start_as(account, self._settings["pam_service"], execute, lambda: _is_over(membership))
         finally:
             if entered:
                 isolation.leave()
