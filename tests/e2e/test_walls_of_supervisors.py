@@ -15,10 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.transport.agent.job.isolation import Isolation
 from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport
+from oarpy.transport.local import LocalTransport, PipeStream
 from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.steps import StepEvent, StepFailed, Steps
 from oarpy.wire.messages import Ended
+from oarpy.wire.steps import StepSpec
 from tests.harness.transport_driver import Driver, end_all
 from tests.harness.waiting import until
 
@@ -32,6 +35,7 @@ SLOW_PATH = ":".join([*(f"/n/{number}" for number in range(12_000)), "/usr/bin",
 """A search path that takes a while: for so long a program is looked for."""
 MANY_VARIABLES = {f"V{number}": "" for number in range(20_000)}
 """An environment that takes a while: for so long a child that is its user's becomes the program."""
+MOST_PROCESSES = 100
 
 # As games: {word} on every thread of the processes named; each that the kernel allows is a line of the output.
 ATTACK = """
@@ -74,7 +78,7 @@ def driver() -> Iterator[Driver]:
     directory = Path(tempfile.mkdtemp(prefix="oarpy-walls-"))
     directory.chmod(0o755)
     inbox = Inbox()
-    config = ChannelConfig(instance=directory.name)
+    config = ChannelConfig(instance=directory.name, pids_limit=MOST_PROCESSES)
     transport = LocalTransport(inbox, config)
     work = directory / "work"
     work.mkdir()
@@ -150,3 +154,31 @@ def test_each_user_has_supervisors_of_their_own(driver: Driver) -> None:
     assert parents[0] == parents[2]
     assert parents[1] == parents[3]
     assert parents[0][1] != parents[1][1]
+
+
+@pytest.mark.skipif(
+    not Isolation("auto", "/sys/fs/cgroup", "/test-of-walls", MOST_PROCESSES).limits_processes,
+    reason="this kernel, or this user, limits no processes of control groups",
+)
+def test_a_job_that_forks_without_end_stops_at_its_limit_from_its_first_moment(driver: Driver) -> None:
+    driver.connect()
+    bomb = driver.spec(1, "(while :; do sleep 600 & done); echo full; exec sleep 600")
+    driver.start(bomb)
+    out = driver.directory / "out.1"
+    until(lambda: out.exists() and out.read_text() == "full\n", "the job can fork no more")
+    assert MOST_PROCESSES // 2 < len(driver.processes(1)) < MOST_PROCESSES
+    config = ChannelConfig(instance=driver.instance, pids_limit=MOST_PROCESSES)
+    steps = Steps(lambda node: PipeStream, config)
+    events: list[StepEvent] = []
+
+    def is_answered() -> bool:
+        events.extend(steps.events())
+        return bool(events)
+
+    steps.start(driver.node, StepSpec(bomb, "echo one more", bomb.directory))
+    until(is_answered, "the step is answered")
+    assert isinstance(events[0], StepFailed)
+    assert "thread" in events[0].detail or "unavailable" in events[0].detail
+    steps.close()
+    assert driver.kill(1, 0).left == 0
+    assert driver.run(driver.spec(2, "exit 3")).status == 3 << 8
