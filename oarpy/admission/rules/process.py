@@ -18,13 +18,12 @@ import json
 import mmap
 import os
 import pickle
-import resource
 import select
 import signal
 import socket
 import struct
-import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
+from oarpy.admission.rules.confinement import confine
 from oarpy.admission.rules.execution import RuleLimits, RulesRun, failure, run_rules, too_long
 from oarpy.admission.rules.rules import AdmissionTrace, RefusedByRule, Rule, RuleTrace
 from oarpy.admission.rules.site import QUESTIONS, Site
@@ -50,8 +50,6 @@ _GRACE = 1.5
 
 _LARGEST = 2**30
 """Bytes of a message: a submission has the parameters of a whole array."""
-
-_NOBODY = 65534
 
 _POSITION = struct.Struct("i")
 
@@ -107,6 +105,10 @@ class _Question(Struct, frozen=True, forbid_unknown_fields=True):
     named: dict[str, Any]
 
 
+class _Late(Exception):
+    """A rule went on after its time limit."""
+
+
 class RuleProcess:
     """The process of the rules, seen from the one that forked it. ``memory`` is in MiB."""
 
@@ -120,9 +122,10 @@ class RuleProcess:
         self._rules: tuple[Rule, ...] | None = None
         self._socket, theirs = socket.socketpair()
         with theirs:
+            parent = os.getpid() if threading.current_thread() is threading.main_thread() else 0
             pid = os.fork()
             if pid == 0:
-                _serve(theirs, self._position, memory)
+                _serve(theirs, self._position, memory, parent)
         self._process = os.pidfd_open(pid)
         self._channel = Channel(self._socket)
 
@@ -142,7 +145,7 @@ class RuleProcess:
             self._send(_Task(changed, submission, site.now(), site.settings, limits))
             self._rules = rules
             run = self._attend(site, limits)
-        except (Gone, Malformed, Misfit) as error:
+        except (Gone, Malformed, Misfit, _Late) as error:
             self.end()
             return [self._lost(rules, limits, error)]
         except BaseException:
@@ -167,19 +170,38 @@ class RuleProcess:
         self._socket.close()
 
     def _attend(self, site: Site, limits: RuleLimits) -> RulesRun:
-        """Answer questions until the rules are through. Raises :class:`Gone` when one of them goes on for too long."""
-        self._socket.settimeout(limits.seconds + _GRACE)
-        position = self._running()
+        """Answer questions until the rules are through.
+
+        Raises :class:`Gone` when the process ends, :class:`_Late` when a rule goes on after its time: what it has to
+        wait for answers is not counted.
+        """
+        allowed = limits.seconds + _GRACE
+        position, until = self._running(), time.monotonic() + allowed
         while True:
-            try:
-                message = read_message(self._channel.receive(_LARGEST)[1])
-            except Gone as gone:
-                if position == (position := self._running()) or not isinstance(gone.__context__, TimeoutError):
-                    raise
+            message = self._message(until)
+            if position != (position := self._running()):
+                until = time.monotonic() + allowed
+            elif time.monotonic() >= until:
+                raise _Late
+            if message is None:
                 continue
             if "question" not in message:
                 return from_values(message, RulesRun)
-            self._send(_answer(site, from_values(message, _Question)))
+            asked = time.monotonic()
+            answer = _answer(site, from_values(message, _Question))
+            until += time.monotonic() - asked
+            with suppress(Gone):  # a rule that was interrupted meanwhile has said so
+                self._send(answer)
+
+    def _message(self, until: float) -> dict[str, object] | None:
+        """Return the next message; None when there was none by ``until``."""
+        self._socket.settimeout(max(until - time.monotonic(), 0.001))
+        try:
+            return read_message(self._channel.receive(_LARGEST)[1])
+        except Gone as gone:
+            if isinstance(gone.__context__, TimeoutError):
+                return None
+            raise
 
     def _send(self, value: object) -> None:
         self._channel.send(CONTENT, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
@@ -194,8 +216,7 @@ class RuleProcess:
     def _lost(self, rules: tuple[Rule, ...], limits: RuleLimits, error: Exception) -> RuleTrace:
         """Return what is to be said of the rule with which the process was lost."""
         name = rules[min(max(self._running(), 0), len(rules) - 1)].name
-        late = isinstance(error.__context__, TimeoutError)
-        reason = too_long(limits) if late else f"its process ended ({error})"
+        reason = too_long(limits) if isinstance(error, _Late) else f"its process ended ({error})"
         return RuleTrace(name, 0.0, refusal=failure(name, None, reason), failed=True)
 
 
@@ -268,10 +289,10 @@ def _fail(name: str, text: str) -> NoReturn:
     raise type(name, (Exception,), {})(text)
 
 
-def _serve(connection: socket.socket, position: mmap.mmap, memory: int) -> NoReturn:
+def _serve(connection: socket.socket, position: mmap.mmap, memory: int, parent: int) -> NoReturn:
     """Be the process of the rules: carry out one task after the other until the connection is closed."""
     with suppress(BaseException):
-        _confine(connection.fileno(), memory)
+        confine(connection.fileno(), memory, parent)
         channel = Channel(connection)
         rules: tuple[Rule, ...] = ()
         begins = partial(_POSITION.pack_into, position, 0)
@@ -283,28 +304,3 @@ def _serve(connection: socket.socket, position: mmap.mmap, memory: int) -> NoRet
             run = run_rules(rules, task.submission, site, task.limits, begins)
             channel.send(MESSAGE, json.dumps(msgspec.to_builtins(run)).encode())
     os._exit(0)
-
-
-def _confine(connection: int, memory: int) -> None:
-    """Keep a rule from all but its own memory: no files, no rights of root, no process, ``memory`` MiB more."""
-    signal.set_wakeup_fd(-1)
-    os.setsid()
-    with open(os.devnull, "r+b", buffering=0) as nothing:
-        for stream in range(3):
-            os.dup2(nothing.fileno(), stream)
-    os.closerange(3, connection)
-    os.closerange(connection + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    sys.path.clear()
-    if os.geteuid() == 0:
-        with suppress(OSError):  # in a name space without these rights it stays who it is
-            os.setgroups([])
-            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
-    with open("/proc/self/statm", "rb") as sizes:
-        used = int(sizes.read().split()[0]) * resource.getpagesize()
-    limits = {resource.RLIMIT_AS: used + memory * 2**20}
-    limits |= dict.fromkeys((resource.RLIMIT_NPROC, resource.RLIMIT_CORE, resource.RLIMIT_FSIZE), 0)
-    for limit, value in limits.items():
-        highest = resource.getrlimit(limit)[1]
-        value = value if highest == resource.RLIM_INFINITY else min(value, highest)
-        resource.setrlimit(limit, (value, value))
