@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from oarpy.modules.accounting import account, file_away
-from oarpy.store.past import moving, structure
+from oarpy.store.past import months, moving, structure
 from oarpy.store.past.dependent_views import DependentViews
 from oarpy.store.past.tables import filed_tables
 from oarpy.store.schema import migrations
@@ -33,8 +33,8 @@ def test_jobs_of_closed_months_move_with_all_that_hangs_on_them(connection: Conn
     assert file_away(connection, NOW, MONTH) == 3
     assert live(connection) == past[3:]
     assert rows(connection) == before
-    months = connection.execute("SELECT to_char(month, 'YYYY-MM'), jobs FROM past_months ORDER BY 1").fetchall()
-    assert months == [("2026-03", 2), ("2026-04", 1)]
+    filed = connection.execute("SELECT to_char(month, 'YYYY-MM'), jobs FROM past_months ORDER BY 1").fetchall()
+    assert filed == [("2026-03", 2), ("2026-04", 1)]
     left = connection.execute("SELECT count(*) FROM event_logs WHERE job_id IS NOT NULL").fetchone()
     assert left == (0,)
     assert file_away(connection, NOW, MONTH) == 0
@@ -80,6 +80,20 @@ def test_a_chain_of_repeated_jobs_moves_from_its_end(connection: Connection, pas
     moved = [file_away(connection, NOW, MONTH) for _ in range(4)]
     assert moved == [1, 1, 1, 0]
     assert live(connection) == past[3:]
+
+
+def test_a_job_comes_back_with_one_of_a_later_month_that_it_repeats(connection: Connection, past: list[int]) -> None:
+    first, _, april, _ = past
+    rewrite(connection, "UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", april, first)
+    before = rows(connection)
+    while file_away(connection, NOW, MONTH):
+        pass
+    assert [month.jobs for month in months.months(connection)] == [2, 1]
+    with connection.transaction():
+        moving.recall(connection, [first])
+    assert live(connection) == [first, april, past[3]]
+    assert rows(connection) == before
+    assert [month.jobs for month in months.months(connection)] == [1, 0]
 
 
 COMMANDS = [

@@ -44,7 +44,7 @@ _NEEDED = """
         SELECT j.month, j.submission_id, j.job_id, j.resubmit_of
         FROM needed n JOIN oar_past.jobs j ON j.job_id = n.resubmit_of OR j.submission_id = n.submission_id
     )
-    SELECT DISTINCT month, submission_id FROM needed ORDER BY 1, 2
+    SELECT month, array_agg(DISTINCT submission_id), count(*) FROM needed GROUP BY month ORDER BY month
 """
 
 # What a job that comes back tells was told when it happened.
@@ -103,8 +103,10 @@ def recall(connection: Connection, jobs: Sequence[int]) -> None:
     rewrite(connection)
     tables = filed_tables(connection)
     connection.execute(_QUIET, ["yes"])
-    for month, some in groupby(found, key=lambda row: row[0]):
-        _return(connection, tables, month, [submission for _, submission in some])
+    # those of all months together: a job of an earlier month may repeat one of a later month
+    _return(connection, tables, [submission for _, some, _ in found for submission in some])
+    for month, _, count in found:
+        months.note_returned(connection, month, count)
     connection.execute(_QUIET, [""])
 
 
@@ -129,7 +131,7 @@ def _file(connection: Connection, table: FiledTable, month: date, rows: Composab
     )
 
 
-def _return(connection: Connection, tables: Sequence[FiledTable], month: date, submissions: Sequence[int]) -> None:
+def _return(connection: Connection, tables: Sequence[FiledTable], submissions: Sequence[int]) -> None:
     keys = _keys(connection, tables, "oar_past", submissions)
     back = SQL("""
         INSERT INTO {live} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {past} t WHERE {rows}
@@ -140,7 +142,6 @@ def _return(connection: Connection, tables: Sequence[FiledTable], month: date, s
             rows = SQL(" AND ").join([_meets(table, keys), *_complete(table)])
             names = {"live": table.live(), "past": table.past(), "columns": table.column_list(), "rows": rows}
             connection.execute(statement.format(**names))
-    months.note_returned(connection, month, len(keys["jobs"]))
 
 
 def _complete(table: FiledTable) -> list[Composable]:
