@@ -43,6 +43,18 @@ def test_a_cluster_at_work_has_no_contradiction(cluster: SmallCluster, dsn: str)
             "INSERT INTO assigned_resources (job_id, resource_id, during) VALUES (2, 4, '{[2026-01-01,)}')",
             "job 2 is Waiting and holds 1 resources",
         ),
+        (
+            "UPDATE jobs SET state = 'Error', ended_at = '2026-01-02' WHERE job_id = 2;"
+            " DELETE FROM gantt_predictions WHERE job_id = 2;"
+            " INSERT INTO assigned_resources (job_id, resource_id, during) VALUES"
+            " (2, 3, '{[2026-01-01,2026-01-02)}'), (2, 4, '{[2026-01-01,)}'), (2, 2, '{[2026-01-03,)}')",
+            "job 2 is Error and holds 2 resources",
+        ),
+        (
+            "INSERT INTO assigned_resources (job_id, resource_id, during, suspended)"
+            " VALUES (1, 4, '{[2026-01-01,2026-01-02)}', true)",
+            "job 1 is Running and has given resources back",
+        ),
         ("DELETE FROM assigned_resources WHERE job_id = 1", "job 1 is Running and holds no resources"),
         ("DELETE FROM reserved_resources", "reservation 3 was accepted, and no resources are reserved for it"),
         (

@@ -16,12 +16,30 @@ from oarpy.model.job_types import TYPES, read_types, split_word
 _HOLDING = "('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing', 'toError')"
 _ON_NODES = "('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming')"
 
+
+def _given_back(table: str, present: str, span: str) -> str:
+    """Return the SQL that says how what job ``j`` holds of ``table`` ends: what it held before its end stays."""
+    return f"""
+        CASE WHEN is_live(j.state) THEN format('DELETE FROM {table} WHERE job_id = %s AND ({present})', j.job_id)
+        ELSE format('BEGIN; SET LOCAL oarpy.rewrite_history = on;'
+                    ' DELETE FROM {table} WHERE job_id = %1$s AND ({present}) AND lower(during) >= %2$L;'
+                    ' UPDATE {table} SET {span} WHERE job_id = %1$s AND ({present}); COMMIT', j.job_id, j.ended_at)
+        END
+    """
+
+
+_RESOURCES_BACK = _given_back(
+    "assigned_resources",
+    "upper_inf(during) OR suspended",
+    "suspended = false, during = during * tstzmultirange(tstzrange(NULL, %2$L))",
+)
+_AMOUNTS_BACK = _given_back("assigned_amounts", "upper_inf(during)", "during = during * tstzrange(NULL, %2$L)")
+
 # Each: what is wrong, and what mends it. All but the last few look at live jobs, or at what is held now, only.
 _QUERIES = (
     # Holders
     f"""
-    SELECT format('job %s is %s and holds %s resources', j.job_id, state, count(*)),
-           format('DELETE FROM assigned_resources WHERE job_id = %s', j.job_id)
+    SELECT format('job %s is %s and holds %s resources', j.job_id, state, count(*)), {_RESOURCES_BACK}
     FROM assigned_resources a JOIN jobs j ON j.job_id = a.job_id
     WHERE (upper_inf(a.during) OR a.suspended) AND j.state NOT IN {_HOLDING} GROUP BY j.job_id ORDER BY j.job_id
     """,
@@ -32,16 +50,16 @@ _QUERIES = (
         SELECT FROM assigned_resources a WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended))
     ORDER BY job_id
     """,
-    """
+    f"""
     SELECT format('job %s is %s and has given resources back', j.job_id, state),
-           format('UPDATE assigned_resources SET suspended = false WHERE job_id = %s', j.job_id)
+           format('BEGIN; SET LOCAL oarpy.rewrite_history = on;'
+                  ' UPDATE assigned_resources SET suspended = false WHERE job_id = %s AND suspended; COMMIT', j.job_id)
     FROM assigned_resources a JOIN jobs j ON j.job_id = a.job_id
-    WHERE a.suspended AND is_live(j.state) AND j.state NOT IN ('Suspended', 'Resuming', 'Finishing')
+    WHERE a.suspended AND j.state IN {_HOLDING} AND j.state NOT IN ('Suspended', 'Resuming', 'Finishing')
     GROUP BY j.job_id ORDER BY j.job_id
     """,
     f"""
-    SELECT format('job %s is %s and holds %s of %s on %s', job_id, state, amount, consumable, block),
-           format('DELETE FROM assigned_amounts WHERE job_id = %s', job_id)
+    SELECT format('job %s is %s and holds %s of %s on %s', job_id, state, amount, consumable, block), {_AMOUNTS_BACK}
     FROM assigned_amounts a JOIN jobs j USING (job_id)
     WHERE upper_inf(a.during) AND j.state NOT IN {_HOLDING} ORDER BY job_id, consumable, block
     """,
