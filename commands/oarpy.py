@@ -97,8 +97,8 @@ def database_check(
 
     configuration = load()
     problems = installation.check(database_dsn(configuration))
-    if accounting and not problems:
-        problems = installation.check_accounting(configuration)
+    if accounting:
+        problems += installation.check_accounting(configuration)
     if as_json:
         write(json_text({"problems": problems}))
     else:

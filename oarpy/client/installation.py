@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import psycopg
+
 from oarpy.admission.rules.default_rules import default_rules
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError, Unreachable, UsageError
@@ -157,7 +159,18 @@ def check(dsn: str) -> tuple[str, ...]:
 
 
 def check_accounting(configuration: Configuration) -> tuple[str, ...]:
-    """Return the rows of the accounting that are not what the counted jobs make, one line each."""
+    """Return the rows of the accounting that are not what the counted jobs make, one line each.
+
+    A schema that cannot be read is one line: nothing was compared.
+    """
+    try:
+        return _wrong_sums(configuration)
+    except psycopg.ProgrammingError as error:
+        reason = str(error).partition("\n")[0]
+        return (f"the sums were not compared with the jobs, the schema is not that of this version: {reason}",)
+
+
+def _wrong_sums(configuration: Configuration) -> tuple[str, ...]:
     with reachable(), connect(database_dsn(configuration), "db check") as connection:
         lengths = recount.window_lengths(connection) or [configuration.modules.accounting_window]
         if len(lengths) > 1:

@@ -181,6 +181,25 @@ def test_sums_are_compared_with_the_jobs(connection: Connection, shell: Shell) -
     assert check(shell)
 
 
+@pytest.mark.usefixtures("past", "rules")
+def test_sums_are_compared_whatever_else_is_wrong(connection: Connection, shell: Shell) -> None:
+    rewrite(connection, "UPDATE accounting SET consumption = consumption + 1 WHERE consumption_type = 'USED'")
+    connection.execute("ALTER TABLE jobs DISABLE TRIGGER ended_jobs_stay")
+    problems = check(shell)
+    assert problems[0] == "trigger ended_jobs_stay of table jobs is missing or disabled"
+    assert ["the jobs make" in problem for problem in problems] == [False, True, True]
+
+
+@pytest.mark.parametrize("broken", ["UPDATE alembic_version SET version_num = '0020'", "DROP TABLE accounting CASCADE"])
+@pytest.mark.usefixtures("past", "rules")
+def test_sums_that_cannot_be_compared_are_told(connection: Connection, shell: Shell, broken: LiteralString) -> None:
+    connection.execute(broken)
+    problems = check(shell)
+    assert problems
+    told = [problem for problem in problems if problem.startswith("the sums were not compared with the jobs")]
+    assert len(told) == ("DROP" in broken)
+
+
 @pytest.mark.usefixtures("rules")
 def test_a_job_that_is_counted_twice_is_found(connection: Connection, past: int, shell: Shell) -> None:
     rewrite(connection, "UPDATE jobs SET accounted = false WHERE job_id = %s", past)
