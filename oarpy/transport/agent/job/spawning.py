@@ -92,7 +92,6 @@ _USUAL_UMASK = 0o022
 _LOOK_PERIOD = 1.0
 """Seconds between two looks whether a start that takes long is still wanted."""
 _MOST_TOLD = 1000
-_MOST_DESCRIPTORS = 1 << 20
 
 
 class LaunchFailure(Exception):
@@ -266,8 +265,7 @@ def _execute(
     for kind, fd, *rest in actions:
         opened = os.open(*rest) if kind == os.POSIX_SPAWN_OPEN else fd
         os.dup2(opened, fd if kind == os.POSIX_SPAWN_OPEN else rest[0])
-    os.closerange(3, told)  # the lock of the job's record, above all
-    os.closerange(told + 1, _MOST_DESCRIPTORS)
+    close_all_but({told})  # the lock of the job's record, above all
     for number in _ignored_signals():
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
