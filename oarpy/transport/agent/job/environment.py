@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 # Tags of the kernel's lists of rights (acl(5)).
 _ACL_VERSION = 2
 _OWNER, _USER, _GROUP, _MASK, _OTHERS, _NOBODY = 1, 2, 4, 16, 32, 0xFFFFFFFF
+_NO_RIGHTS_HERE = frozenset({errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
+"""What file systems without such lists answer."""
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NODE_FILE_NAMES = ("OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES", "OAR_RESOURCE_FILE")
@@ -33,7 +36,10 @@ def properties_file(state: StateDir, key: str) -> str:
 
 
 def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
-    """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing."""
+    """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing.
+
+    Raises ``OSError``.
+    """
     for path, lines in ((node_file(state, key), spec.nodes), (properties_file(state, key), spec.resources)):
         if not lines:
             continue
@@ -65,8 +71,10 @@ def _let_read(fd: int, account: Account) -> None:
     rights = b"".join(struct.pack("<HHI", *entry) for entry in (*entries, (_OTHERS, 0, _NOBODY)))
     try:
         os.setxattr(fd, "system.posix_acl_access", struct.pack("<I", _ACL_VERSION) + rights)
-    except OSError:
-        os.fchown(fd, account.uid, account.gid)  # a file system without lists of rights
+    except OSError as error:
+        if error.errno not in _NO_RIGHTS_HERE:
+            raise  # a full disk, above all
+        os.fchown(fd, account.uid, account.gid)
 
 
 def remove_files(state: StateDir, key: str) -> None:
