@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 
-from oarpy.transport.agent.job.record import parse_key
+from oarpy.transport.agent.job.record import parse_key, write_at_once
 from oarpy.wire.foreign_paths import foreign_part
 
 FORMAT = 1
@@ -162,7 +161,7 @@ class StateDir:
         content = json.dumps({"format": FORMAT, "boot": boot, "identity": identity})
         fd = os.open(path + ".new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         try:
-            os.write(fd, content.encode())
+            write_at_once(fd, content.encode())
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -178,8 +177,7 @@ def _identity(path: str) -> tuple[int, int]:
 def _try_to_write(path: str) -> None:
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
     try:
-        if os.write(fd, b"-" * _TRIAL) < _TRIAL:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_at_once(fd, b"-" * _TRIAL)
         os.fsync(fd)
     finally:
         os.close(fd)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import pwd
+import resource
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from oarpy.transport.agent.job import processes, record, requests
 from oarpy.transport.agent.job.account import Account
+from oarpy.transport.agent.job.environment import node_file, write_files
 from oarpy.transport.agent.job.isolation import NONE, Isolation
 from oarpy.transport.agent.job.job_run import JobRun, RunSettings
 from oarpy.transport.agent.job.tombstones import DAY, Tombstones
@@ -248,3 +252,42 @@ def test_the_outcome_of_a_job_is_kept_when_ending_its_processes_fails(
     assert kept is not None
     assert kept.history().state == record.ENDED
     kept.close()
+
+
+@pytest.fixture
+def file_size_limit() -> Iterator[Callable[[int], None]]:
+    """Let files of this process have so many bytes: the kernel then takes a part of a write, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_what_a_full_disk_takes_in_part_is_not_held_for_written(
+    state: StateDir, file_size_limit: Callable[[int], None]
+) -> None:
+    tombstones = Tombstones(state.forgotten, 3)
+    before = state.write_incarnation("boot")
+    file_size_limit(12)
+    with pytest.raises(OSError, match="No space"):
+        tombstones.add(["1.1", "2.1", "3.1"])
+    with pytest.raises(OSError, match="No space"):
+        state.write_incarnation("boot")
+    assert state.read_incarnation() == ("boot", before)
+    tombstones.refresh()
+    assert [key in tombstones for key in ("1.1", "2.1", "3.1")] == [True, True, False]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes files for other users")
+@pytest.mark.parametrize("answer", [errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP])
+def test_a_node_file_is_given_away_only_where_rights_cannot_be(
+    state: StateDir, monkeypatch: pytest.MonkeyPatch, answer: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(answer, os.strerror(answer))
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    spec = JobSpec(1, 1, "nobody", "true", "/", nodes=("node1",))
+    possible = answer == errno.EOPNOTSUPP
+    with contextlib.nullcontext() if possible else pytest.raises(OSError, match=os.strerror(answer)):
+        write_files(state, "1.1", spec, Account("nobody"))
+    assert (os.stat(node_file(state, "1.1")).st_uid == pwd.getpwnam("nobody").pw_uid) == possible

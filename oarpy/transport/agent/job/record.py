@@ -124,8 +124,13 @@ class Record:
         entry = {"event": event, "at": at, **values}
         # The leading line end closes a line that an earlier writer left torn.
         line = f"\n{_encode(entry)}\n".encode()
-        if os.write(self.fd, line) < len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_at_once(self.fd, line)
+
+
+def write_at_once(fd: int, content: bytes) -> None:
+    """Write ``content`` with one call; raise ``OSError`` also when the disk takes a part of it only."""
+    if os.write(fd, content) < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def open_record(directory: str, key: str, create: bool) -> Record | None:

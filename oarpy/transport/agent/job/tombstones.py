@@ -11,7 +11,7 @@ import time
 from array import array
 from bisect import bisect_left, insort
 
-from oarpy.transport.agent.job.record import parse_key
+from oarpy.transport.agent.job.record import parse_key, write_at_once
 from oarpy.wire.jobs import MAXIMUM_ATTEMPT, MAXIMUM_JOB
 
 TYPE_CHECKING = False
@@ -38,16 +38,17 @@ class Tombstones:
         self._read: dict[str, int] = {}
 
     def add(self, keys: list[str], known: Mapping[str, dict[str, Any]] = {}) -> None:
-        """Remember ``keys``, and what is known of some of them; on disk when this returns."""
+        """Remember ``keys``, and what is known of some of them; on disk when this returns. Raises ``OSError``."""
         day = str(int(time.time()) // DAY)
-        text = "\n" + "".join(f"{key} {_encode(known[key])};\n" if key in known else f"{key};\n" for key in keys)
+        lines = (f"{key} {_encode(known[key])};\n" if key in known else f"{key};\n" for key in keys)
+        content = ("\n" + "".join(lines)).encode()
         fd = os.open(os.path.join(self._directory, day), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         try:
-            written = os.write(fd, text.encode())
+            write_at_once(fd, content)
             size = os.fstat(fd).st_size
         finally:
             os.close(fd)
-        if written == len(text) and size == self._read.get(day, 0) + written:
+        if size == self._read.get(day, 0) + len(content):
             # Nobody else wrote meanwhile: it need not be read back.
             self._read[day] = size
             self._note(day, map(_number, keys))
