@@ -15,7 +15,7 @@ from oarpy.scheduler.passes.replanning import Planning
 from oarpy.scheduler.passes.starts_only import plan_starts, starts_suffice
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.snapshot import Ration, Snapshot
 from oarpy.scheduler.verdicts import Verdict
 
 SHORT = 100
@@ -41,6 +41,8 @@ class Memory:
         self._next_start: float = inf
         self._known: frozenset[int] | None = None
         """The jobs that waited in the last pass, if there was one."""
+        self._limited = False
+        """True when the last pass was to look at a part of the jobs only."""
 
     def forget(self) -> None:
         """Plan the whole queue anew in the next pass."""
@@ -58,6 +60,7 @@ class Memory:
         if made is None:
             made = self._made(snapshot, orders, matchers, whole=whole)
         self._known = frozenset(job.id for job in snapshot.waiting)
+        self._limited = snapshot.ration != Ration()
         if not made.unseen:
             first = next_start(made, snapshot.now)
             self._next_start = inf if first is None else first
@@ -98,7 +101,9 @@ class Memory:
 
     def owed(self, made: Plan) -> float | None:
         """Return in how many seconds the jobs that ``made`` leaves out are to be planned, None when there are none."""
-        return max(0.0, self._due - self._clock()) if made.unseen else None
+        if made.unseen:
+            return max(0.0, self._due - self._clock())
+        return max(PERIOD, self._due - self._clock()) if self._limited else None
 
     def next_start(self, made: Plan, now: float) -> float | None:
         """Return the first start after ``now`` that is foreseen, for jobs that ``made`` leaves out by an older plan."""

@@ -179,10 +179,14 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Ration:
-    """Most jobs that a pass looks at, in all and of one user; 0 means no limit."""
+    """Most jobs that a pass looks at, in all and of one user; 0 means no limit.
+
+    ``turn`` are the ids of jobs that it looks at whatever their rank, at most as many as the limits.
+    """
 
     jobs: int = 0
     jobs_per_user: int = 0
+    turn: tuple[int, ...] = ()
 
 
 DEFAULT_QUEUES = (Queue("default", 3), Queue(BESTEFFORT, 0))

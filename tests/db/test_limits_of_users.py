@@ -5,14 +5,9 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from oarpy.configuration import SchedulerSettings
-from oarpy.modules.metascheduler.snapshot_reader import _ration
-from oarpy.scheduler.snapshot import Ration
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.oarsub_cluster import build, settings
 from tests.harness.sample_cluster import Connection
@@ -35,7 +30,12 @@ def running(connection: Connection, cluster_environment: dict[str, str]) -> Iter
 
 def test_a_user_has_so_many_waiting_jobs(running: GatewayProcess, connection: Connection) -> None:
     """Whatever others submit in between; held ones count, and those that wait no more do not."""
-    assert running.run("oarsub", "--array", "6", "date", uid=GAMES).status == 3
+    alone = running.run("oarsub", "--array", "6", "date", uid=GAMES)
+    assert (alone.status, alone.err) == (
+        3,
+        "oarsub: an array of 6 jobs, and at most 5 jobs of a user may wait "
+        "(submit smaller arrays one after the other (submission.waiting_jobs_per_user))\n",
+    )
     assert running.run("oarsub", "--array", "3", "date", uid=GAMES).status == 0
     for _ in range(3):
         assert running.run("oarsub", "--array", "2", "date").status == 0
@@ -102,12 +102,3 @@ def test_quotas_hold_for_all_but_admins(running: GatewayProcess) -> None:
     assert refused.status == 3
     assert "job type no_quotas is for administrators" in refused.err
     assert running.run("oarsub", "-t", "no_quotas", "date").status == 0
-
-
-def test_limits_of_a_pass_are_there_only_where_they_leave_somebody_out() -> None:
-    bounds = SchedulerSettings(jobs_per_pass=3, jobs_per_user=2)
-    jobs: list[Any] = [SimpleNamespace(user=user) for user in ("ann", "ann", "bob", "cam")]
-    assert _ration(bounds, jobs[:3]) == Ration()
-    assert _ration(bounds, jobs) == Ration(3, 2)
-    assert _ration(bounds, [*jobs[:2], jobs[0]]) == Ration(3, 2)
-    assert _ration(SchedulerSettings(jobs_per_pass=0, jobs_per_user=0), jobs) == Ration()

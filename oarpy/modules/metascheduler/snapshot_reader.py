@@ -14,7 +14,6 @@ versions are those of one server.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,7 +25,7 @@ import psycopg
 
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
-from oarpy.configuration import Configuration, SchedulerSettings
+from oarpy.configuration import Configuration
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.job_dates import NO_DATES, JobDates
@@ -37,6 +36,7 @@ from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.modules.metascheduler.existing_resources import declared_consumables
 from oarpy.modules.metascheduler.priority_history import PriorityHistory
 from oarpy.modules.metascheduler.quota_rules import QuotaRules
+from oarpy.modules.metascheduler.rations import Rations
 from oarpy.modules.metascheduler.set_aside import made_of, set_aside_text, unplaced
 from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
@@ -51,7 +51,6 @@ from oarpy.scheduler.snapshot import (
     Power,
     PowerRules,
     Queue,
-    Ration,
     Reservation,
     Rules,
     Snapshot,
@@ -135,6 +134,7 @@ class SnapshotReader:
         self._begun: dict[int, int] = {}
         self._history = PriorityHistory(configuration)
         self._quotas = QuotaRules(configuration)
+        self._rations = Rations(configuration.scheduler)
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
@@ -188,7 +188,7 @@ class SnapshotReader:
             priorities=self._history.read(connection, now, queues, self._platform),
             besteffort_minimum_life=self._configuration.scheduler.besteffort_minimum_life,
             consumables=self._consumables,
-            ration=_ration(self._configuration.scheduler, jobs),
+            ration=self._rations.current(jobs) if only_places else self._rations.next(jobs),
             show_instant=local_instant,
             rules=self._rules,
             reservations=reservations,
@@ -551,14 +551,6 @@ def _held(connection: Connection, accepted: Collection[int]) -> list[snapshot_ro
         refusals.contested = {resource for row in strays for resource in row.resources}
         held += strays
     return held
-
-
-def _ration(settings: SchedulerSettings, jobs: Sequence[WaitingJob]) -> Ration:
-    """Return the limits of a pass; none where they leave nobody out, since passes with limits go on from no other."""
-    most, of_a_user = settings.jobs_per_pass, settings.jobs_per_user
-    by_user = Counter(job.user for job in jobs) if 0 < of_a_user < len(jobs) else Counter()
-    limited = 0 < most < len(jobs) or max(by_user.values(), default=0) > of_a_user > 0
-    return Ration(most, of_a_user) if limited else Ration()
 
 
 def _leaving(row: snapshot_rows.ReservedRow) -> HoldingJob:

@@ -89,6 +89,8 @@ def changed_since(
     before = last.snapshot
     if orders is not last.orders or matchers is not last.matchers or not _same_rules(before, snapshot):
         return None
+    if snapshot.ration != Ration():  # whoever comes changes the shares of all
+        return None
     held = _held(last, snapshot)
     if held is None:
         return None
@@ -249,7 +251,7 @@ def _is_fixed(queue: Queue, orders: Mapping[str, Order]) -> bool:
 
 def is_steady(snapshot: Snapshot) -> bool:
     """Tell whether nothing but a predicted start makes a difference as time goes by."""
-    limited = snapshot.quotas or snapshot.consumables or snapshot.outages or snapshot.ration != Ration()
+    limited = snapshot.quotas or snapshot.consumables or snapshot.outages
     return not limited and all(map(is_plain, snapshot.waiting)) and all(map(is_plain, snapshot.holding))
 
 

@@ -73,7 +73,7 @@ class Planner:
         self.search = Search(snapshot.security_time)
         self._snapshot, self._matchers = snapshot, matchers
         ranking = Ranking(orders, self.options.size, snapshot.now, snapshot.priorities)
-        self._turns = Turns(ranking, snapshot.ration)
+        self._turns = Turns(ranking, snapshot.ration, snapshot.waiting)
         self._dependencies = Dependencies(snapshot)
         self._schedule = Schedule(Gantt(snapshot))
         # best-effort jobs that run for less than the guaranteed time exist for the others until then

@@ -10,9 +10,10 @@ again right after that one was settled::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 from oarpy.scheduler.explain.reasons import Explanation
@@ -54,32 +55,58 @@ _Refusable = tuple[WaitingJob, Explanation | None]
 
 
 class PassLimits:
-    """How many jobs a pass looks at: the best-ranked first, so that a bound leaves out the last ones."""
+    """Which jobs a pass looks at: those whose turn it is, then the best-ranked of each user, a fair share of the rest.
 
-    def __init__(self, ration: Ration) -> None:
+    A user with fewer jobs than a fair share leaves the rest of it to the others.
+    """
+
+    def __init__(self, ration: Ration, waiting: Iterable[WaitingJob]) -> None:
         self._ration = ration
-        self._jobs = 0
-        self._by_user: Counter[str] = Counter()
+        self._turn = frozenset(ration.turn)
+        self._looked_at: Counter[str] = Counter()
+        self._by_rank: Counter[str] = Counter()
+        self._share, self._spare = inf, 0
+        if ration != Ration():
+            jobs = [job for job in waiting if job.reservation is None and not job.held]
+            self._looked_at.update(job.user for job in jobs if job.id in self._turn)
+            if ration.jobs:
+                self._share, self._spare = self._shared(Counter(job.user for job in jobs))
+
+    def _shared(self, waiting: Mapping[str, int]) -> tuple[float, int]:
+        """Return the fair share of each user besides the jobs whose turn it is, and how many jobs it leaves over."""
+        most_of_a_user = self._ration.jobs_per_user or inf
+        wanted = sorted(min(jobs, most_of_a_user) - self._looked_at[user] for user, jobs in waiting.items())
+        left = max(0, self._ration.jobs - self._looked_at.total())
+        for place, jobs in enumerate(wanted):
+            share, spare = divmod(left, len(wanted) - place)
+            if jobs > share:
+                return share, spare
+            left -= int(jobs)
+        return inf, 0
 
     def refusal(self, job: WaitingJob) -> Explanation | None:
         """Count ``job``, or say why it is not looked at in this pass."""
+        if job.id in self._turn:
+            return None
         most, most_of_a_user = self._ration.jobs, self._ration.jobs_per_user
-        if 0 < most <= self._jobs:
-            return Verdict.BEHIND_HIGHER_PRIORITY, f"not looked at in this pass, which stops after {most} jobs"
-        if 0 < most_of_a_user <= self._by_user[job.user]:
+        if 0 < most_of_a_user <= self._looked_at[job.user]:
             reason = f"not looked at in this pass, which takes {most_of_a_user} jobs of a user"
             return Verdict.BEHIND_HIGHER_PRIORITY, reason
-        self._jobs += 1
-        self._by_user[job.user] += 1
+        if self._by_rank[job.user] >= self._share:
+            if not self._spare:
+                return Verdict.BEHIND_HIGHER_PRIORITY, f"not looked at in this pass, which stops after {most} jobs"
+            self._spare -= 1
+        self._looked_at[job.user] += 1
+        self._by_rank[job.user] += 1
         return None
 
 
 class Turns:
     """The turns of one pass. Whoever takes them settles or parks each job before asking for the next turn."""
 
-    def __init__(self, ranking: Ranking, ration: Ration) -> None:
+    def __init__(self, ranking: Ranking, ration: Ration, waiting: Iterable[WaitingJob]) -> None:
         self._ranking = ranking
-        self._limits = PassLimits(ration)
+        self._limits = PassLimits(ration, waiting)
         self._count = 0
         self._parked: dict[int | str, list[Turn]] = {}
         self._due: list[Turn] = []

@@ -173,6 +173,7 @@ class RationEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
     jobs: Whole = 0
     jobs_per_user: Whole = 0
+    turn: tuple[int, ...] = ()
 
 
 class UsageEntry(Struct, frozen=True, forbid_unknown_fields=True):
