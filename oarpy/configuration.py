@@ -60,7 +60,7 @@ class SubmissionSettings:
     rule_memory_limit: Positive = 256
     rule_tables: tuple[str, ...] = ()
     maximum_array_size: Positive = 100_000
-    waiting_jobs_per_user: NotNegative = 20_000
+    waiting_jobs_per_user: NotNegative = 100_000
     no_quotas_users: tuple[str, ...] = ()
     waiting_reservations_per_user: NotNegative = 2
     unlimited_reservation_users: tuple[str, ...] = ()

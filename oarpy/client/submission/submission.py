@@ -50,7 +50,6 @@ def resubmit(session: Session, job: str) -> Submitted:
         if not submissions.queues(session.connection)[old.queue].active:
             raise AdmissionRefused(f"queue '{old.queue}' is not active", hint="oarqueue shows the queues")
         trace = _admit_again(session, job_id, old)
-        WAITING_JOBS.check(session, 1)
         new = submissions.copy_job(session.connection, job_id)
         WAITING_JOBS.recheck(session, new, 1)
     return Submitted((new,), is_array=False, notes=tuple(trace.notes), trace=tuple(trace.lines()))

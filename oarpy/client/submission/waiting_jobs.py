@@ -23,6 +23,11 @@ class WaitingJobs:
     def check(self, session: Session, jobs: int) -> None:
         """Before an array is stored: raise :class:`AdmissionRefused` if so many ``jobs`` more are too many."""
         if jobs > 1 and (limit := _limit(session)):
+            if jobs > limit:
+                raise AdmissionRefused(
+                    f"an array of {jobs} jobs, and at most {limit} jobs of a user may wait",
+                    hint="submit smaller arrays one after the other (submission.waiting_jobs_per_user)",
+                )
             self._count(session, limit, jobs)
 
     def recheck(self, session: Session, newest: int, jobs: int) -> None:
