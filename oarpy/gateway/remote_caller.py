@@ -25,7 +25,7 @@ from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, 
 from oarpy.wire.openings import Request
 
 PATIENCE = 10.0
-"""Seconds for the caller's process to take or to send a frame."""
+"""Seconds for the caller's process to take a frame, and to send a whole one."""
 
 WAITING, INPUT, WORKING = b"W", b"N", b"R"
 """What is told of a command: it waits for something that takes long, for standard input, or no more."""

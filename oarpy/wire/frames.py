@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Mapping
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ class Malformed(Exception):
 
 
 class Gone(Exception):
-    """The other side closed the connection, or did not take or send a byte in time."""
+    """The other side closed the connection, or did not take or send a frame in time."""
 
 
 def pack(kind: int, payload: bytes) -> bytes:
@@ -101,7 +102,7 @@ class Frames:
 
 
 class Channel:
-    """Whole frames over a connected socket, whose timeout is the patience with the other side."""
+    """Whole frames over a connected socket, whose timeout is the time that the other side has for each frame."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -117,8 +118,14 @@ class Channel:
 
     def receive(self, largest: int = LARGEST_FRAME) -> tuple[int, bytes]:
         """Return kind and payload of the next frame. Raises :class:`Malformed` and :class:`Gone`."""
-        kind, length = read_header(self._take(HEADER.size), largest)
-        return kind, self._take(length)
+        patience = self._socket.gettimeout()
+        until = None if patience is None else time.monotonic() + patience
+        try:
+            kind, length = read_header(self._take(HEADER.size, until), largest)
+            return kind, self._take(length, until)
+        finally:
+            if self._socket.fileno() >= 0:
+                self._socket.settimeout(patience)
 
     def received(self) -> bytes:
         """Return what arrived and belongs to no frame that was received: the channel is read by other means now."""
@@ -132,10 +139,10 @@ class Channel:
         except OSError as error:
             raise Gone(str(error)) from None
 
-    def _take(self, count: int) -> bytes:
+    def _take(self, count: int, until: float | None) -> bytes:
         while len(self._waiting) < count:
             try:
-                data = self._socket.recv(max(_CHUNK, count - len(self._waiting)))
+                data = self._read(max(_CHUNK, count - len(self._waiting)), until)
             except OSError as error:
                 raise Gone(str(error)) from None
             if not data:
@@ -144,3 +151,12 @@ class Channel:
         taken = bytes(self._waiting[:count])
         del self._waiting[:count]
         return taken
+
+    def _read(self, most: int, until: float | None) -> bytes:
+        """Read once; what arrives a byte at a time has no longer than what does not arrive."""
+        if until is not None:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self._socket.settimeout(left)
+        return self._socket.recv(most)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.harness.gateway_process import TIMEOUT, gateway
+from oarpy.wire.frames import CONTENT, Channel, pack, pack_message, read_message
+from tests.harness.gateway_process import TIMEOUT, final, gateway, request
 from tests.harness.oarsub_cluster import build, settings
 from tests.harness.sample_cluster import Connection
 from tests.harness.waiting import until
@@ -34,8 +37,27 @@ def test_input_that_is_not_sent_is_not_waited_for_long(environment: dict[str, st
         assert running.answers()
 
 
+def test_input_that_drips_is_late_as_well(environment: dict[str, str]) -> None:
+    with (
+        gateway(environment, workers=1, most_workers=1, input_limit=0.5) as running,
+        running.connect() as slow,
+        ThreadPoolExecutor() as pool,
+    ):
+        slow.sendall(pack_message(request(*READS_INPUT)))
+        channel = Channel(slow)
+        assert read_message(channel.receive()[1]).keys() == {"input"}
+        answer = pool.submit(final, channel)
+        for byte in pack(CONTENT, b"-" * 600):
+            with suppress(BrokenPipeError):
+                slow.send(bytes([byte]))
+            if wait([answer], 0.05).done:
+                break
+        assert answer.result() == {"exit": 6}, "it ended by itself, and before the input did"
+        assert running.answers()
+
+
 def test_a_user_has_few_workers_that_wait(environment: dict[str, str]) -> None:
-    with gateway(environment, workers=2, most_workers=2, waiting_per_user=1) as running:
+    with gateway(environment, workers=2, most_workers=3, waiting_per_user=1) as running:
         waiting = running.start("oarsub", "-r", "2026-12-24 12:00:00", "date")
         assert waiting.stdout is not None
         assert waiting.stdout.readline() == "OAR_JOB_ID=1\n"

@@ -227,3 +227,26 @@ def test_the_way_to_the_gateway_imports_little() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     loaded = set(done.stdout.split())
     assert loaded & set(HEAVY) == set()
+
+
+def test_an_answer_that_drips_is_late_as_one_that_does_not_come() -> None:
+    ours, theirs = socket.socketpair()
+    late = threading.Event()
+
+    def drip() -> None:
+        for byte in pack(CONTENT, b"-" * 200):
+            theirs.send(bytes([byte]))
+            if late.wait(0.05):
+                return
+
+    with ours, theirs:
+        ours.settimeout(0.3)
+        other = threading.Thread(target=drip)
+        other.start()
+        try:
+            with pytest.raises(Gone, match="timed out"):
+                Channel(ours).receive()
+        finally:
+            late.set()
+            other.join()
+        assert ours.gettimeout() == 0.3, "the next frame has the same time"
