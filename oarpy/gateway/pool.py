@@ -66,7 +66,7 @@ class WorkerPool:
 
     def __init__(self, limits: settings.GatewaySettings, start: Callable[[socket.socket, socket.socket], int]) -> None:
         self._limits = limits
-        # a worker that waits for input says itself that it is late, unless input drips
+        # a worker that waits for input says itself that it is late
         self._limits_by_word = {WAITING: limits.waiting_limit, INPUT: limits.input_limit + _GRACE}
         self._start = start
         self._members: list[Member] = []
@@ -75,8 +75,10 @@ class WorkerPool:
         self._not_before = 0.0
 
     def may_run(self, uid: int) -> bool:
-        """Say whether this user may have one more worker."""
-        return self._busy[uid] < self._limits.workers_per_user
+        """Say whether this user may have one more worker: a quarter of all is left to users who have none."""
+        mine = self._busy.get(uid, 0)
+        shared = self._limits.most_workers * 3 // 4
+        return mine == 0 or (mine < self._limits.workers_per_user and self._busy.total() < shared)
 
     @property
     def busy(self) -> bool:

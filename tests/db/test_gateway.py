@@ -234,7 +234,7 @@ def test_a_request_that_does_not_arrive_in_time_is_refused(environment: dict[str
 def test_clients_that_do_not_read_take_no_worker_from_others(environment: dict[str, str]) -> None:
     words = ["x" * 4000] * 400
     with (
-        gateway(environment, workers=1, most_workers=3, workers_per_user=3) as running,
+        gateway(environment, workers=1, most_workers=4, workers_per_user=3) as running,
         contextlib.ExitStack() as stack,
     ):
         for _ in range(2):

@@ -265,6 +265,25 @@ def test_one_user_cannot_keep_the_gateway_from_another(
         assert all(one.poll() is None for one in queued)
 
 
+def test_users_together_cannot_keep_the_gateway_from_another(
+    connection: Connection, cluster_environment: dict[str, str]
+) -> None:
+    """Two users want more workers than there are, for commands that wait; a third is served."""
+    build(connection)
+    with gateway(cluster_environment, most_workers=4, workers_per_user=3, waiting_per_user=3) as running:
+
+        def wait_in_worker(uid: int) -> subprocess.Popen[str]:
+            return running.start("oarsub", "-r", "2026-12-24 12:00:00", "date", uid=uid)
+
+        held = [wait_in_worker(uid) for uid in (NOBODY, NOBODY, GAMES)]
+        for one in held:
+            assert one.stdout is not None
+            assert one.stdout.readline().startswith("OAR_JOB_ID=")
+        queued = [wait_in_worker(uid) for uid in (NOBODY, GAMES)]
+        assert running.run("oarstat", uid=DAEMON).status == 0
+        assert all(one.poll() is None for one in held + queued)
+
+
 def test_whom_a_node_vouches_for_is_no_admin(running: GatewayProcess, job: str) -> None:
     def spoken_for(uid: int, *words: str) -> dict[str, object]:
         with running.connect() as connection:

@@ -6,8 +6,12 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
 from oarpy.configuration import GatewaySettings
+from oarpy.gateway.intake import Client
 from oarpy.gateway.pool import WorkerPool
+from oarpy.gateway.worker import IDLE
 
 
 def open_descriptors() -> int:
@@ -40,3 +44,36 @@ def test_workers_that_cannot_be_forked_are_tried_again_later() -> None:
     pool.close(30.0)
     pool.forget()
     assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 32])
+def test_users_who_take_all_they_may_leave_workers_to_others(most: int) -> None:
+    """Each of four users has as many slow commands as there are workers; the next user is served at once."""
+    others: list[socket.socket] = []
+
+    def start(theirs: socket.socket, ours: socket.socket) -> int:
+        others.append(theirs.dup())
+        others[-1].send(IDLE)
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        return pid
+
+    pool = WorkerPool(GatewaySettings(workers=most, most_workers=most), start)
+    for member in pool.keep(100.0, wanted=False):
+        pool.hear(member, 100.0)
+    ours, theirs = socket.socketpair()
+    taken = []
+    for uid in range(4) if most == 32 else [0]:
+        while pool.may_run(uid) and (idle := pool.idle()):
+            assert pool.assign(idle, Client(ours, uid, 200.0), 100.0)
+            taken.append(uid)
+    assert pool.idle() is not None
+    assert pool.may_run(99)
+    assert taken.count(0) == min(8, most * 3 // 4), "one user alone may take many"
+    for one in others:
+        one.close()
+    ours.close()
+    theirs.close()
+    pool.close(30.0)
+    pool.forget()
