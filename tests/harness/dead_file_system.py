@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 _MS_NOSUID, _MS_NODEV = 2, 4
@@ -25,22 +25,23 @@ def why_not() -> str:
     return ""
 
 
-def mount_dead(place: Path) -> int:
-    """Mount it; return the descriptor with whose end all who wait get an error. Raises ``OSError``."""
+def mount(place: Path, owner: str = "user_id=0,group_id=0,allow_other") -> int:
+    """Mount it; return the descriptor with whose end all who wait get an error. Raises ``OSError``.
+
+    Who reads from that descriptor, and answers, serves a file system of ``owner``.
+    """
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-    options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other"
+    options = f"fd={device},rootmode=40000,{owner}"
     flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV)
-    if _LIBC.mount(b"dead", os.fsencode(place), b"fuse", flags, options.encode()) != 0:
+    if _LIBC.mount(b"oarpy", os.fsencode(place), b"fuse", flags, options.encode()) != 0:
         error = ctypes.get_errno()
         os.close(device)
         raise OSError(error, os.strerror(error))
     return device
 
 
-def unmount(place: Path, device: int) -> None:
-    """Let all who wait go on, with an error, and take the file system away."""
-    with suppress(OSError):
-        os.close(device)
+def unmount(place: Path) -> None:
+    """Take the file system away."""
     _LIBC.umount2(os.fsencode(place), _MNT_DETACH)
 
 
@@ -48,21 +49,23 @@ def unmount(place: Path, device: int) -> None:
 def dead_file_system(place: Path) -> Iterator[Path]:
     """Have what is at ``place`` answer nobody."""
     place.mkdir(parents=True, exist_ok=True)
-    device = mount_dead(place)
+    device = mount(place)
     try:
         yield place
     finally:
-        unmount(place, device)
+        os.close(device)
+        unmount(place)
 
 
 def main() -> None:
     """Mount one at the place that is named, say so, and take it away when standard input ends."""
     place = Path(sys.argv[1])
-    device = mount_dead(place)
+    device = mount(place)
     sys.stdout.write("dead\n")
     sys.stdout.flush()
     sys.stdin.read()
-    unmount(place, device)
+    os.close(device)
+    unmount(place)
 
 
 if __name__ == "__main__":

@@ -112,3 +112,19 @@ def test_what_may_not_be_executed_is_not_taken(folder: Path, tmp_path: Path) -> 
     plain = plain_command("run", "/bin/sh", {"PATH": f"{tmp_path}:{folder}"})
     assert plain == (str(folder / "run"), ["run"])
     assert plain_command("sub", "/bin/sh", {"PATH": str(tmp_path)}) is None
+
+
+def test_what_only_the_program_itself_may_see_is_the_shells_to_find(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory of the search path on a file system that its user mounted: another program must not be taken."""
+    look = os.stat
+
+    def refuse(path: str, **options: object) -> os.stat_result:
+        if str(path).startswith("/mine/"):
+            raise PermissionError
+        return look(path, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert plain_command("run", "/bin/sh", {"PATH": f"{folder}:/mine"}) is not None
+    assert plain_command("run", "/bin/sh", {"PATH": f"/mine:{folder}"}) is None

@@ -4,6 +4,9 @@ A program of this process's own user is spawned, without a copy of this process.
 that user's rights to files, finds and opens what the program needs, and forks. The child becomes the user and the
 program. So no thread of this process can be signalled or limited by the user. And nothing of the user's, a dead file
 system or a stopped child, holds up the thread that asked.
+
+Where the thread is refused, the child does all of it: a file system that a user mounts (FUSE) may be entered only by
+who has all ids of that user.
 """
 
 from __future__ import annotations
@@ -60,11 +63,22 @@ def _find(word: str, path: str) -> str | None:
         candidate = f"{directory or '.'}/{word}"
         if _is_program(candidate):
             return candidate
+        if _is_hidden(candidate):
+            return None
     return None
 
 
 def _is_program(path: str) -> bool:
     return _may_execute(path) and os.path.isfile(path)
+
+
+def _is_hidden(path: str) -> bool:
+    """Tell whether this thread may not see what is there: the program itself may, on a file system of its user's."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return False
 
 
 def _may_execute(path: str) -> bool:
@@ -157,17 +171,24 @@ def spawn(shell: str, arguments: list[str], environment: dict[str, str], actions
         raise LaunchFailure.of("USER_SHELL", error, shell) from error
 
 
-def start_as(account: Account, pam_service: str, action: Callable[[Start], int], given_up: Callable[[], bool]) -> int:
+def start_as(
+    account: Account,
+    pam_service: str,
+    action: Callable[[Start], int],
+    given_up: Callable[[], bool],
+    needed: Collection[int] = (),
+) -> int:
     """Have ``action`` start a program with the user and groups of ``account``; return the program's process id.
 
-    The action gets what it starts the program with, as its last step. While it takes long, ``given_up`` is asked now
-    and then; once true, the start is left behind. Another user's program starts with the limits of ``pam_service``,
-    where that is not empty. Raises :class:`LaunchFailure`.
+    The action gets what it starts the program with, as its last step. It may be done again, in a child that has no
+    descriptors but those ``needed``. While it takes long, ``given_up`` is asked now and then; once true, the start is
+    left behind. Another user's program starts with the limits of ``pam_service``, where that is not empty. Raises
+    :class:`LaunchFailure`.
     """
     if os.geteuid() != 0 or account.uid == 0:
         return action(spawn)
     try:
-        start = _StartAs(account, PamService(pam_service) if pam_service else None, action)
+        start = _StartAs(account, PamService(pam_service) if pam_service else None, action, needed)
     except AccountRefusal as refusal:
         raise LaunchFailure(refusal.reason, refusal.detail) from refusal
     except RuntimeError as error:  # no thread: the job has as many processes as it may
@@ -183,10 +204,13 @@ def start_as(account: Account, pam_service: str, action: Callable[[Start], int],
 class _StartAs:
     """A start that goes on in a thread with the user's rights to files, from which a child becomes the program."""
 
-    def __init__(self, account: Account, pam: PamService | None, action: Callable[[Start], int]) -> None:
+    def __init__(
+        self, account: Account, pam: PamService | None, action: Callable[[Start], int], needed: Collection[int]
+    ) -> None:
         self._account = account
         self._pam = pam
         self._action = action
+        self._needed = needed
         self._child = 0
         self._abandoned = False
         self._outcome: int | BaseException = 0
@@ -213,14 +237,29 @@ class _StartAs:
     def _run(self) -> None:
         try:
             take_file_rights(self._account)
-            self._outcome = self._action(self._fork)
+            self._outcome = self._start()
         except BaseException as error:  # raised again in the thread that asked
             self._outcome = error
         finally:
             self._running.release()
 
-    def _fork(self, program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:
+    def _start(self) -> int:
+        try:
+            return self._action(self._start_program)
+        except LaunchFailure as failure:
+            if not isinstance(failure.__cause__, PermissionError):
+                raise
+        return self._fork(lambda: self._action(_execute), self._needed)
+
+    def _start_program(
+        self, program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]
+    ) -> int:
         """Do what :func:`spawn` does in a child that takes on the user's other ids."""
+        sources = {fd for kind, fd, *_ in actions if kind == os.POSIX_SPAWN_DUP2}
+        return self._fork(lambda: _execute(program, arguments, environment, actions), sources)
+
+    def _fork(self, execute: Callable[[], int], needed: Collection[int]) -> int:
+        """Have a child that is the user's alone become a program; return its process id."""
         if self._abandoned:
             raise LaunchFailure("USER_SHELL", "given up")
         answer, told = os.pipe2(os.O_CLOEXEC)
@@ -229,18 +268,20 @@ class _StartAs:
         except OSError as error:
             os.close(answer)
             os.close(told)
-            raise LaunchFailure.of("USER_SHELL", error, program) from error
+            raise LaunchFailure("USER_SHELL", f"no process: {error.strerror}") from error
         if pid == 0:
             try:
                 if self._pam is not None:
                     self._pam.limit(self._account)
+                close_all_but({told, *needed})  # the lock of the job's record, above all
+                os.setsid()
                 become(self._account)
-                _execute(program, arguments, environment, actions, told)
-            except AccountRefusal as refusal:
-                os.write(told, f"{refusal.reason}\n{refusal.detail}".encode()[:_MOST_TOLD])
+                execute()
+            except (AccountRefusal, LaunchFailure) as refusal:
+                os.write(told, f"{refusal.reason}\n{refusal}".encode(errors="replace")[:_MOST_TOLD])
             except BaseException as error:
                 said = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
-                os.write(told, f"USER_SHELL\n{program[:200]}: {said}".encode(errors="replace"))
+                os.write(told, f"USER_SHELL\n{said}".encode(errors="replace"))
             finally:
                 os._exit(1)
         os.close(told)
@@ -257,19 +298,18 @@ class _StartAs:
         return pid
 
 
-def _execute(
-    program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action], told: int
-) -> None:
-    """Do in this process what the kernel does in one that is spawned; ``told`` stays open until the program runs."""
-    os.setsid()
-    for kind, fd, *rest in actions:
-        opened = os.open(*rest) if kind == os.POSIX_SPAWN_OPEN else fd
-        os.dup2(opened, fd if kind == os.POSIX_SPAWN_OPEN else rest[0])
-    close_all_but({told})  # the lock of the job's record, above all
-    for number in _ignored_signals():
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.execve(program, arguments, environment)
+def _execute(program: str, arguments: list[str], environment: dict[str, str], actions: Sequence[Action]) -> int:
+    """Do in this process what the kernel does in one that is spawned: return never, or raise :class:`LaunchFailure`."""
+    try:
+        for kind, fd, *rest in actions:
+            opened = os.open(*rest) if kind == os.POSIX_SPAWN_OPEN else fd
+            os.dup2(opened, fd if kind == os.POSIX_SPAWN_OPEN else rest[0])
+        for number in _ignored_signals():
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.execve(program, arguments, environment)
+    except (OSError, ValueError) as error:
+        raise LaunchFailure.of("USER_SHELL", error, program) from error
 
 
 def close_all_but(keep: Collection[int]) -> None:

@@ -73,17 +73,17 @@ class StepStreams:
     """The step's standard streams as this process holds them."""
 
     def __init__(self, terminal: StepTerminal | None) -> None:
-        self._theirs: list[int] = []
+        self.theirs: list[int] = []
         self.slave = ""
         if terminal is None:
             stdin, self.input = os.pipe2(os.O_CLOEXEC)
             output, stdout = os.pipe2(os.O_CLOEXEC)
             errors, stderr = os.pipe2(os.O_CLOEXEC)
-            self._theirs = [stdin, stdout, stderr]
+            self.theirs = [stdin, stdout, stderr]
             self.outputs = {output: OUTPUT, errors: ERRORS}
         else:
             master, slave = os.openpty()
-            self._theirs = [slave]
+            self.theirs = [slave]
             self.slave = os.ttyname(slave)
             self.input = master
             self.outputs = {master: OUTPUT}
@@ -101,7 +101,7 @@ class StepStreams:
         if self.slave:
             first: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, self.slave, os.O_RDWR, 0)]
             return [*first, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
-        return [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(self._theirs)]
+        return [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(self.theirs)]
 
     def resize(self, rows: int, columns: int) -> None:
         """Set the size of the terminal; the kernel tells the programs."""
@@ -110,9 +110,9 @@ class StepStreams:
 
     def release(self) -> None:
         """Close what only the program needs."""
-        for fd in self._theirs:
+        for fd in self.theirs:
             os.close(fd)
-        self._theirs = []
+        self.theirs = []
 
 
 class StepRun:
@@ -199,7 +199,9 @@ class StepRun:
 
         entered = isolation.enter(key, job.processors, job.memory)
         try:
-            self._main = start_as(account, self._settings["pam_service"], execute, lambda: _is_over(membership))
+            self._main = start_as(
+                account, self._settings["pam_service"], execute, lambda: _is_over(membership), self._streams.theirs
+            )
         finally:
             if entered:
                 isolation.leave()
