@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import LiteralString
 
 import psycopg
@@ -12,8 +13,9 @@ from psycopg.errors import CheckViolation, InsufficientPrivilege
 
 from oarpy.modules.accounting import account, file_away
 from oarpy.store.platform import admission_rules
+from oarpy.store.schema import check as schema_check
 from tests.harness.hand_written import one, rewrite
-from tests.harness.past_jobs import MARCH, MONTH, NOW
+from tests.harness.past_jobs import MARCH, MONTH, NOW, ended
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
@@ -32,7 +34,27 @@ CHANGES: dict[str, tuple[LiteralString, ...]] = {
         "UPDATE assigned_resources SET during = '{[2020-01-01,2020-01-02)}'",
         "DELETE FROM assigned_resources",
     ),
+    "assigned_amounts": ("UPDATE assigned_amounts SET amount = 1", "DELETE FROM assigned_amounts"),
+    "generations": ("UPDATE generations SET copy = 'none'", "DELETE FROM generations"),
+    "past_months": ("UPDATE past_months SET jobs = 0", "DELETE FROM past_months"),
+    "node_away_logs": ("UPDATE node_away_logs SET author = 'me'", "DELETE FROM node_away_logs"),
+    "lost_jobs": (
+        "UPDATE lost_jobs SET exit_status = 1",
+        "UPDATE lost_jobs SET user_name = 'me'",
+        "DELETE FROM lost_jobs",
+    ),
+    "walltime_changes": ("UPDATE walltime_changes SET granted = '2 hours'", "DELETE FROM walltime_changes"),
+    "oar_past.jobs": ("UPDATE oar_past.jobs SET user_name = 'me'", "DELETE FROM oar_past.jobs"),
+    "oar_past.jobs_2026_03": (
+        "UPDATE oar_past.jobs_2026_03 SET user_name = 'me'",
+        "DELETE FROM oar_past.jobs_2026_03",
+    ),
+    "oar_past.event_logs": ("UPDATE oar_past.event_logs SET description = ''", "DELETE FROM oar_past.event_logs"),
     "jobs": (
+        "UPDATE jobs SET command = 'true'",
+        "UPDATE jobs SET attempt = 7",
+        "UPDATE jobs SET resubmit_of = job_id",
+        "UPDATE jobs SET reservation_state = 'Scheduled', reservation_start = now()",
         "UPDATE jobs SET accounted = false",
         "UPDATE jobs SET user_name = 'bob'",
         "UPDATE jobs SET ended_at = ended_at + interval '1 hour'",
@@ -59,11 +81,31 @@ def past(connection: Connection) -> int:
 
 
 @pytest.fixture
-def clerk(dsn: str, connection: Connection) -> Iterator[Connection]:
+def more(connection: Connection, past: int) -> None:
+    """What the job had besides, a job that is filed away, one that is lost, and a node that was away."""
+    ended(connection, MARCH)
+    assert file_away(connection, MARCH + timedelta(days=60), MONTH) == 1
+    connection.execute(
+        "INSERT INTO assigned_amounts (job_id, consumable, block, amount, during)"
+        " SELECT job_id, 'memory', 'node1', 2, tstzrange(started_at, ended_at) FROM jobs"
+    )
+    connection.execute("INSERT INTO walltime_changes (job_id, granted) VALUES (%s, '1 hour')", [past])
+    connection.execute("SELECT begin_generation('test')")
+    connection.execute(
+        "INSERT INTO lost_jobs (job_id, attempt, network_address, generation, resources, ended_at)"
+        " VALUES (77, 1, 'node1', 0, 1, now())"
+    )
+    connection.execute("UPDATE nodes SET away_since = now(), away_reason = 'dust', away_by = 'ann'")
+
+
+@pytest.fixture
+def clerk(dsn: str, connection: Connection, more: None) -> Iterator[Connection]:
     """Somebody who may do everything with the tables, and owns none."""
     connection.execute("DROP ROLE IF EXISTS clerk")
     connection.execute("CREATE ROLE clerk LOGIN")
     connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk")
+    connection.execute("GRANT USAGE ON SCHEMA oar_past TO clerk")
+    connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA oar_past TO clerk")
     with psycopg.connect(dsn, autocommit=True) as session:
         session.execute("SET SESSION AUTHORIZATION clerk")
         yield session
@@ -71,7 +113,7 @@ def clerk(dsn: str, connection: Connection) -> Iterator[Connection]:
     connection.execute("DROP ROLE clerk")
 
 
-@pytest.mark.usefixtures("past")
+@pytest.mark.usefixtures("more")
 @pytest.mark.parametrize(("table", "change"), STATEMENTS)
 def test_the_owner_changes_nothing_by_mistake(connection: Connection, table: str, change: LiteralString) -> None:
     with pytest.raises(CheckViolation) as refused:
@@ -80,7 +122,7 @@ def test_the_owner_changes_nothing_by_mistake(connection: Connection, table: str
     assert one(connection, f"SELECT count(*) > 0 FROM {table}")  # noqa: S608 - tables of this file
 
 
-@pytest.mark.usefixtures("past")
+@pytest.mark.usefixtures("more")
 @pytest.mark.parametrize(("table", "change"), STATEMENTS)
 def test_the_owner_who_means_it_does(connection: Connection, table: str, change: LiteralString) -> None:
     before = connection.execute(f"SELECT array_agg(t::text) FROM {table} t").fetchall()  # noqa: S608
@@ -90,7 +132,7 @@ def test_the_owner_who_means_it_does(connection: Connection, table: str, change:
         connection.execute("INSERT INTO event_logs (type) VALUES ('TEST'); DELETE FROM event_logs")
 
 
-@pytest.mark.usefixtures("past")
+@pytest.mark.usefixtures("more")
 @pytest.mark.parametrize(("table", "change"), STATEMENTS)
 def test_nobody_else_does(clerk: Connection, table: str, change: LiteralString) -> None:
     with pytest.raises((CheckViolation, InsufficientPrivilege)):
@@ -115,6 +157,23 @@ def test_no_bill_is_doubled(connection: Connection, past: int, shell: Shell) -> 
     rewrite(connection, "DELETE FROM accounting")
     assert account(connection, 60) == 0
     assert before
+
+
+@pytest.mark.usefixtures("more")
+def test_what_goes_on_may_still_change(connection: Connection) -> None:
+    connection.execute("UPDATE walltime_changes SET node_told = true, pending = '0'")
+    connection.execute("INSERT INTO lost_jobs VALUES (78, 1, 'node1', 0, 'ann', 1)")
+    connection.execute("UPDATE lost_jobs SET ended_at = now(), exit_status = 3 WHERE ended_at IS NULL")
+    connection.execute("UPDATE nodes SET away_since = NULL, away_reason = NULL, away_by = NULL")
+    assert one(connection, "SELECT count(*) FROM node_away_logs WHERE upper_inf(during)") == 0
+
+
+@pytest.mark.usefixtures("more")
+@pytest.mark.parametrize("table", ["jobs", "jobs_2026_03"])
+def test_the_past_without_its_trigger_is_told(connection: Connection, dsn: str, table: str) -> None:
+    assert schema_check.check(dsn) == ()
+    connection.execute(f"DROP TRIGGER history_stays ON oar_past.{table}")
+    assert schema_check.check(dsn) == (f"trigger history_stays of table oar_past.{table} is missing or disabled",)
 
 
 def test_a_message_may_still_be_added_to_a_job_that_is_over(connection: Connection, past: int) -> None:

@@ -76,7 +76,7 @@ def test_jobs_that_live_jobs_need_stay(connection: Connection, past: list[int]) 
 
 def test_a_chain_of_repeated_jobs_moves_from_its_end(connection: Connection, past: list[int]) -> None:
     _, second, third, _ = past
-    connection.execute("UPDATE jobs SET resubmit_of = job_id - 1 WHERE job_id = ANY(%s)", [[second, third]])
+    rewrite(connection, "UPDATE jobs SET resubmit_of = job_id - 1 WHERE job_id = ANY(%s)", [second, third])
     moved = [file_away(connection, NOW, MONTH) for _ in range(4)]
     assert moved == [1, 1, 1, 0]
     assert live(connection) == past[3:]
@@ -158,7 +158,7 @@ def timeless(text: str) -> str:
 
 
 def test_a_job_of_the_past_comes_back_for_who_needs_it(connection: Connection, shell: Shell, past: list[int]) -> None:
-    connection.execute("UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", [past[0], past[1]])
+    rewrite(connection, "UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", past[0], past[1])
     before = rows(connection)
     moved = [file_away(connection, NOW, MONTH) for _ in range(2)]
     assert moved == [2, 1]

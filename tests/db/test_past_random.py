@@ -19,6 +19,7 @@ from oarpy.client.past import past_months
 from oarpy.modules.accounting import file_away
 from oarpy.store.past import months, moving
 from oarpy.store.schema.check import check
+from tests.harness.hand_written import rewrite
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, rows
 from tests.harness.sample_cluster import Connection, add_job, add_nodes
 
@@ -73,7 +74,7 @@ def fill(connection: Connection, past: list[Past]) -> list[int]:
             dependency = "INSERT INTO job_dependencies (job_id, required_job_id, earliest_edge, earliest_shift)"
             connection.execute(f"{dependency} VALUES (%s, %s, 'end', '-1 day 2 hours')", [job, made[-required]])
         if 0 < repeated <= len(made):
-            connection.execute("UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", [made[-repeated], job])
+            rewrite(connection, "UPDATE jobs SET resubmit_of = %s WHERE job_id = %s", made[-repeated], job)
         made.append(job)
     return made
 

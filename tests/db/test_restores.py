@@ -23,12 +23,14 @@ from oarpy.store.platform import site
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Ready, Recall, Recalled, RecalledJob
 from tests.db.test_module_loop import leader, running
+from tests.harness.hand_written import rewrite
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 from tests.harness.waiting import DEADLINE, until
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 GAP = 1_000_000
+LOST = "UPDATE generations SET copy = 'the one that is lost'"
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ class Site:
         self._replace("DROP DATABASE {}", self.name)
         self._replace("ALTER DATABASE {} RENAME TO {}", self.dumps.pop(), self.name)
         if noticed:
-            self.connection.execute("UPDATE generations SET copy = 'the one that is lost'")
+            rewrite(self.connection, LOST)
             assert site.generation(self.connection).number > 0  # as every module does first
         self.cluster.connection = self.connection
         self.cluster.scheduler = Metascheduler(SETTINGS)
@@ -127,7 +129,7 @@ def test_a_job_submitted_before_any_module_runs_gets_no_old_id(place: Site) -> N
     place.dump()
     given = place.cluster.submit()
     place.restore(noticed=False)
-    place.connection.execute("UPDATE generations SET copy = 'the one that is lost'")
+    rewrite(place.connection, LOST)
     assert place.cluster.submit_array(3)[0] > given + GAP
 
 
@@ -284,7 +286,7 @@ def test_a_module_begins_afresh_on_a_restored_database(place: Site, cluster_envi
         found = "SELECT pid FROM pg_stat_activity WHERE application_name = 'oarpy canceller' AND datname = %s"
         until(lambda: leader(place.connection, "canceller"), "it leads")
         (session,) = place.cluster.sql(found, place.name)[0]
-        place.cluster.sql("UPDATE generations SET copy = 'the one that is lost'")
+        rewrite(place.connection, LOST)
         place.cluster.sql("SELECT pg_terminate_backend(%s)", session)
         assert process.wait(DEADLINE) == 0
         assert process.stderr is not None

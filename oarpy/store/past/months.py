@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from oarpy.model.errors import OarpyError
 from oarpy.store.database import Connection
+from oarpy.store.histories import rewrite
 from oarpy.store.past.tables import FiledTable
 
 
@@ -62,6 +63,11 @@ _COUNTED = """
 _CLOSED = "SELECT month FROM past_months WHERE dropped_at IS NOT NULL"
 _IS_PARTITION = "SELECT to_regclass(%s) IS NOT NULL"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtext('oarpy past'))"
+# For what is written by statements of its own: rows go to partitions by the table, which asks its own trigger.
+_PROTECT = """
+    CREATE OR REPLACE TRIGGER history_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON {}
+    FOR EACH STATEMENT EXECUTE FUNCTION public.history_stays()
+"""
 _NOT_BLOCKED = "SET LOCAL lock_timeout = '10s'"
 
 
@@ -94,17 +100,24 @@ def note_returned(connection: Connection, month: date, jobs: int) -> None:
 def note_restored(connection: Connection, month: date, jobs: Sequence[int], archive: str, at: datetime) -> None:
     """Note that a month is what its archive has."""
     span = {"first": min(jobs), "last": max(jobs)}
+    rewrite(connection)
     connection.execute(_RESTORED, {"month": month, "jobs": len(jobs), "archive": archive, "at": at, **span})
 
 
 def note_archived(connection: Connection, month: date, archive: str) -> None:
     """Note which file has the month."""
+    rewrite(connection)
     connection.execute(_ARCHIVED, [archive, month])
 
 
 def partition(table: FiledTable, month: date) -> Identifier:
     """Return the name of the partition that has the rows of a month."""
     return Identifier("oar_past", f"{table.name}_{month:%Y_%m}")
+
+
+def protect(connection: Connection, relation: Identifier) -> None:
+    """Have the rows of a table of the past stay: its owner changes them when he says so."""
+    connection.execute(SQL(_PROTECT).format(relation))
 
 
 def make_partition(connection: Connection, table: FiledTable, month: date) -> None:
@@ -114,6 +127,7 @@ def make_partition(connection: Connection, table: FiledTable, month: date) -> No
     if row == (True,):
         return
     connection.execute(SQL("CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)").format(name, table.past()))
+    protect(connection, name)
     # attached: a partition that is created as one waits for every reader, and keeps others waiting
     statement = SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES IN ({})")
     connection.execute(statement.format(table.past(), name, Literal(month)))
@@ -121,6 +135,7 @@ def make_partition(connection: Connection, table: FiledTable, month: date) -> No
 
 def drop(connection: Connection, tables: Sequence[FiledTable], month: date) -> None:
     """Drop the partitions of a month, which frees their room at once. Raises when readers leave no moment for it."""
+    rewrite(connection)
     connection.execute(_NOT_BLOCKED)
     connection.execute(_COUNTED, [month])
     try:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from oarpy.store.database import Connection
+from oarpy.store.past import months
 from oarpy.store.past.tables import FiledTable, filed_tables
 
 Shape: TypeAlias = "dict[str, ColumnShape]"
@@ -45,6 +46,17 @@ _INDEXES = """
 
 _HAS_PAST = "SELECT WHERE to_regclass('public.past_months') IS NOT NULL"
 
+# The table and its partitions, once a revision has the function.
+_UNPROTECTED = """
+    SELECT c.relname FROM pg_class c
+    WHERE (c.oid = to_regclass(%(past)s)
+           OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass(%(past)s)))
+      AND to_regproc('public.history_stays') IS NOT NULL
+      AND NOT EXISTS (SELECT FROM pg_trigger t
+                      WHERE t.tgrelid = c.oid AND t.tgname = 'history_stays' AND t.tgenabled IN ('O', 'A'))
+    ORDER BY c.oid
+"""
+
 # For queries of live jobs that are run over the past.
 _EXPECTED_END = """
     CREATE OR REPLACE FUNCTION oar_past.expected_end(job oar_past.jobs) RETURNS timestamptz LANGUAGE sql STABLE AS $$
@@ -79,6 +91,11 @@ def lagging(connection: Connection) -> tuple[str, ...]:
     return tuple(found)
 
 
+def unprotected(connection: Connection) -> tuple[str, ...]:
+    """Return the tables of the past, and their partitions, whose rows would not stay."""
+    return tuple(name for table in filed_tables(connection) for name in _unprotected(connection, table))
+
+
 def _follow(connection: Connection, table: FiledTable) -> bool:
     if not _shape(connection, "oar_past", table):
         text = SQL("CREATE TABLE {} (month date NOT NULL, LIKE {} {}) PARTITION BY LIST (month)")
@@ -89,6 +106,8 @@ def _follow(connection: Connection, table: FiledTable) -> bool:
             rule = SQL("ALTER TABLE {} ADD CONSTRAINT past_jobs_are_over CHECK (state IN ('Terminated', 'Error'))")
             connection.execute(rule.format(table.past()))
             connection.execute(_EXPECTED_END)
+    for name in _unprotected(connection, table):
+        months.protect(connection, Identifier("oar_past", name))
     steps = tuple(_steps(connection, table))
     viewed = _shape(connection, "oar_all", table)
     # further columns at its end are all that a view takes
@@ -158,6 +177,11 @@ def _is_followed(connection: Connection, table: FiledTable) -> bool:
     columns = ["month", *_shape(connection, "public", table)]
     seen = (list(_shape(connection, schema, table)) for schema in ("oar_past", "oar_all"))
     return all(sorted(one) == sorted(columns) for one in seen) and not any(_steps(connection, table))
+
+
+def _unprotected(connection: Connection, table: FiledTable) -> list[str]:
+    """Return the table of the past and those of its partitions whose rows anybody may change by mistake."""
+    return [name for (name,) in connection.execute(_UNPROTECTED, {"past": _of("oar_past", table)})]
 
 
 def _shape(connection: Connection, schema: str, table: FiledTable) -> Shape:

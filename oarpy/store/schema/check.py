@@ -63,6 +63,8 @@ def _problems(connection: Connection) -> Iterator[str]:
     yield from _lookup_rows(connection)
     for table in structure.lagging(statements.driver_of(connection)):
         yield f"the past of table {table} does not have its columns: run 'oarpy db upgrade'"
+    for table in structure.unprotected(statements.driver_of(connection)):
+        yield f"trigger history_stays of table oar_past.{table} is missing or disabled"
     for property_name, column in _rows(connection, _PROPERTIES, others=sorted(NO_PROPERTIES)):
         if property_name is None:
             yield f"column resources.{column} is not listed in resource_properties"
