@@ -25,6 +25,7 @@ LARGER_FOLDERS = {
     "commands": "one file a command",
     "admission_rules": "a rule and its cases, side by side",
     "migrations/schema/functions": "one file a function",
+    "migrations/versions": "one file a revision; released ones are never joined",
 }
 SHARED_NAMES: dict[str, str] = {}
 """Public class names that stand for two things, and why."""
