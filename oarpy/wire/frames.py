@@ -124,7 +124,7 @@ class Channel:
             kind, length = read_header(self._take(HEADER.size, until), largest)
             return kind, self._take(length, until)
         finally:
-            if self._socket.fileno() >= 0:
+            if until is not None and self._socket.fileno() >= 0:
                 self._socket.settimeout(patience)
 
     def received(self) -> bytes:

@@ -142,7 +142,8 @@ def test_two_at_once_share_the_jobs(connection: Connection, dsn: str) -> None:
     cores = add_nodes(connection, "node1")
     for _ in range(6):
         add_job(connection, "Terminated", user="alice", resources=cores, seconds=50)
-    with psycopg.connect(dsn) as other, other.transaction():
+    connection.execute("SET application_name = 'oarpy accounting'")
+    with psycopg.connect(dsn, application_name="oarpy accounting") as other, other.transaction():
         assert account(other, DAY, limit=6) == 6
         assert account(connection, DAY) == 0
     assert sorted(sums(connection).values()) == [6 * 2 * 50, 6 * 2 * 3600]

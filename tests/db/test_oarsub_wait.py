@@ -42,9 +42,7 @@ def test_the_largest_status_counts(
     expected: int,
 ) -> None:
     monkeypatch.setenv("OARPY_CONFIG", cluster_environment["OARPY_CONFIG"])
-    jobs = [add_job(connection, state) for state, _ in ends]
-    for job, (_, status) in zip(jobs, ends, strict=True):
-        connection.execute("UPDATE jobs SET exit_status = %s WHERE job_id = %s", (status, job))
+    jobs = [add_job(connection, state, status=status) for state, status in ends]
     assert interactive.wait_for_ends(jobs) == expected
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -187,10 +188,14 @@ def test_connecting_to_a_running_job(cluster: Sandbox, way: dict[str, str]) -> N
 
 
 def gateway_sessions(cluster: Sandbox) -> list[int]:
-    """The processes that go on with commands for their callers: children of the gateway's workers."""
+    """The processes that go on with commands for their callers: children of the gateway's workers.
+
+    Those in which admission rules run are children too; those may take on no rights any more.
+    """
     assert cluster.server is not None
     gateway = server_pids("gateway", cluster.server.pid, cluster.directory / "postgresql")
-    return children_of(*children_of(*gateway))
+    children = children_of(*children_of(*gateway))
+    return [pid for pid in children if "\nNoNewPrivs:\t0\n" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("victim", ["launcher", "agent", "gateway"])

@@ -82,7 +82,7 @@ def add_job(
     started: datetime = EPOCH,
     seconds: float = 60.0,
     walltime: timedelta = timedelta(hours=1),
-    status: int = 0,
+    status: int | None = 0,
     request: str = "oarsub date",
     **columns: object,
 ) -> int:
@@ -137,7 +137,7 @@ def _advance(
     resources: list[int],
     started: datetime,
     seconds: float,
-    status: int,
+    status: int | None,
 ) -> None:
     for step in _PATH[state]:
         changes: dict[str, object] = {"state": step}

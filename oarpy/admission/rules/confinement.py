@@ -14,6 +14,7 @@ import resource
 import signal
 import struct
 import sys
+import time
 from contextlib import suppress
 
 _NOBODY = 65534
@@ -49,6 +50,7 @@ def confine(connection: int, memory: int, parent: int) -> None:
     os.setsid()
     _close_all_but(connection)
     sys.path.clear()
+    time.localtime()  # reads the zone of this machine, which no rule could
     if os.geteuid() == 0:
         with suppress(OSError):  # in a name space without these rights it stays who it is
             os.setgroups([])
