@@ -33,7 +33,7 @@ Write = TypeVar("Write", bound=Callable[..., Any])
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _REMEMBERED = 300.0
 """Seconds after which a refusal no longer lengthens the next delay."""
-_RESOURCE = re.compile(r"^Key \(resource_id, .*?\)=\((\d+),")
+_RESOURCE = re.compile(r"^Key \(resource_id, .*?\)=\((\d+),", re.DOTALL)
 
 # Told once, however often it is tried. The job may be gone.
 _TELL = """
@@ -185,5 +185,5 @@ def first_line(error: psycopg.Error) -> str:
 def _line(error: psycopg.Error) -> str:
     """Return what an error says in one line, with the rows in conflict where it names them."""
     text = first_line(error)
-    detail = error.diag.message_detail or ""
+    detail = " ".join((error.diag.message_detail or "").split())
     return f"{text} ({detail})"[:500] if detail.startswith("Key") else text

@@ -84,6 +84,9 @@ def test_a_job_moved_to_finishing_by_hand_is_ended_on_its_nodes_first(cluster: S
         "UPDATE jobs SET types = '{noop}' WHERE job_id = %s",
         "UPDATE jobs SET types = '{deploy}' WHERE job_id = %s",
         "DELETE FROM jobs WHERE job_id = %s",
+        "INSERT INTO assigned_resources (job_id, resource_id, during, suspended)"
+        " VALUES (%s, 3, '{[2021-01-01,2021-01-02)}', true)",
+        "INSERT INTO assigned_resources (job_id, resource_id, during) VALUES (%s, 3, '{[2021-01-01,2021-01-02)}')",
     ],
 )
 def test_nothing_is_taken_from_a_job_that_runs(cluster: SmallCluster, running: int, statement: str) -> None:
@@ -91,10 +94,67 @@ def test_nothing_is_taken_from_a_job_that_runs(cluster: SmallCluster, running: i
         cluster.sql(statement, running)
 
 
-def test_jobs_are_not_emptied_while_one_is_live(cluster: SmallCluster, running: int) -> None:
-    with pytest.raises(CheckViolation):
-        cluster.sql("TRUNCATE jobs CASCADE")
+@pytest.mark.parametrize("table", ["jobs", "submissions", "moldable_descriptions"])
+def test_jobs_are_not_emptied_while_one_is_live(cluster: SmallCluster, running: int, table: str) -> None:
+    with pytest.raises(CheckViolation) as refused:
+        cluster.sql(f"TRUNCATE {table} CASCADE")
+    assert "oardel" in (refused.value.diag.message_hint or "")
     assert cluster.state(running) == "Running"
+
+
+def test_nobody_says_that_a_job_which_runs_has_left_nothing(cluster: SmallCluster, running: int) -> None:
+    with pytest.raises(CheckViolation, match="left_nothing_when_off_nodes"):
+        cluster.sql("UPDATE jobs SET left_nothing = true WHERE job_id = %s", running)
+
+
+def test_a_job_that_has_started_does_not_wait_again(cluster: SmallCluster, running: int) -> None:
+    with pytest.raises(CheckViolation, match="waits_again_unstarted"):
+        cluster.sql("UPDATE jobs SET state = 'Finishing', final_state = 'Waiting' WHERE job_id = %s", running)
+
+
+def test_a_waiting_job_has_not_lent_anything(cluster: SmallCluster) -> None:
+    job = cluster.submit(hold=True)
+    with pytest.raises(CheckViolation, match=f"job {job} would not hold resource 1"):
+        cluster.sql(
+            "INSERT INTO assigned_resources (job_id, resource_id, during, suspended)"
+            " VALUES (%s, 1, '{[2021-01-01,2021-01-02)}', true)",
+            job,
+        )
+
+
+@pytest.mark.parametrize(
+    ("during", "suspended"), [("{[2021-01-01,)}", False), ("{[2021-01-01,2021-01-02)}", True)], ids=["open", "lent"]
+)
+def test_oardel_ends_a_job_where_it_was_sent_whatever_it_is_given(
+    cluster: SmallCluster, during: str, suspended: bool
+) -> None:
+    job = cluster.submit(properties="network_address = 'n2'")
+    cluster.settle()
+    assert cluster.state(job) == "Running"
+    without_triggers(
+        cluster,
+        "INSERT INTO assigned_resources (job_id, resource_id, during, suspended) VALUES (%s, 1, %s, %s)",
+        job,
+        during,
+        suspended,
+    )
+    cluster.delete(job)
+    cluster.settle()
+    assert cluster.state(job) == "Error"
+    assert cluster.sent(Kill)[0][0] == "n2"
+
+
+def test_a_job_starts_on_what_it_holds(cluster: SmallCluster) -> None:
+    job = cluster.submit(properties="network_address = 'n2'")
+    without_triggers(
+        cluster,
+        "INSERT INTO assigned_resources (job_id, resource_id, during, suspended)"
+        " VALUES (%s, 1, '{[2021-01-01,2021-01-02)}', true)",
+        job,
+    )
+    cluster.settle()
+    (spec,) = cluster.node("n2").starts
+    assert (cluster.state(job), spec.nodes) == ("Running", ("n2",))
 
 
 def test_every_type_that_says_where_a_job_runs_stays(connection: Connection) -> None:

@@ -148,6 +148,39 @@ def test_an_end_that_the_database_refuses_is_recorded_later(cluster: SmallCluste
     until(lambda: cluster.launch() and cluster.state(bad) == "Terminated", "the node still knows of it")
 
 
+def test_a_job_that_may_not_wait_again(cluster: SmallCluster) -> None:
+    """However a row came to be: what is written of the others is written."""
+    bad, good = cluster.submit(name="bad"), cluster.submit()
+    cluster.settle()
+    cluster.connection.execute(REFUSE)
+    with cluster.connection.transaction():
+        cluster.sql("SET LOCAL session_replication_role = replica")
+        cluster.sql(
+            "UPDATE jobs SET state = 'Finishing', final_state = 'Waiting', started_at = NULL WHERE job_id = %s", bad
+        )
+    cluster.end(good)
+    later = cluster.submit()
+    cluster.settle()
+    assert cluster.states([bad, good, later]) == ["Finishing", "Terminated", "Running"]
+    assert "SET_ASIDE" in cluster.events(bad)
+    cluster.connection.execute("DROP FUNCTION refused CASCADE")
+    until(lambda: cluster.launch() and cluster.state(bad) == "Waiting", "it is tried again")
+
+
+def test_a_job_that_nobody_may_take_back_from_a_node(cluster: SmallCluster) -> None:
+    bad, good = cluster.submit(name="bad"), cluster.submit()
+    cluster.plan()
+    cluster.connection.execute(REFUSE)
+    cluster.sql("UPDATE resources SET state = 'Absent'")
+    run(cluster.monitor, cluster.connection, cluster.now())
+    assert cluster.states([bad, good]) == ["toLaunch", "Waiting"]
+    cluster.connection.execute("DROP FUNCTION refused CASCADE")
+    until(
+        lambda: run(cluster.monitor, cluster.connection, cluster.now()) and cluster.state(bad) == "Waiting",
+        "it is tried again",
+    )
+
+
 def test_a_job_whose_accounting_is_refused(cluster: SmallCluster) -> None:
     bad, good = cluster.submit(name="bad"), cluster.submit()
     cluster.settle()

@@ -1,5 +1,5 @@
--- What a job holds it holds until nothing of it is left on its nodes: then its move releases it, by triggers. So only
--- statements of their own are looked at.
+-- The amounts that a job holds it holds until nothing of it is left on its nodes: then its move releases them, by
+-- triggers. So only statements of their own are looked at.
 CREATE OR REPLACE FUNCTION holdings_kept() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE held record;
 BEGIN
@@ -20,10 +20,8 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION holdings_kept IS 'let nobody take from a job what it holds';
+COMMENT ON FUNCTION holdings_kept IS 'let nobody take from a job the amounts that it holds';
 
-CREATE OR REPLACE TRIGGER holdings_kept AFTER DELETE ON assigned_resources
-    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION holdings_kept();
 CREATE OR REPLACE TRIGGER holdings_kept AFTER DELETE ON assigned_amounts
     REFERENCING OLD TABLE AS gone FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION holdings_kept();
 CREATE OR REPLACE TRIGGER holdings_kept_changed AFTER UPDATE ON assigned_amounts

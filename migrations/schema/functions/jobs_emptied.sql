@@ -10,4 +10,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION jobs_emptied IS 'let all jobs be removed at once only when all are over';
 
-CREATE OR REPLACE TRIGGER jobs_emptied BEFORE TRUNCATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION jobs_emptied();
+-- In the order of their names: before history_stays, whose hint is not for live jobs.
+CREATE OR REPLACE TRIGGER emptied BEFORE TRUNCATE ON jobs FOR EACH STATEMENT EXECUTE FUNCTION jobs_emptied();
+CREATE OR REPLACE TRIGGER emptied BEFORE TRUNCATE ON submissions FOR EACH STATEMENT EXECUTE FUNCTION jobs_emptied();

@@ -232,14 +232,14 @@ class Launcher:
     def _placed(self, rows: Sequence[LiveRow]) -> list[LiveRow]:
         """Put on each job the nodes where it has something, by its types.
 
-        A job that holds nothing any more, whatever was done to its rows, is where it was sent.
+        Whatever was done to its rows, its first node is the one where it was sent.
         """
-        placed = [(row, self._hosts.of(row.types, row.nodes) or self._sent_to(row)) for row in rows]
+        placed = [(row, self._sent_first(row, self._hosts.of(row.types, row.nodes))) for row in rows]
         return [row if row.nodes == nodes else replace(row, nodes=nodes) for row, nodes in placed]
 
-    def _sent_to(self, row: LiveRow) -> tuple[str, ...]:
-        node = self._sent.nodes.get(JobKey(row.id, row.attempt))
-        return () if node is None else (node,)
+    def _sent_first(self, row: LiveRow, nodes: tuple[str, ...]) -> tuple[str, ...]:
+        sent = self._sent.nodes.get(JobKey(row.id, row.attempt))
+        return nodes if sent is None or nodes[:1] == (sent,) else (sent, *(node for node in nodes if node != sent))
 
     def _ends(self, arrivals: Arrivals, current: dict[int, LiveRow], now: float) -> list[End]:
         """Return the ends that nodes tell of, one a job: ended, refused, kept out by a prologue, or lost.

@@ -157,8 +157,7 @@ class Recalling:
         """Record the ends of what ran on when the database had lost it."""
         if self.generation:
             ends = [LateEnd(*one.key, node, one.end, one.status, one.reason) for node, one in ended]
-            if ends:
-                lost_jobs.note_ends(connection, ends)
+            lost_jobs.note_ends(connection, ends)
 
 
 def _remembered(one: RecalledJob) -> RememberedJob:

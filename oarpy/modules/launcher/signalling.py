@@ -54,7 +54,7 @@ class Signalling:
         if not wanted:
             return
         nodes = {row.id: row.nodes for row in live([one.job for one in wanted])}
-        sent = [one.request for one in wanted if one.job in nodes and self._send(one, nodes[one.job], channels)]
+        sent = [one for one in wanted if one.job in nodes and self._send(one, nodes[one.job], channels)]
         with connection.transaction():
             execution.signals_done(connection, sent)
 

@@ -94,11 +94,13 @@ class Pauses:
         stopped = [row for row in done if _wanted(row) is Suspend]
         away = [row for row in stopped if _gives(row) and self._after_suspend.result(_key(row)) is not None]
         going = [row.job for row in done if _wanted(row) is Resume]
-        back = {
-            row.job: text for row in here if _wanted(row) is Resume and (text := self._before_resume.failure(_key(row)))
-        }
+        back = [
+            (row.job, text)
+            for row in here
+            if _wanted(row) is Resume and (text := self._before_resume.failure(_key(row)))
+        ]
         if away or going or back or len(here) < len(rows):
-            failed = {row.job: text for row in away if (text := self._after_suspend.failure(_key(row)))}
+            failed = [(row.job, text) for row in away if (text := self._after_suspend.failure(_key(row)))]
             with connection.transaction():
                 suspensions.suspend(connection, [row.job for row in away], self._types)
                 suspensions.note_failures(connection, failed)

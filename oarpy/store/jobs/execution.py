@@ -130,32 +130,35 @@ _CLAIM = """
     RETURNING j.job_id
 """
 
-_TO_LAUNCH = """
+# What a job (j) has: it holds it (a), or has lent it while it is suspended.
+_HAS = "(upper_inf(a.during) OR a.suspended AND j.state IN ('Suspended', 'Resuming', 'Finishing'))"
+
+_TO_LAUNCH = f"""
     SELECT j.job_id, array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'), j.types,
            extract(epoch FROM j.walltime)::float8
     FROM jobs j
-        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND {_HAS}
         LEFT JOIN resources r USING (resource_id)
     WHERE j.state = 'toLaunch'
     GROUP BY j.job_id
     ORDER BY j.job_id
-"""
+"""  # noqa: S608 - a text of this file
 
-_LAUNCH_ROWS = """
+_LAUNCH_ROWS = f"""
     SELECT j.job_id, j.attempt, j.state, j.array_id, j.array_index, j.user_name, j.job_name, j.project, j.command,
            j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
            extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal,
            ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)], j.incarnation, j.kind,
            (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
-            WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)),
+            WHERE a.job_id = j.job_id AND {_HAS}),
            (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
             FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
             WHERE m.job_id = j.job_id AND upper_inf(m.during))
     FROM jobs j LEFT JOIN submissions s USING (submission_id)
     WHERE j.job_id = ANY(%s) AND j.state = %s
     ORDER BY j.job_id
-"""
+"""  # noqa: S608 - a text of this file
 
 _ENVIRONMENTS = "SELECT submission_id, environment FROM submissions WHERE submission_id = ANY(%s)"
 
@@ -173,14 +176,14 @@ _AGENDA = """
 """
 
 # Jobs on nodes; with the second condition only those that the launcher has something to do about.
-_LIVE = """
+_LIVE = f"""
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
            (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id AND k.state = 'decided'),
            CASE WHEN j.state <> 'Suspended' THEN extract(epoch FROM expected_end(j))::float8 END,
            j.final_state IS NOT DISTINCT FROM 'Error'
     FROM jobs j
-        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND {_HAS}
         LEFT JOIN resources r USING (resource_id)
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
       AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
@@ -188,7 +191,7 @@ _LIVE = """
            OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
            OR (j.types && %(noop)s::text[] AND j.state = 'Running' AND expected_end(j) <= now()))
     GROUP BY j.job_id
-"""
+"""  # noqa: S608 - a text of this file
 
 # A node's clock may be behind: nobody runs before he has his resources.
 _HELD = "(SELECT lower(a.during) FROM assigned_resources a WHERE a.job_id = j.job_id LIMIT 1)"
@@ -204,7 +207,9 @@ _STARTED = f"""
 # What started and ended since the last look passes through Running too: no state is skipped.
 _FINISH = f"""
     UPDATE jobs j
-    SET state = 'Finishing', final_state = e.final_state, exit_status = e.exit_status, message = CASE
+    SET state = 'Finishing', exit_status = e.exit_status,
+        final_state = CASE WHEN e.final_state = 'Waiting' AND j.started_at IS NOT NULL THEN 'Error'
+            ELSE e.final_state END, message = CASE
             WHEN e.message = '' THEN j.message ELSE e.message END,
         started_at = coalesce(j.started_at,
             CASE WHEN e.started IS NOT NULL
@@ -521,8 +526,9 @@ def signal_elsewhere(connection: Connection, checkpoints: Sequence[tuple[int, fl
         connection.execute(_SIGNAL_ELSEWHERE, [[job for job, _ in checkpoints], [at for _, at in checkpoints]])
 
 
-def signals_done(connection: Connection, requests: Sequence[int]) -> None:
+@set_wise
+def signals_done(connection: Connection, signals: Sequence[SignalRow]) -> None:
     """Record that these signals were handed to the nodes."""
-    if requests:
-        connection.execute(_SIGNALS_DONE, [list(requests)])
+    if signals:
+        connection.execute(_SIGNALS_DONE, [[one.request for one in signals]])
     connection.execute(_SIGNALS_STALE)

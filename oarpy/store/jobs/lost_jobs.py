@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oarpy.store.database import Connection
+from oarpy.store.refusals import set_wise
 
 
 class RememberedJob(NamedTuple):
@@ -103,6 +104,8 @@ def begun(connection: Connection, node: str, jobs: Sequence[int]) -> list[BegunJ
     return [BegunJob(job, tuple(types), text) for job, types, text in rows]
 
 
+@set_wise
 def note_ends(connection: Connection, ends: Sequence[LateEnd]) -> None:
     """Record the ends of lost jobs that ran on."""
-    connection.execute(_ENDED, [list(column) for column in zip(*ends, strict=True)])
+    if ends:
+        connection.execute(_ENDED, [list(column) for column in zip(*ends, strict=True)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oarpy.store.database import Connection
+from oarpy.store.refusals import refusals_of, set_wise
 
 # What a late start had shortened of a reservation is given back.
 _AGAIN = """
@@ -28,7 +29,7 @@ _RESERVED = """
 _UNPLACE = f"""
     WITH waiting AS (
         UPDATE jobs j SET {_AGAIN}
-        WHERE j.state = 'toLaunch'
+        WHERE j.state = 'toLaunch' AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
           AND EXISTS (
             SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
                 LEFT JOIN nodes n ON n.network_address = r.network_address AND n.channel = 'lost'
@@ -40,6 +41,8 @@ _UNPLACE = f"""
     ), reserved AS ({_RESERVED})
     SELECT job_id FROM waiting
 """  # noqa: S608
+
+_UNLAUNCHED = "SELECT job_id FROM jobs WHERE state = 'toLaunch'"
 
 # What a node could not start, now that nothing of it is left there.
 _REQUEUE = f"""
@@ -57,9 +60,23 @@ def unplace(connection: Connection, timeout: float, *, led: bool) -> list[int]:
 
     While a launcher listens (``led``), also on nodes silent for ``timeout`` seconds.
     """
-    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout, "led": led})]
+    if refusals_of(connection).any:
+        return _unplace_some(connection, [row[0] for row in connection.execute(_UNLAUNCHED)], timeout, led)
+    return _unplace(connection, None, timeout, led)
 
 
+@set_wise
+def _unplace_some(connection: Connection, jobs: Sequence[int], timeout: float, led: bool) -> list[int]:
+    """Do so with these jobs."""
+    return _unplace(connection, list(jobs), timeout, led)
+
+
+def _unplace(connection: Connection, jobs: list[int] | None, timeout: float, led: bool) -> list[int]:
+    """Do so with ``jobs`` (None: with all)."""
+    return [row[0] for row in connection.execute(_UNPLACE, {"timeout": timeout, "led": led, "jobs": jobs})]
+
+
+@set_wise
 def requeue(connection: Connection, jobs: Sequence[int]) -> list[int]:
     """Let those of ``jobs`` wait again that are Finishing for that; return them."""
     return [row[0] for row in connection.execute(_REQUEUE, [list(jobs)])] if jobs else []

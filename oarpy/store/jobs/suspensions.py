@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
@@ -144,12 +144,14 @@ def resume(connection: Connection, jobs: Sequence[int]) -> None:
         connection.execute(_RESUME, [list(jobs)])
 
 
-def stay(connection: Connection, jobs: Mapping[int, str]) -> None:
-    """Suspend jobs again that were to go on, each for a reason."""
+@set_wise
+def stay(connection: Connection, jobs: Sequence[tuple[int, str]]) -> None:
+    """Suspend (job, reason) again that were to go on."""
     if jobs:
-        connection.execute(_STAY, [list(jobs), list(jobs.values())])
+        connection.execute(_STAY, [list(column) for column in zip(*jobs, strict=True)])
 
 
-def note_failures(connection: Connection, jobs: Mapping[int, str]) -> None:
-    """Record how the site's program for suspended jobs failed."""
-    log(connection, (NewEvent("SUSPEND_SCRIPT_ERROR", detail, job) for job, detail in jobs.items()))
+@set_wise
+def note_failures(connection: Connection, jobs: Sequence[tuple[int, str]]) -> None:
+    """Record how the site's program for suspended jobs failed: (job, detail)."""
+    log(connection, (NewEvent("SUSPEND_SCRIPT_ERROR", detail, job) for job, detail in jobs))

@@ -183,6 +183,11 @@ jobs = table(
         "not_started_before_launch",
         "(state NOT IN ('Hold', 'Waiting', 'toAckReservation', 'toLaunch')) OR (started_at IS NULL)",
     ),
+    rule("waits_again_unstarted", "(state <> 'Finishing') OR (final_state <> 'Waiting') OR (started_at IS NULL)"),
+    rule(
+        "left_nothing_when_off_nodes",
+        "(NOT left_nothing) OR (state NOT IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing'))",
+    ),
     rule("accounted_when_final", "(NOT accounted) OR (ended_at IS NOT NULL)"),
     rule(
         "started_when_running",
