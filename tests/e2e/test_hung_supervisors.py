@@ -31,7 +31,7 @@ needs_dead_files = pytest.mark.skipif(bool(why_not()), reason=why_not())
 def driver() -> Iterator[Driver]:
     inbox = Inbox()
     with passable_folder("oarpy-hung-") as folder:
-        config = ChannelConfig(instance=f"test-{folder.name}", kill_patience=0.5, start_patience=2.0)
+        config = ChannelConfig(instance=f"test-{folder.name}", kill_patience=5.0, start_patience=2.0)
         transport = LocalTransport(inbox, config)
         (folder / "work").mkdir(mode=0o777)
         (folder / "work").chmod(0o777)
