@@ -68,6 +68,15 @@ def test_units_are_installed_with_their_user_and_folders_and_systemd_takes_them(
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda path: path.name)
+def test_a_service_leaves_its_state_as_closed_as_it_was_made(unit: Path) -> None:
+    """systemd sets the mode of its state folder at each start; the folder is made at boot, see ``tmpfiles.d``."""
+    made = (UNITS / "tmpfiles.d" / "oarpy.conf").read_text(encoding="utf-8").splitlines()
+    modes = {line.split()[1]: line.split()[2] for line in made if line.startswith("d")}
+    assert values(unit, "StateDirectory") == ["oarpy"]
+    assert values(unit, "StateDirectoryMode") == [modes["/var/lib/oarpy"]]
+
+
+@pytest.mark.parametrize("unit", SERVICES, ids=lambda path: path.name)
 def test_no_number_of_starts_is_too_many(unit: Path) -> None:
     """Else systemd gives a service up after five starts in ten seconds."""
     assert values(unit, "StartLimitIntervalSec") == ["0"]
