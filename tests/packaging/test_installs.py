@@ -38,8 +38,19 @@ def test_every_folder_with_modules_is_a_listed_package() -> None:
 
 def test_the_wheel_has_every_module_and_data_file(wheel: Path) -> None:
     """Admission rules, their cases, migrations with their SQL, the marker of types: all are in the wheel."""
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.split("/")[0].endswith(".dist-info")}
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("oarpy/")}
     assert names == expected_files()
+
+
+def test_an_installation_has_the_systemd_units(installed: Installation) -> None:
+    """With the user and the folders that they need, below the prefix, as they are in the checkout."""
+
+    def contents(folder: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    found = contents(installed.folder / "share" / "oarpy" / "systemd")
+    assert found == contents(ROOT / "packaging" / "systemd")
+    assert {"oarpy-server.service", "oarpy.target", "sysusers.d/oarpy.conf", "tmpfiles.d/oarpy.conf"} <= found.keys()
 
 
 def test_an_installed_wheel_adds_one_package_to_site_packages(installed: Installation) -> None:
