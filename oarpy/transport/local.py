@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 from oarpy.model.errors import Unreachable
-from oarpy.transport.agent.descriptors import restore_in
+from oarpy.transport.agent.descriptors import restore
 from oarpy.transport.agent.job.processes import MARK
 from oarpy.transport.bundle import agent_arguments
 from oarpy.transport.inbox import Inbox
@@ -37,11 +37,11 @@ class PipeStream:
                 # A server started inside a job must not pass that job's mark on to what it starts.
                 env={name: value for name, value in os.environ.items() if name != MARK},
                 start_new_session=True,
+                preexec_fn=restore,  # the limit of the launcher's own files is no limit of jobs
             )
         except OSError as error:
             self._errors.close()
             raise Unreachable(f"cannot start the agent of node {node.name}: {node.python}: {error.strerror}") from error
-        restore_in(self._process.pid)  # before the program arrives, so before anything is started
 
     def read(self) -> bytes:
         """Wait for output of the agent."""

@@ -197,7 +197,8 @@ def test_a_job_that_its_node_has_forgotten_is_ended(cluster: SmallCluster, runni
     cluster.settle()
     without_triggers(
         cluster,
-        "UPDATE jobs SET state = 'Running', ended_at = NULL, final_state = NULL, accounted = false WHERE job_id = %s",
+        "UPDATE jobs SET state = 'Running', ended_at = NULL, final_state = NULL, accounted = false,"
+        " left_nothing = false WHERE job_id = %s",
         running,
     )
     without_triggers(

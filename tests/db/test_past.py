@@ -123,7 +123,12 @@ COMMANDS = [
     ("oarsh", "-j", "{job}", "date"),
     ("oaradmin", "resources", "delete", "1"),
     ("oaraccounting", "--reinitialize"),
-    ("oarpy", "db", "query", "SELECT * FROM oar_report.jobs ORDER BY job_id"),
+    (
+        "oarpy",
+        "db",
+        "query",
+        "SELECT job_id, state, run_seconds, nodes, cores FROM oar_report.jobs ORDER BY job_id",
+    ),
     ("oarpy", "db", "query", "SELECT * FROM oar_report.job_state_history ORDER BY job_id, entered_at"),
     ("oarpy", "db", "query", "SELECT * FROM oar_report.assigned_resources ORDER BY job_id, resource_id"),
     ("oarpy", "db", "query", "SELECT * FROM oar_report.moldable_alternatives ORDER BY job_id"),

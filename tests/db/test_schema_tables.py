@@ -19,7 +19,10 @@ def test_fresh_database_has_no_problem(dsn: str) -> None:
 
 
 def test_list_of_triggers_is_complete(connection: Connection) -> None:
-    query = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal"
+    query = (
+        "SELECT relname, tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid"
+        " WHERE NOT tgisinternal AND relnamespace = 'public'::regnamespace"
+    )
     assert set(connection.execute(query).fetchall()) == statements.triggers()
 
 

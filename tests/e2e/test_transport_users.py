@@ -93,9 +93,7 @@ def test_users_cannot_read_each_others_files_or_the_state(driver: Driver) -> Non
     assert driver.output(2) == "over\n"
     tamper = "; ".join(f"echo x >> {path}; rm -f {path}" for path in paths[:2])
     driver.run(
-        driver.spec(
-            3, f"{tamper}; echo x > {state}/requests/1.1.0; touch {state}/bell; kill -9 -1; true", user="nobody"
-        )
+        driver.spec(3, f"{tamper}; echo x > {state}/requests/1.1.0; touch {state}/bell; kill -9 -1; true", user="irc")
     )
     assert (state / "files" / "1.1.nodes").stat().st_mode & 0o037 == 0
     assert (state / "files" / "1.1.nodes").read_text() == "secret\n"
@@ -119,9 +117,10 @@ def test_users_can_write_nowhere_on_the_disk_of_the_state(driver: Driver) -> Non
 
 def test_a_user_who_kills_everything_of_his_ends_only_his_jobs(driver: Driver) -> None:
     ready = driver.connect()
-    driver.start(driver.spec(1, "sleep 600"), driver.spec(2, "sleep 600", user="nobody"))
+    # an account of its own: tests beside this one run jobs of the others
+    driver.start(driver.spec(1, "sleep 600", user="irc"), driver.spec(2, "sleep 600", user="nobody"))
     until(lambda: len(driver.processes(1)) > 0 and len(driver.processes(2)) > 0, "both run")
-    driver.start(driver.spec(3, "kill -9 -1"))
+    driver.start(driver.spec(3, "kill -9 -1", user="irc"))
     outcomes = {ended.key.job: ended.reason for ended in (driver.expect(Ended) for _ in range(2))}
     assert outcomes == {1: "exited", 3: "exited"}
     assert os.path.exists(f"/proc/{ready.pid}")

@@ -20,9 +20,3 @@ def restore() -> None:
     """Take back the limit that this process, or the one it is a copy of, was started with."""
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, _GIVEN)
-
-
-def restore_in(pid: int) -> None:
-    """Give a child the limit that this process was started with: jobs must not inherit the raised one."""
-    with suppress(OSError):
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, _GIVEN)
