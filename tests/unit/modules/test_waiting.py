@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from oarpy.modules.loop.module import readable
-from oarpy.transport.agent.descriptors import allow_many, restore_in
+from oarpy.transport.agent.descriptors import allow_many, restore
 
 BEYOND_SELECT = 1100
 
@@ -42,9 +42,6 @@ def test_the_limit_is_raised_here_and_not_in_children(limit: tuple[int, int]) ->
     soft, hard = limit
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
     assert allow_many() == hard
-    program = "import sys, resource; sys.stdin.read(); print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        restore_in(child.pid)
-        assert int(child.communicate("")[0]) == soft
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, preexec_fn=restore)
+    assert int(told.stdout) == soft
