@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 from collections.abc import Iterator
@@ -11,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport
-from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.lines import MAXIMUM_LINE
 from oarpy.wire.messages import Ended, Ping, Pong, Started
-from tests.harness.transport_driver import Driver, end_all
+from tests.harness.transport_driver import Driver, local_driver
 
 pytestmark = pytest.mark.e2e
 
@@ -25,15 +21,8 @@ MANY = 150
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}")
-    transport = LocalTransport(inbox, config)
-    work = tmp_path / "work"
-    work.mkdir()
-    yield Driver(transport, NodeAddress("node1", str(tmp_path / "state")), work, config.instance, getpass.getuser())
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(tmp_path) as driver:
+        yield driver
 
 
 def with_few_files(driver: Driver, folder: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from oarpy.local_cluster.sandbox import local_nodes, running_sandbox
-from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport
-from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import ChannelLost, Clean, Cleaned
-from tests.harness.transport_driver import Driver, end_all
+from tests.harness.transport_driver import Driver, local_driver
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -25,15 +20,8 @@ DEADLINE = 60.0
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}")
-    transport = LocalTransport(inbox, config)
-    work = tmp_path / "work"
-    work.mkdir()
-    yield Driver(transport, NodeAddress("node1", str(tmp_path / "state")), work, config.instance, getpass.getuser())
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(tmp_path) as driver:
+        yield driver
 
 
 @pytest.mark.parametrize("what", ["", "jobs", "forgotten", "files"])

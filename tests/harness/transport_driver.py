@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,9 @@ from typing import TypeVar
 from oarpy.benchmarks.server_processes import pids_with
 
 from oarpy.transport.base import Transport
-from oarpy.transport.node import NodeAddress
+from oarpy.transport.inbox import Inbox
+from oarpy.transport.local import LocalTransport
+from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import ChannelLost, Command, Ended, Kill, Ping, Pong, Ready, Refused, Report, Start, Started
 
@@ -156,3 +159,17 @@ class Driver:
     def processes(self, job: int) -> list[int]:
         """The processes that carry the mark of a job's first attempt."""
         return marked(JobKey(job, 1), self.instance)
+
+
+@contextlib.contextmanager
+def local_driver(folder: Path) -> Iterator[Driver]:
+    """Give a driver of one local node, whose state and work are in ``folder``; end what is left of its jobs."""
+    inbox = Inbox()
+    config = ChannelConfig(instance=f"test-{folder.name}-{os.getpid()}")
+    transport = LocalTransport(inbox, config)
+    work = folder / "work"
+    work.mkdir()
+    yield Driver(transport, NodeAddress("node1", str(folder / "state")), work, config.instance, getpass.getuser())
+    transport.close()
+    inbox.close()
+    end_all(config.instance)
