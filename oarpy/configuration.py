@@ -190,6 +190,7 @@ class Mail:
     sender: str = "oar@localhost"
     recipient: str = ""
     cluster_name: str = ""
+    templates: str = ""
     timeout: Seconds = 10.0
     attempts: NotNegative = 5
     retry_delay: Seconds = 60.0

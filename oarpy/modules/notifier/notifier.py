@@ -24,6 +24,7 @@ from oarpy.model.errors import UsageError
 from oarpy.model.notice import Notice, NoticeWay, Tag, parse_notice
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.notifier.command import run_as_user
+from oarpy.modules.notifier.letters import LetterWriter
 from oarpy.modules.notifier.mail import Failure, Letter, send
 from oarpy.store.database import Connection
 from oarpy.store.jobs import notices
@@ -61,6 +62,7 @@ class Notifier:
         self.period = configuration.modules.notifier
         self._mail = configuration.mail
         self._jobs = configuration.jobs
+        self._letters = LetterWriter(self._mail.templates, self._mail.cluster_name or socket.gethostname())
         self._told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._mailing: dict[int, NoticeRow] = {}
@@ -156,8 +158,7 @@ class Notifier:
         if self._mailing or not mails:
             return 0
         instance = site.instance(connection)
-        cluster = self._mail.cluster_name or socket.gethostname()
-        letters = [(row, _letter(row, recipient, cluster, instance)) for row, recipient in mails]
+        letters = [(row, self._letters.letter(row, recipient, instance)) for row, recipient in mails]
         self._mailing = {row.id: row for row, _ in letters}
         threading.Thread(target=self._send, args=(letters,), name="mail", daemon=True).start()
         return len(mails)
@@ -195,11 +196,3 @@ class Notifier:
     def _report(self, told: _Told) -> None:
         self._told.put(told)
         os.eventfd_write(self._bell, 1)
-
-
-def _letter(row: NoticeRow, recipient: str, cluster: str, instance: str) -> Letter:
-    identity = f"notice-{row.id}.{instance}"
-    if row.job is None:
-        return Letter(identity, recipient, f"*OAR* [ADMIN]: {row.comment[:100]} on {cluster}", row.comment, row.at)
-    subject = f"*OAR* [{row.tag}]: {row.job} ({row.name}) on {cluster}"
-    return Letter(identity, recipient, subject, f"{row.comment}\n\nJob {row.job} of {row.user}\n", row.at)
