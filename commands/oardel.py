@@ -16,7 +16,10 @@ app = typer.Typer(add_completion=False)
 
 @app.command(epilog="Jobs that cannot be deleted do not keep the others; signals go to all jobs or to none.")
 def oardel(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID...", help="Jobs to delete.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB_ID...", help="Jobs to delete: ids, 12-20, last, @name, state:S, user:U."),
+    ] = None,
     arrays: Annotated[
         list[str] | None,
         typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),
@@ -36,19 +39,22 @@ def oardel(
         bool,
         typer.Option("-b", "--besteffort", help="Make running jobs best-effort, or ordinary again (admins only)."),
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which jobs are meant, and do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Delete jobs: waiting ones at once, running ones as soon as their nodes have been told."""
     if checkpoint + besteffort + (signal is not None) > 1:
         raise UsageError("-b, -c and -s exclude each other", hint="-c sends the job's own checkpoint signal")
     from oarpy.client.jobs import actions
-    from oarpy.client.jobs.selection import parse_selection
+    from oarpy.client.jobs.selection import meant_text, parse_selection
     from oarpy.client.session import open_session
 
+    if besteffort and dry_run:
+        raise UsageError("-b with --dry-run", hint="oarstat shows the jobs")
     selection = parse_selection(ids or (), arrays or (), condition)
     number = None if signal is None else actions.parse_signal(signal)
     deletion = actions.Deletion(())
-    with open_session("oardel") as session:
+    with open_session("oardel") as session, actions.tried(session, dry_run=dry_run):
         if besteffort:
             _tell_toggled(actions.toggle_besteffort(session, selection), as_json=as_json)
             return
@@ -61,6 +67,8 @@ def oardel(
             done, action = deletion.job_ids, "delete"
     if as_json:
         write(json_text({"action": action, "jobs": done}))
+    elif dry_run:
+        write(meant_text(action, done))
     elif done:
         write(_text(action, signal, done))
     deletion.raise_complaints()

@@ -14,7 +14,10 @@ app = typer.Typer(add_completion=False)
 
 @app.command(epilog="All or nothing: one job that cannot be acted on stops the whole request.")
 def oarhold(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="JOB_ID...", help="Jobs to hold.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB_ID...", help="Jobs to hold: ids, 12-20, last, @name, state:S, user:U."),
+    ] = None,
     arrays: Annotated[
         list[str] | None,
         typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),
@@ -26,18 +29,21 @@ def oarhold(
     running: Annotated[
         bool, typer.Option("-r", "--running", help="Also suspend jobs that run, if one may do that here.")
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which jobs are meant, and do nothing.")] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Keep waiting jobs from being scheduled, and suspend running ones (``-r``), until ``oarresume``."""
     from oarpy.client.jobs import actions
-    from oarpy.client.jobs.selection import parse_selection
+    from oarpy.client.jobs.selection import meant_text, parse_selection
     from oarpy.client.session import open_session
 
     selection = parse_selection(ids or (), arrays or (), condition)
-    with open_session("oarhold") as session:
+    with open_session("oarhold") as session, actions.tried(session, dry_run=dry_run):
         done = actions.hold(session, selection, running=running)
     if as_json:
         write(json_text({"action": "hold", "jobs": done}))
+    elif dry_run:
+        write(meant_text("hold", done))
     else:
         write("".join(f"[{job}] Hold request was sent to the OAR server.\n" for job in done))
 

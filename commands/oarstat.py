@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -53,7 +53,11 @@ class StatusView:
 @app.command(cls=OarstatCommand)
 def oarstat(
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="JOB_ID...", help="Jobs to show; a word that is no number is a queue.")
+        list[str] | None,
+        typer.Argument(
+            metavar="JOB_ID...",
+            help="Jobs to show: ids, 12-20, last, @name, state:Running, user:ann,bob; another word is a queue.",
+        ),
     ] = None,
     jobs: Annotated[
         list[str] | None,
@@ -126,23 +130,24 @@ def _question(
 ) -> tuple[Question, str | None]:
     """Return which jobs are meant and the queue named, if any."""
     from oarpy.client.jobs.reports import Question
-    from oarpy.client.jobs.selection import JobSelection, parse_condition, parse_ids
+    from oarpy.client.jobs.selection import is_selector, parse_condition, parse_ids, parse_words
 
-    named = [word for word in words if word.isdigit()]
-    queues = [word for word in words if not word.isdigit()]
+    named = [word for word in words if is_selector(word)]
+    queues = [word for word in words if not is_selector(word)]
     if len(queues) > 1:
-        raise UsageError(f"'{queues[1][:60]}' is not a job id", hint="a whole number above 0, or one queue")
+        raise UsageError(
+            f"'{queues[1][:60]}' is not a job id",
+            hint="an id, 12-20, last, @name, state:Running, user:ann or one queue",
+        )
     if OWN in jobs:
         own = current().environment.get("OAR_JOB_ID")
         if not own:
             raise UsageError("-j without a job id", hint="OAR_JOB_ID is not set, so no job is meant")
         jobs = [*filter(None, jobs), own]
-    if condition is not None:
-        checked = parse_condition(condition)
-    selection = JobSelection(
-        parse_ids([*named, *jobs]),
-        parse_ids([array for array in arrays if array != OWN], "array"),
-        None if condition is None else checked,
+    selection = replace(
+        parse_words([*named, *jobs]),
+        array_ids=parse_ids([array for array in arrays if array != OWN], "array"),
+        condition=None if condition is None else parse_condition(condition),
     )
     return Question(selection), (queues[0] if queues else None)
 
@@ -150,9 +155,12 @@ def _question(
 def _show_jobs(session: Session, question: Question, user: str | None, queue: str | None, view: StatusView) -> None:
     from oarpy.client.jobs import reports
 
-    whose = session.user if user == OWN else user
+    chosen = question.selection.resolved(session)
+    if user is not None:
+        chosen = replace(chosen, users=(*chosen.users, user or session.user))
+    reports.require_users(session, [one for one in chosen.users if one != session.user])
     named = None if queue is None else reports.known_queue(session, queue)
-    _print(_report(session, reports.Question(question.selection, whose, named), view))
+    _print(_report(session, reports.Question(chosen, named), view))
 
 
 def _report(session: Session, question: Question, view: StatusView) -> ReportText:
@@ -171,16 +179,17 @@ def _report(session: Session, question: Question, view: StatusView) -> ReportTex
 
 def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> None:
     """Explain one waiting job: why it waits, or where it stands."""
-    from oarpy.client.jobs.selection import parse_ids
+    from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.rendering import json_text
 
     if why is not None and priority is not None:
         raise UsageError("--why and --priority exclude each other")
-    (number,) = parse_ids([why if why is not None else priority or ""])
+    chosen = parse_one(why if why is not None else priority or "")
     with open_session("oarstat") as session:
         # imported when the connection stands: the scheduler, with the numpy under it, is needed here alone
         from oarpy.client.jobs import explanation, explanation_report, priority_report
 
+        number = one_job(session, chosen)
         if why is not None:
             answer = explanation.explain(session, number)
             shown = explanation_report.record(answer) if as_json else explanation_report.text(answer)

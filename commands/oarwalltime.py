@@ -45,11 +45,12 @@ def oarwalltime(
     if amount is None and (force or whole or delay_next_jobs or timeout is not None):
         raise UsageError("no new walltime given", hint="oarwalltime JOB_ID +H:M:S")
     from oarpy.client.jobs import walltime_changes
-    from oarpy.client.jobs.selection import parse_ids
+    from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.session import open_session
 
-    (job_id,) = parse_ids([job])
+    chosen = parse_one(job)
     with open_session("oarwalltime") as session:
+        job_id = one_job(session, chosen)
         if amount is None:
             standing = walltime_changes.show(session, job_id)
             write(walltime_changes.as_json(standing) if as_json else walltime_changes.as_text(standing))

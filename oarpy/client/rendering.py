@@ -113,6 +113,12 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+def remark(line: str) -> None:
+    """Show a line on standard error at once, beside what programs read."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 def write(text: str) -> None:
     """Put ``text`` on standard output in one write."""
     sys.stdout.write(text)

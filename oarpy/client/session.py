@@ -73,6 +73,15 @@ def user_name(uid: int) -> str:
         raise NotAllowed(f"user id {uid} has no account on this machine", hint="ask an admin to add it") from None
 
 
+def has_account(user: str) -> bool:
+    """Tell whether the system knows an account of this name."""
+    try:
+        pwd.getpwnam(user)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
 def _is_admin(configuration: Configuration, user: str, uid: int) -> bool:
     return uid == 0 or user in configuration.submission.admins or _owns_embedded_server(configuration, uid)
 

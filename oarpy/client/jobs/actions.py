@@ -1,7 +1,8 @@
 """Acting on jobs: delete, signal, hold, release, suspend, resume.
 
 All or nothing, but for deletion: every job named is checked first, in the transaction that acts. One that is unknown,
-somebody else's or in the wrong state stops the whole request before anything is written.
+somebody else's or in the wrong state stops the whole request before anything is written. Selectors that search mean
+the caller's own jobs, unless they name users, and only those that can be acted on. Which these are is said before.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
-from oarpy.client.jobs.selection import JobSelection, require_known
+from oarpy.client.jobs.selection import JobSelection, ids_in_brief, require_known
+from oarpy.client.rendering import remark
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.job_types import known_types
@@ -19,6 +22,11 @@ from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store import events
 from oarpy.store.jobs import kill_requests, requests, suspensions
 from oarpy.store.jobs.requests import JobHandle
+
+
+def tried(session: Session, *, dry_run: bool) -> AbstractContextManager[object]:
+    """Inside, everything is done, and with ``dry_run`` undone at the end: nobody else ever sees it."""
+    return session.connection.transaction(force_rollback=True) if dry_run else nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ def delete(session: Session, selection: JobSelection) -> Deletion:
     somebody else's stops the whole request: raises :class:`NotAllowed`, or :class:`NotFound` when there are none.
     """
     with session.connection.transaction():
-        if selection.array_ids or selection.condition is not None:
+        if selection.array_ids or selection.last or selection.searches:
             deletion = Deletion(_ids(_checked(session, selection, lambda job: None)))
         else:
             deletion = _deletable(session, selection)
@@ -201,27 +209,43 @@ def _checked(session: Session, selection: JobSelection, check: Check) -> tuple[J
 
     Named jobs must all be there and live; of arrays and conditions the live jobs are meant.
     """
-    jobs = requests.lock(session.connection, selection.scope(live=selection.condition is not None))
-    _require_all_found(selection, jobs)
+    selected = _own(session, selection.resolved(session))
+    jobs = requests.lock(session.connection, selected.scope(live=selected.searches))
+    _require_all_found(selected, jobs)
     for job in jobs:
         session.require_owner(job.user, f"job {job.job_id}")
-    named = set(selection.job_ids)
+    named = set(selected.job_ids)
     live = tuple(job for job in jobs if job.state not in FINAL_STATES)
     for job in jobs:
         if job.state in FINAL_STATES and job.job_id in named:
             raise OarpyError(f"job {job.job_id} has already ended ({job.state})", hint="nothing was done")
     if not live:
         raise OarpyError("every job of the array has already ended", hint="nothing was done")
-    for job in live:
-        if complaint := check(job):
-            raise OarpyError(complaint, hint="nothing was done")
-    return live
+    fit = tuple(job for job in live if check(job) is None)
+    if not fit or (len(fit) < len(live) and not _is_search(selected)):
+        complaints = (complaint for job in live if (complaint := check(job)))
+        raise OarpyError(next(complaints), hint="nothing was done")
+    if selection.last or _is_search(selected):
+        remark(f"{len(fit)} job{'s' if len(fit) > 1 else ''} meant: {ids_in_brief([job.job_id for job in fit])}")
+    return fit
+
+
+def _is_search(selection: JobSelection) -> bool:
+    """Tell whether selectors search for the jobs; a condition in SQL means exactly what it says."""
+    return selection.searches and selection.condition is None
+
+
+def _own(session: Session, selection: JobSelection) -> JobSelection:
+    return replace(selection, users=(session.user,)) if _is_search(selection) and not selection.users else selection
 
 
 def _require_all_found(selection: JobSelection, jobs: Sequence[JobHandle]) -> None:
-    if selection.condition is not None:
+    if selection.searches:
         if not jobs:
-            raise NotFound("no live job meets the condition", hint="oarstat --sql shows what does")
+            raise NotFound(
+                "no live job meets the condition" if selection.condition else "no live job of yours is meant",
+                hint=f"oarstat {'--sql ' if selection.condition else ''}shows what does",
+            )
         return
     require_known(selection, {job.job_id for job in jobs}, {job.array_id for job in jobs})
 

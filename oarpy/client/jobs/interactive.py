@@ -11,7 +11,7 @@ from oarpy.client.caller import Streams, current
 from oarpy.client.jobs import job_steps
 from oarpy.client.jobs.actions import delete
 from oarpy.client.jobs.job_steps import RunningJob
-from oarpy.client.jobs.selection import JobSelection, parse_ids
+from oarpy.client.jobs.selection import JobSelection, one_job, parse_one
 from oarpy.client.rendering import local_date
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
@@ -93,10 +93,10 @@ def _hear_of_an_end(ear: Ear, streams: Streams) -> None:
     _listen(_PAUSE, [], streams)
 
 
-def connect(job_id: int | None, say: Say) -> tuple[int, int]:
+def connect(chosen: JobSelection | None, say: Say) -> tuple[int, int]:
     """Open a shell in a running job of the caller (None: the only one); return the job and the exit status."""
     with open_session("oarconnect") as session:
-        job = job_steps.running_job(session, _only_job(session) if job_id is None else job_id)
+        job = job_steps.running_job(session, _only_job(session) if chosen is None else one_job(session, chosen))
     with current().attached() as streams:
         status = _shell(job, streams, say, lead=False)
     say(f"# Disconnected from OAR job {job.row.id}")
@@ -107,9 +107,9 @@ def silent(line: str) -> None:
     """Take a line and show nothing: for a caller who wants JSON."""
 
 
-def parse_job(text: str) -> int | None:
+def parse_job(text: str) -> JobSelection | None:
     """Return the job that the word names, None for an empty one; raise :class:`UsageError`."""
-    return parse_ids([text])[0] if text else None
+    return parse_one(text) if text else None
 
 
 def _only_job(session: Session) -> int:

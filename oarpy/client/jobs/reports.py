@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from oarpy.client import rendering
 from oarpy.client.jobs import description, job_table
 from oarpy.client.jobs.selection import JobSelection, require_known
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
 from oarpy.client.rendering import JsonValue
-from oarpy.client.session import Session
+from oarpy.client.session import Session, has_account
 from oarpy.model.errors import NotFound
 from oarpy.store import events
 from oarpy.store.jobs import details, job_listing, scope
@@ -22,17 +22,14 @@ from oarpy.store.platform import queues, resources
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whose jobs. Named jobs and jobs that meet a condition are shown when they have ended too."""
+    """Which jobs, perhaps of one queue only."""
 
     selection: JobSelection
-    user: str | None = None
     queue: str | None = None
 
     def scope(self) -> JobScope:
         """Return the same as the store reads it."""
-        chosen = self.selection
-        named = bool(chosen.job_ids or chosen.array_ids or chosen.condition)
-        return JobScope(chosen.job_ids, chosen.array_ids, self.user, self.queue, chosen.condition, live=not named)
+        return replace(self.selection.scope(live=not self.selection.wants_ended), queue=self.queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +121,13 @@ def known_queue(session: Session, name: str) -> str:
     if name not in names:
         raise NotFound(f"there is no queue '{name[:60]}'", hint="one of " + ", ".join(names))
     return name
+
+
+def require_users(session: Session, names: Sequence[str]) -> None:
+    """Raise :class:`NotFound` for a name that is neither an account here nor the owner of a job."""
+    for name in names:
+        if not has_account(name) and not scope.has_jobs(session.connection, name):
+            raise NotFound(f"there is no user '{name[:60]}'", hint="a login name")
 
 
 def _reached(session: Session, question: Question) -> AbstractContextManager[None]:

@@ -1,30 +1,146 @@
-"""Jobs as users name them on the command line: ids, ``--array ID``, ``--sql CONDITION``."""
+"""Jobs as users name them on the command line: ids and selectors, ``--array ID``, ``--sql CONDITION``.
+
+=================  =======================================================================
+``12``             the job
+``12-20``          the jobs from 12 to 20 that there are
+``last``           the caller's last submission, an array whole
+``@name``          jobs of that name
+``state:S[,S]``    jobs in one of these states
+``user:U[,U]``     jobs of one of these users
+=================  =======================================================================
+
+Words of the first three kinds add up, as words of one other kind do. Words of different kinds narrow each other.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from oarpy.model.errors import NotFound, UsageError
-from oarpy.model.states import JobState
+from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.store.jobs import scope
 from oarpy.store.jobs.scope import FILTER_COLUMNS, Condition, JobScope
 
+if TYPE_CHECKING:
+    from oarpy.client.session import Session
+
 _LARGEST = 2**63 - 1
-_LONGEST_USER = 256
+_LONGEST_NAME = 256
+_MOST_SHOWN = 12
+
+LAST = "last"
+_SELECTOR = re.compile(r"[0-9]|@|state:|user:|last\Z")
+_RANGE = re.compile(r"([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
+_HINT = "an id, 12-20, last, @name, state:Running or user:ann,bob"
 
 
 @dataclass(frozen=True, slots=True)
 class JobSelection:
-    """What the user wrote: job ids and array ids as text, a condition on job columns (``""`` = none)."""
+    """What the user wrote: job ids and array ids, selectors, a condition on job columns (None = none)."""
 
     job_ids: tuple[int, ...] = ()
     array_ids: tuple[int, ...] = ()
     condition: Condition | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
+    names: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    last: bool = False
+
+    @property
+    def searches(self) -> bool:
+        """True if the jobs are those that there are of a kind, rather than named one by one."""
+        return bool(self.condition or self.ranges or self.names or self.states or self.users)
+
+    @property
+    def wants_ended(self) -> bool:
+        """True if jobs that have ended are meant too."""
+        named = self.job_ids or self.array_ids or self.ranges or self.last or self.condition
+        return bool(named) or not FINAL_STATES.isdisjoint(self.states)
+
+    def resolved(self, session: Session) -> JobSelection:
+        """Return the same with the array that ``last`` means; raise :class:`NotFound` when the caller has no job."""
+        if not self.last:
+            return self
+        array = scope.last_array(session.connection, session.user)
+        if array is None:
+            raise NotFound(f"'{session.user}' has submitted no job yet", hint="oarstat lists the jobs")
+        return replace(self, array_ids=tuple(dict.fromkeys((*self.array_ids, array))), last=False)
 
     def scope(self, *, live: bool) -> JobScope:
-        """Return the same as the store reads it."""
-        return JobScope(self.job_ids, self.array_ids, condition=self.condition, live=live)
+        """Return the same as the store reads it, resolved."""
+        return JobScope(
+            self.job_ids,
+            self.array_ids,
+            self.ranges,
+            self.users,
+            self.names,
+            self.states,
+            condition=self.condition,
+            live=live,
+        )
+
+
+def is_selector(word: str) -> bool:
+    """Tell whether ``word`` looks like one that names jobs, well-formed or not."""
+    return _SELECTOR.match(word) is not None
+
+
+def parse_words(words: Iterable[str]) -> JobSelection:
+    """Read ids and selectors; raise :class:`UsageError` naming the first word that is none."""
+    ids, ranges = list[int](), list[tuple[int, int]]()
+    names, states, users = list[str](), list[str](), list[str]()
+    last = False
+    for word in words:
+        kind, _, value = word.partition(":")
+        if word == LAST:
+            last = True
+        elif found := _RANGE.fullmatch(word):
+            ranges.append(_bounds(word, int(found[1]), int(found[2])))
+        elif word.startswith("@"):
+            names.append(_name(word[1:], word))
+        elif kind == "state":
+            states += [_state(one) for one in value.split(",")]
+        elif kind == "user":
+            users += [parse_user(one) for one in value.split(",")]
+        else:
+            ids.append(_parse_id(word, "job", _HINT))
+    return JobSelection(
+        tuple(dict.fromkeys(ids)),
+        ranges=tuple(ranges),
+        names=tuple(names),
+        states=tuple(states),
+        users=tuple(users),
+        last=last,
+    )
+
+
+def _bounds(word: str, first: int, last: int) -> tuple[int, int]:
+    if not 0 < first <= last <= _LARGEST:
+        raise UsageError(f"'{word[:60]}' is not a range of job ids", hint="the smaller one first, as 12-20")
+    return first, last
+
+
+def _name(text: str, word: str) -> str:
+    if not text or not text.isprintable() or len(text) > _LONGEST_NAME:
+        raise UsageError(f"'{word[:60]}' names no job", hint="@NAME, the name given with oarsub -n")
+    return text
+
+
+def _state(text: str) -> str:
+    """Return the state that ``text`` spells, whatever its case."""
+    states = [state.value for state in JobState]
+    known = {state.lower(): state for state in states}
+    if text.lower() not in known:
+        close = difflib.get_close_matches(text, states, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}?" if close else f"states: {', '.join(states)}"
+        raise UsageError(f"'{text[:40]}' is not a state of jobs", hint=hint)
+    return known[text.lower()]
 
 
 def parse_ids(words: Sequence[str], what: str = "job") -> tuple[int, ...]:
@@ -32,15 +148,15 @@ def parse_ids(words: Sequence[str], what: str = "job") -> tuple[int, ...]:
     return tuple(dict.fromkeys(_parse_id(word, what) for word in words))
 
 
-def _parse_id(word: str, what: str) -> int:
+def _parse_id(word: str, what: str, hint: str = "a whole number above 0") -> int:
     if not (word.isascii() and word.isdigit()) or len(word) > 19 or not 0 < int(word) <= _LARGEST:
-        raise UsageError(f"'{word[:60]}' is not a {what} id", hint="a whole number above 0")
+        raise UsageError(f"'{word[:60]}' is not a {what} id", hint=hint)
     return int(word)
 
 
 def parse_user(text: str) -> str:
     """Return ``text`` if it can be the name of a user; raise :class:`UsageError`."""
-    if not text.isprintable() or len(text) > _LONGEST_USER:
+    if not text.isprintable() or len(text) > _LONGEST_NAME:
         raise UsageError(f"'{text[:60]}' is not a user", hint="a login name")
     return text
 
@@ -51,23 +167,65 @@ def parse_condition(text: str) -> Condition:
     from oarpy.admission.filters.parts import compared_with
 
     condition = compile_filter(text, FILTER_COLUMNS)
-    states = [state.value for state in JobState]
     for word in compared_with(text, "state") if "state" in condition.columns else ():
-        if word not in states:
-            close = difflib.get_close_matches(word, states, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}?" if close else f"states: {', '.join(states)}"
-            raise UsageError(f"'{word[:40]}' is not a state of jobs", hint=hint)
+        if word != _state(word):
+            raise UsageError(f"'{word[:40]}' is not a state of jobs", hint=f"did you mean {_state(word)}?")
     return condition.sql
 
 
-def parse_selection(ids: Sequence[str], arrays: Sequence[str], condition: str | None) -> JobSelection:
+def parse_selection(words: Sequence[str], arrays: Sequence[str], condition: str | None) -> JobSelection:
     """Read the selection of a command that acts on jobs; raise :class:`UsageError` when there is none."""
-    if not ids and not arrays and condition is None:
-        raise UsageError("no job given", hint="give job ids, --array ID or --sql CONDITION")
-    if condition is not None and (ids or arrays):
+    if not words and not arrays and condition is None:
+        raise UsageError("no job given", hint=f"give {_HINT}, --array ID or --sql CONDITION")
+    if condition is not None and (words or arrays):
         raise UsageError("--sql and ids exclude each other", hint="write job_id IN (...) in the condition")
-    return JobSelection(
-        parse_ids(ids), parse_ids(arrays, "array"), None if condition is None else parse_condition(condition)
+    return replace(
+        parse_words(words),
+        array_ids=parse_ids(arrays, "array"),
+        condition=None if condition is None else parse_condition(condition),
+    )
+
+
+def parse_one(word: str) -> JobSelection:
+    """Read what names one job; raise :class:`UsageError`."""
+    return parse_words([word])
+
+
+def one_job(session: Session, selection: JobSelection) -> int:
+    """Return the one job that is meant, live if it is searched for; raise :class:`UsageError` when there are several.
+
+    An id is returned as it is, known or not.
+    """
+    if len(selection.job_ids) == 1 and not selection.searches:
+        return selection.job_ids[0]
+    chosen = selection.resolved(session)
+    reach = chosen.scope(live=not chosen.wants_ended)
+    with scope.reached(session.connection, reach):
+        found = scope.ids(session.connection, reach)
+    if not found:
+        raise NotFound("no job is meant", hint="oarstat lists the jobs")
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} jobs are meant: {ids_in_brief(found)}", hint="name one of them")
+    return found[0]
+
+
+def ids_in_brief(ids: Collection[int]) -> str:
+    """Return ids, in order, with ranges for those that follow each other.
+
+    >>> ids_in_brief([3, 4, 5, 9])
+    '3-5, 9'
+    """
+    ordered = sorted(ids)
+    begins = [one for before, one in pairwise([None, *ordered]) if before is None or one != before + 1]
+    ends = [one for one, after in pairwise([*ordered, None]) if after is None or one is None or after != one + 1]
+    shown = [f"{first}-{last}" if first != last else f"{first}" for first, last in zip(begins, ends, strict=True)]
+    return ", ".join(shown[:_MOST_SHOWN]) + (", ..." if len(shown) > _MOST_SHOWN else "")
+
+
+def meant_text(action: str, job_ids: Collection[int]) -> str:
+    """Return what a dry run says: nothing was done to these jobs."""
+    return (
+        f"{action}: {ids_in_brief(job_ids)} ({len(job_ids)} job{'' if len(job_ids) == 1 else 's'}; nothing was done)\n"
     )
 
 

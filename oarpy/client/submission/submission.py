@@ -10,6 +10,7 @@ from datetime import datetime
 from oarpy import configuration as settings
 from oarpy.admission.rules.process import RuleSet
 from oarpy.admission.rules.rules import AdmissionTrace, Rule
+from oarpy.client.jobs.selection import one_job, parse_one
 from oarpy.client.session import Session
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, needed_resources
@@ -22,14 +23,12 @@ from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageErro
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
-from oarpy.model.submission_checks import read_number
 from oarpy.store.jobs import submissions
 from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
 _NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "dependencies"})
 """What was asked for and is not asked for again."""
-_LARGEST_ID = 2**59
 
 
 def resubmit(session: Session, job: str) -> Submitted:
@@ -37,7 +36,7 @@ def resubmit(session: Session, job: str) -> Submitted:
 
     Raises :class:`NotFound`, :class:`NotAllowed` for another's job, :class:`UsageError` for one that is not over.
     """
-    job_id = read_number("--resubmit", job, 1, _LARGEST_ID)
+    job_id = one_job(session, parse_one(job))
     with session.connection.transaction():
         old = submissions.ended_job(session.connection, job_id)
         if old is None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from psycopg.sql import SQL, Composable
 
 from oarpy.store.database import Connection
-from oarpy.store.past.reading import is_in_past, with_past
+from oarpy.store.past.reading import first_found, is_in_past, with_past
 
 Condition: TypeAlias = tuple[str, tuple[object, ...]]
 """SQL text of a checked filter and the values of its ``%s`` (``oarpy.admission.filters.filters.Filter.sql``)."""
@@ -58,11 +58,17 @@ _FILTERED = """
 
 @dataclass(frozen=True, slots=True)
 class JobScope:
-    """Jobs that meet everything given; ``job_ids`` and ``array_ids`` add up, ``live`` leaves finished jobs out."""
+    """Jobs that meet everything given; ids, ids of arrays and ``ranges`` of ids, both ends included, add up.
+
+    ``live`` leaves finished jobs out.
+    """
 
     job_ids: tuple[int, ...] = ()
     array_ids: tuple[int, ...] = ()
-    user: str | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
+    users: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
     queue: str | None = None
     condition: Condition | None = None
     live: bool = True
@@ -73,16 +79,27 @@ class JobScope:
         values: list[object] = []
         if self.live:
             parts.append(SQL("is_live(j.state)"))
-        if self.job_ids and self.array_ids:
-            parts.append(SQL("(j.job_id = ANY(%s) OR j.array_id = ANY(%s))"))
-            values += [list(self.job_ids), list(self.array_ids)]
-        elif self.job_ids or self.array_ids:
-            parts.append(SQL("j.job_id = ANY(%s)") if self.job_ids else SQL("j.array_id = ANY(%s)"))
-            values.append(list(self.job_ids or self.array_ids))
-        for value, part in ((self.user, "j.user_name = %s"), (self.queue, "j.queue_name = %s")):
-            if value is not None:
+        numbers: list[Composable] = []
+        for ids, part in ((self.job_ids, "j.job_id = ANY(%s)"), (self.array_ids, "j.array_id = ANY(%s)")):
+            if ids:
+                numbers.append(SQL(part))
+                values.append(list(ids))
+        for bounds in self.ranges:
+            numbers.append(SQL("j.job_id BETWEEN %s AND %s"))
+            values += bounds
+        if numbers:
+            parts.append(SQL("({})").format(SQL(" OR ").join(numbers)))
+        for wanted, part in (
+            (self.users, "j.user_name = ANY(%s)"),
+            (self.names, "j.job_name = ANY(%s)"),
+            (self.states, "j.state = ANY(%s)"),
+        ):
+            if wanted:
                 parts.append(SQL(part))
-                values.append(value)
+                values.append(list(wanted))
+        if self.queue is not None:
+            parts.append(SQL("j.queue_name = %s"))
+            values.append(self.queue)
         if self.condition is not None:
             text, parameters = self.condition
             # checked and rebuilt by oarpy.admission.filters.filters: quoted names of FILTER_COLUMNS and placeholders
@@ -94,7 +111,7 @@ class JobScope:
 @contextmanager
 def reached(connection: Connection, scope: JobScope) -> Iterator[None]:
     """Inside, queries find every job of ``scope``: they read the past too if the live tables are not enough."""
-    named = bool(scope.job_ids or scope.array_ids)
+    named = bool(scope.job_ids or scope.array_ids) and not scope.ranges
     if not scope.live and is_in_past(connection, scope.job_ids, scope.array_ids, others=not named):
         with with_past(connection):
             yield
@@ -114,3 +131,37 @@ def known(connection: Connection, job_ids: Sequence[int], array_ids: Sequence[in
     row = connection.execute(_KNOWN, (list(job_ids), list(array_ids))).fetchone()
     assert row is not None
     return set(row[0]), set(row[1])
+
+
+_IDS = "SELECT j.job_id FROM jobs j WHERE {where} ORDER BY j.job_id"
+
+
+def ids(connection: Connection, scope: JobScope) -> list[int]:
+    """Return the ids of the jobs of ``scope`` in order."""
+    where, values = scope.where()
+    return [job for (job,) in connection.execute(SQL(_IDS).format(where=where), values)]
+
+
+# The array of the newest job of a user.
+_LAST_ARRAY = "SELECT array_id FROM jobs WHERE user_name = %s ORDER BY job_id DESC LIMIT 1"
+
+_HAS_JOBS = "SELECT EXISTS (SELECT FROM jobs WHERE user_name = %s)"
+
+
+def last_array(connection: Connection, user: str) -> int | None:
+    """Return the array of the last job that ``user`` submitted, ended or not."""
+
+    def found() -> int | None:
+        row = connection.execute(_LAST_ARRAY, [user]).fetchone()
+        return None if row is None else int(row[0])
+
+    return first_found(connection, found)
+
+
+def has_jobs(connection: Connection, user: str) -> bool:
+    """Tell whether ``user`` ever submitted a job that is still known."""
+
+    def found() -> bool | None:
+        return connection.execute(_HAS_JOBS, [user]).fetchone() == (True,) or None
+
+    return first_found(connection, found) is True

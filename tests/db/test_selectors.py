@@ -1,0 +1,151 @@
+"""Selectors: words that name jobs, wherever job ids are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from oarpy.client.jobs.selection import ids_in_brief, parse_words
+from oarpy.model.errors import UsageError
+from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
+
+pytestmark = pytest.mark.db
+
+OTHER = "somebody"
+
+
+def listed(shell: Shell, *words: str) -> list[int]:
+    return [int(line) for line in shell.done("oarstat", "--format", "ids", *words).split()]
+
+
+def asked(connection: Connection) -> list[int]:
+    return [job for (job,) in connection.execute("SELECT job_id FROM kill_requests ORDER BY 1")]
+
+
+@pytest.fixture
+def jobs(connection: Connection) -> None:
+    """1 ended, 2 and 3 of somebody, 4 runs, 5 to 7 an array named train that waits."""
+    cores = add_nodes(connection, "node1")
+    add_job(connection, "Terminated")
+    add_job(connection, user=OTHER, job_name="train")
+    add_job(connection, "Error", user=OTHER)
+    add_job(connection, "Running", resources=cores)
+    for index in (1, 2, 3):
+        add_job(connection, array_id=5, array_index=index, job_name="train")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["1-3"], [1, 2, 3]),
+        (["1-2", "6"], [1, 2, 6]),
+        (["last"], [5, 6, 7]),
+        (["@train"], [2, 5, 6, 7]),
+        (["@train", f"user:{OTHER}"], [2]),
+        (["state:Running,waiting", f"user:{ME}"], [4, 5, 6, 7]),
+        (["state:Error"], [3]),
+        (["1-4", "state:Error", "state:Running"], [3, 4]),
+        ([f"user:{ME},{OTHER}"], [2, 4, 5, 6, 7]),
+        (["-u", OTHER], [2]),
+        (["-j", "last"], [5, 6, 7]),
+        (["900-1000"], []),
+    ],
+)
+@pytest.mark.usefixtures("jobs")
+def test_selectors_of_oarstat(shell: Shell, words: list[str], found: list[int]) -> None:
+    assert listed(shell, *words) == found
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("12-", "'12-' is not a job id (an id, 12-20, last, @name, state:Running or user:ann,bob)"),
+        ("20-12", "'20-12' is not a range of job ids (the smaller one first, as 12-20)"),
+        ("0-12", "'0-12' is not a range of job ids (the smaller one first, as 12-20)"),
+        ("@", "'@' names no job (@NAME, the name given with oarsub -n)"),
+        ("state:Runing", "'Runing' is not a state of jobs (did you mean Running?)"),
+        ("state:", "'' is not a state of jobs"),
+        ("user:nobdy", "there is no user 'nobdy' (a login name)"),
+    ],
+)
+def test_a_wrong_selector_is_one_line(shell: Shell, word: str, message: str) -> None:
+    result = shell("oarstat", word)
+    assert result.err.startswith(f"oarstat: {message}")
+    assert (result.out, result.err.count("\n"), result.status != 0) == ("", 1, True)
+
+
+def test_a_user_that_is_none_is_no_empty_list(connection: Connection, shell: Shell) -> None:
+    result = shell("oarstat", "-u", "nobdy")
+    assert (result.status, result.out, result.err) == (4, "", "oarstat: there is no user 'nobdy' (a login name)\n")
+    add_job(connection, "Terminated", user="nobdy")
+    assert shell("oarstat", "-u", "nobdy").status == 0
+    assert shell("oarstat", "-u", "root").status == 0
+
+
+@pytest.mark.usefixtures("jobs")
+def test_deletion_by_a_selector_says_what_it_touches_and_takes_only_ones_own(
+    connection: Connection, shell: Shell
+) -> None:
+    result = shell("oardel", "@train")
+    assert (result.status, result.err) == (0, "3 jobs meant: 5-7\n")
+    assert asked(connection) == [5, 6, 7]
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_range_leaves_out_what_has_ended_and_what_is_others(connection: Connection, shell: Shell) -> None:
+    result = shell("oardel", "1-4")
+    assert (result.status, result.err, asked(connection)) == (0, "1 job meant: 4\n", [4])
+    result = shell("oardel", "1-3")
+    assert (result.status, result.err) == (4, "oardel: no live job of yours is meant (oarstat shows what does)\n")
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_user_named_in_a_selector_is_checked(
+    connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    result = shell("oardel", f"user:{OTHER}")
+    assert (result.status, asked(connection)) == (5, [])
+    assert result.err == f"oardel: job 2 belongs to '{OTHER}', not to '{ME}' (its owner or an admin may)\n"
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_dry_run_says_and_does_nothing(connection: Connection, shell: Shell) -> None:
+    result = shell("oardel", "last", "--dry-run")
+    assert (result.status, result.out) == (0, "delete: 5-7 (3 jobs; nothing was done)\n")
+    assert asked(connection) == []
+    assert shell("oarhold", "5", "--dry-run").out == "hold: 5 (1 job; nothing was done)\n"
+    assert connection.execute("SELECT state FROM jobs WHERE job_id = 5").fetchone() == ("Waiting",)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_hold_and_resume_take_those_that_can_be(connection: Connection, shell: Shell) -> None:
+    result = shell("oarhold", "state:Waiting,Running", "-J")
+    assert (result.status, json.loads(result.out)["jobs"]) == (0, [5, 6, 7])
+    result = shell("oarresume", "5-6", "-J")
+    assert (result.status, json.loads(result.out)["jobs"]) == (0, [5, 6])
+
+
+@pytest.mark.usefixtures("jobs")
+def test_one_job_is_asked_for_by_a_selector_that_means_one(connection: Connection, shell: Shell) -> None:
+    result = shell("oarstat", "--why", "last")
+    assert (result.status, result.err) == (2, "oarstat: 3 jobs are meant: 5-7 (name one of them)\n")
+    assert shell.done("oarstat", "--why", f"user:{OTHER}").startswith("Job 2")
+    assert "job 4" in shell.done("oarwalltime", "state:Running").lower()
+
+
+def test_last_of_somebody_without_jobs(shell: Shell) -> None:
+    result = shell("oardel", "last")
+    assert (result.status, result.err) == (4, f"oardel: '{ME}' has submitted no job yet (oarstat lists the jobs)\n")
+
+
+def test_ids_in_brief() -> None:
+    assert ids_in_brief([7, 1, 2, 3, 9, 10]) == "1-3, 7, 9-10"
+    assert ids_in_brief([]) == ""
+    assert ids_in_brief(range(1, 100, 2)).endswith("23, ...")
+
+
+def test_a_long_number_is_no_id() -> None:
+    with pytest.raises(UsageError):
+        parse_words(["9" * 20])
