@@ -14,6 +14,7 @@ MEASUREMENTS = {
     "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
     "planning": "passes of the planner against jobs, cores and kind of request",
     "why": "oarstat --why beside a full queue",
+    "predictions": "how often starts fall into the intervals that users are told: --traces FOLDER",
     "simulation": "the simulator on real traces: --traces FOLDER",
     "esp2": "ESP2 beside the published efficiencies; --real runs the light variant for real",
     "agent": "starts and ends of short jobs at one node's agent",

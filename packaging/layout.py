@@ -23,6 +23,7 @@ INTRODUCTION_LINES = 20
 
 LARGER_FOLDERS = {
     "commands": "one file a command",
+    "benchmarks": "one file a benchmark",
     "admission_rules": "a rule and its cases, side by side",
     "migrations/schema/functions": "one file a function",
     "migrations/versions": "one file a revision; released ones are never joined",

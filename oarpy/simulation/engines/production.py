@@ -68,6 +68,12 @@ class FullPasses:
         self._memory: Memory | None = None
         self._running: dict[int, HoldingJob] = {}
         self._waiting: dict[int, WaitingJob] = {}
+        self._placed: dict[int, HoldingJob] = {}
+
+    def planned(self, job: int) -> float | None:
+        """Return when a waiting job is to start according to the last pass, None without a prediction."""
+        place = self._placed.get(job)
+        return None if place is None else place.start
 
     def arrive(self, job: int, now: float) -> None:
         """Queue ``job``."""
@@ -79,7 +85,8 @@ class FullPasses:
 
     def schedule(self, now: float) -> list[int]:
         """Plan the whole queue and start what the plan starts."""
-        return self._start(self._place_all(now), now) if self._waiting else []
+        self._placed = self._place_all(now) if self._waiting else {}
+        return self._start(self._placed, now)
 
     def _place_all(self, now: float) -> dict[int, HoldingJob]:
         """Return the places of all waiting jobs, found anew."""
@@ -121,7 +128,6 @@ class Production(FullPasses):
 
     def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
         super().__init__(jobs, order, machine)
-        self._placed: dict[int, HoldingJob] = {}
         self._arrived: list[int] = []
         self._stale = False
 

@@ -1,0 +1,100 @@
+"""How often starts fall into the intervals that users are told: ``oarpy bench predictions --traces FOLDER``.
+
+Logs of real machines are replayed with the production planner. Each job that has to wait is told an interval when it is
+first planned, learnt from the starts before (``oarpy.scheduler.forecast``). ``bound`` is the planned wait: from the
+first plan to the start that it foresees by walltimes. Without ``--whole`` the first 5,000 jobs of a log are replayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from oarpy.scheduler.forecast.start_intervals import LEVEL
+from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.first_plans import NotingPlanner
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.production import Compressed, Production
+from oarpy.simulation.reports.forecast_accuracy import ForecastAccuracy, accuracy, planned_starts, told_intervals
+from oarpy.simulation.traces.swf import read_swf
+
+from .results import save
+from .simulation import TRACES
+
+_REDUCED = 5000
+_POLICIES = {"conservative": Production, "compressed": Compressed}
+_HEAD = (
+    "log, policy",
+    "waited",
+    "told",
+    "in it",
+    "worst tenth",
+    "width",
+    "bound",
+    "width/bound",
+    "narrower",
+    "after bound",
+)
+
+
+def trace_accuracy(path: Path, procs: int, policy: str, limit: int | None) -> ForecastAccuracy:
+    """Replay the first jobs of a log and return how its intervals held."""
+    machine = Machine(procs)
+    jobs = read_swf(path, machine, limit).jobs
+    planner = NotingPlanner(_POLICIES[policy](jobs, "fifo", machine))
+    starts = replay(jobs, planner)
+    return accuracy(told_intervals(planned_starts(planner.plans, starts)))
+
+
+def row(name: str, found: ForecastAccuracy) -> str:
+    """Return a row of the table; widths and bounds are medians."""
+    cells = (
+        name,
+        f"{found.waited}",
+        f"{found.told}",
+        f"{found.coverage:.1%}",
+        f"{found.worst_tenth:.1%}",
+        _hours(found.median_width),
+        _hours(found.median_bound),
+        f"{found.relative_width:.2f}",
+        f"{found.narrower:.1%}",
+        f"{found.after_bound:.1%}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="oarpy bench predictions", description="Intervals of starts on real logs")
+    parser.add_argument("--traces", type=Path, default=Path("../shared/traces/archive"), help="folder of the SWF files")
+    parser.add_argument("--only", default="", help="replay only the logs whose name contains this")
+    parser.add_argument("--policy", choices=sorted(_POLICIES), default="conservative", help="default: conservative")
+    parser.add_argument("--jobs", type=int, default=_REDUCED, help="first jobs of each log (default: %(default)s)")
+    parser.add_argument("--whole", action="store_true", help="all jobs; the three logs take 10 minutes and more")
+    options = parser.parse_args(arguments)
+    sys.stdout.write(f"{LEVEL:.0%} intervals; width/bound is the sum of widths over the sum of bounds\n")
+    sys.stdout.write(f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n")
+    limit, found = None if options.whole else options.jobs, {}
+    for name, procs in TRACES:
+        if not (options.traces / name).exists():
+            sys.stdout.write(f"{name}: skipped, it is not in {options.traces} (--traces FOLDER)\n")
+        elif options.only in name:
+            began = time.perf_counter()
+            one = trace_accuracy(options.traces / name, procs, options.policy, limit)
+            found[name] = {**asdict(one), "seconds": time.perf_counter() - began}
+            sys.stdout.write(row(f"{name.partition('.')[0]}, {options.policy}", one) + "\n")
+            sys.stdout.flush()
+    save("predictions", {"level": LEVEL, "policy": options.policy, "jobs": limit, "logs": found})
+    return 0
+
+
+def _hours(seconds: float) -> str:
+    return f"{int(seconds) // 3600}:{int(seconds) % 3600 // 60:02}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

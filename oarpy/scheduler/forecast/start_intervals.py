@@ -1,0 +1,117 @@
+"""Intervals of starts, learnt from past starts: "of the jobs for which the plan foresaw as long a wait, 90 % ...".
+
+The plan of a pass counts with walltimes, and jobs end earlier. So what it foresees is a bound, and the real wait is a
+part of it. The *ratio* of a past start is its real wait over its planned wait, both from the first plan that had a
+start for it. Ratios of similar jobs make an interval: the shortest that holds 90 % of them, times the planned wait::
+
+    ratio    0    0.1  0.2  0.3  0.4  0.5  0.6  0.7  0.8  0.9  1
+             x  xxx xx  x   x    x         x              x    xx
+             |---------- 90 % ----------------------------|
+
+Similar are jobs of the same queue whose planned wait is within the same power of two; with too few of these all jobs
+of the queue, then the same waits in all queues, then all. The interval of so many ratios is that of split conformal
+prediction, which counts the new job itself among them (V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a
+Random World", 2005; J. Lei et al., JASA 113(523), 2018).
+
+Users and queues change, so that the past is not like the future. What was told is compared with what came: after each
+interval that was missed the next ones get wider, after each that held a little narrower. (I. Gibbs, E. Candès,
+"Adaptive conformal inference under distribution shift", NeurIPS 2021.)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import TypeAlias
+
+LEVEL = 0.9
+"""Part of the starts that an interval is to hold."""
+WINDOW = 4000
+"""Past starts to learn from, the latest ones."""
+FEWEST = 50
+"""Past starts below which nothing is told."""
+
+_STEP = 0.005
+"""How fast what was missed widens intervals, per start."""
+_LEAST_MISSED, _MOST_MISSED = 0.01, 0.4
+
+_Cell: TypeAlias = "tuple[str | None, int | None]"
+"""Jobs that are alike: of a queue (None: of all), with planned waits of so many binary digits (None: of any)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastStart:
+    """A start that was planned to be ``planned`` seconds after its first plan, and came after ``waited`` seconds.
+
+    ``held`` says whether it fell into the interval that was told then, None when there was none.
+    """
+
+    queue: str
+    planned: float
+    waited: float
+    held: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartInterval:
+    """Seconds from the first plan to the earliest and the latest start, learnt from so many past starts."""
+
+    earliest: float
+    latest: float
+    starts: int
+
+
+class StartForecast:
+    """What ``past``, in the order of the starts, teaches. Only the last :data:`WINDOW` are looked at."""
+
+    def __init__(self, past: Sequence[PastStart] = ()) -> None:
+        recent = past[-WINDOW:]
+        self.starts = len(recent)
+        self._missed = _adapted(recent)
+        self._ratios: dict[_Cell, list[float]] = defaultdict(list)
+        for one in recent:
+            for cell in _cells(one.queue, one.planned):
+                self._ratios[cell].append(one.waited / max(one.planned, 1.0))
+        self._shortest: dict[_Cell, tuple[float, float]] = {}
+
+    def interval(self, queue: str, planned: float) -> StartInterval | None:
+        """Return when a job of ``queue`` starts that is planned to in ``planned`` seconds; None: too few have."""
+        for cell in _cells(queue, planned):
+            if len(self._ratios.get(cell, ())) >= FEWEST:
+                low, high = self._of(cell)
+                wait = max(planned, 1.0)
+                return StartInterval(low * wait, high * wait, len(self._ratios[cell]))
+        return None
+
+    def _of(self, cell: _Cell) -> tuple[float, float]:
+        if cell not in self._shortest:
+            self._shortest[cell] = _shortest(sorted(self._ratios[cell]), 1 - self._missed)
+        return self._shortest[cell]
+
+
+def _cells(queue: str, planned: float) -> Iterator[_Cell]:
+    """Yield what a job is like, the closest first."""
+    digits = int(log2(max(planned, 1.0)))
+    yield queue, digits
+    yield queue, None
+    yield None, digits
+    yield None, None
+
+
+def _adapted(past: Sequence[PastStart]) -> float:
+    """Return which part to leave out, so that :data:`LEVEL` of the intervals hold as things go at present."""
+    missed = 1 - LEVEL
+    for one in past:
+        if one.held is not None:
+            missed += _STEP * ((1 - LEVEL) - (not one.held))
+            missed = min(max(missed, _LEAST_MISSED), _MOST_MISSED)
+    return missed
+
+
+def _shortest(ratios: Sequence[float], part: float) -> tuple[float, float]:
+    """Return the shortest interval with ``part`` of sorted ``ratios`` and of one more that may be anywhere."""
+    count = min(len(ratios), ceil((len(ratios) + 1) * part))
+    width, first = min((ratios[at + count - 1] - ratios[at], at) for at in range(len(ratios) - count + 1))
+    return ratios[first], ratios[first] + width

@@ -1,0 +1,44 @@
+"""A planner of a replay that remembers when it first foresaw the start of each job that had to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.simulation.engines.production import FullPasses
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPlan:
+    """The first start that was foreseen for a waiting job: at ``made``, for ``start`` (seconds of the replay)."""
+
+    made: float
+    start: float
+
+
+class NotingPlanner:
+    """Wraps a planner; ``plans`` has, by job, the first plan of each that did not start in the pass of its arrival."""
+
+    def __init__(self, inner: FullPasses) -> None:
+        self._inner = inner
+        self._unplanned: set[int] = set()
+        self.plans: dict[int, FirstPlan] = {}
+
+    def arrive(self, job: int, now: float) -> None:
+        """Queue ``job``."""
+        self._unplanned.add(job)
+        self._inner.arrive(job, now)
+
+    def complete(self, job: int, now: float) -> None:
+        """Free the resources of ``job``."""
+        self._inner.complete(job, now)
+
+    def schedule(self, now: float) -> Sequence[int]:
+        """Let the planner decide, and note the first plans."""
+        started = self._inner.schedule(now)
+        self._unplanned.difference_update(started)
+        for job in sorted(self._unplanned):
+            if (start := self._inner.planned(job)) is not None:
+                self.plans[job] = FirstPlan(now, start)
+        self._unplanned.difference_update(self.plans)
+        return started
