@@ -57,9 +57,21 @@ jobs = table(
     column("submission_id", BigInteger, "the submission that it came with", ForeignKey(submissions.c.submission_id)),
     column("array_id", BigInteger, "number of the first job of its array"),
     column("array_index", Integer, "place in the array, from 1", default=1, check="array_index > 0"),
-    column("job_name", Text, "name given by the user", default="", check="job_name ~ '^[ -~]{0,200}$'"),
+    column(
+        "job_name",
+        Text,
+        "name given by the user",
+        default="",
+        check="(job_name ~ '^[ -~]*$') AND (length(job_name) <= 200)",
+    ),
     column("user_name", Text, "who submitted it, and whom it runs as", check="user_name <> ''"),
-    column("project", Text, "project that it counts for", default="default", check="project ~ '^[ -~]{1,200}$'"),
+    column(
+        "project",
+        Text,
+        "project that it counts for",
+        default="default",
+        check="(project ~ '^[ -~]+$') AND (length(project) <= 200)",
+    ),
     column("queue_name", Text, "queue that it is in", ForeignKey(queues.c.queue_name)),
     column(
         "kind", Text, "PASSIVE (a script) or INTERACTIVE", default="PASSIVE", check="kind IN ('PASSIVE', 'INTERACTIVE')"

@@ -68,7 +68,12 @@ resource_descriptions = table(
     "the levels of a part, such as /nodes=2/core=4",
     column("group_id", BigInteger, "the part", ForeignKey(resource_groups.c.group_id, ondelete="CASCADE"), key=True),
     column("position", SmallInteger, "its place, from 0", key=True, check="position >= 0"),
-    column("level", Text, "property that is counted", check="level ~ '^[A-Za-z_][A-Za-z0-9_]{0,62}$'"),
+    column(
+        "level",
+        Text,
+        "property that is counted",
+        check="(level ~ '^[A-Za-z_][A-Za-z0-9_]*$') AND (length(level) <= 63)",
+    ),
     column("count", Integer, "-1 = ALL, -2 = BEST, -3 = BESTHALF", check="(count > 0) OR (count IN (-1, -2, -3))"),
 )
 
