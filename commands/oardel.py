@@ -10,6 +10,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import UsageError
+from oarpy.model.submission_checks import read_signal
 
 app = typer.Typer(add_completion=False)
 
@@ -52,7 +53,7 @@ def oardel(
     if besteffort and dry_run:
         raise UsageError("-b with --dry-run", hint="oarstat shows the jobs")
     selection = parse_selection(ids or (), arrays or (), condition)
-    number = None if signal is None else actions.parse_signal(signal)
+    number = None if signal is None else read_signal(signal)
     deletion = actions.Deletion(())
     with open_session("oardel") as session, actions.tried(session, dry_run=dry_run):
         if besteffort:

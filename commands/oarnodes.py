@@ -15,12 +15,16 @@ from oarpy.model.errors import UsageError
 app = typer.Typer(add_completion=False)
 
 
+_DATE = r"(?i:\d{4}-|\d{9,11}$|\d{1,2}:|now|yesterday|today|[+-]\d)"
+"""How a date begins, unlike the name of a node."""
+
+
 class OarnodesCommand(OptionalValueCommand):
     """``-e`` may come without a date; a word after it that is none is a node."""
 
     optional_values: ClassVar[Mapping[str, OptionalValue]] = {
-        "-e": OptionalValue("--events", r"\d{4}-"),
-        "--events": OptionalValue("--events", r"\d{4}-"),
+        "-e": OptionalValue("--events", _DATE),
+        "--events": OptionalValue("--events", _DATE),
     }
 
 

@@ -17,6 +17,7 @@ from oarpy.client.caller import current
 from oarpy.client.rendering import json_text, say, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
+from oarpy.client.submission.command_line import OarsubCommand
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
 from oarpy.client.submission.submission import Submitted, submit
@@ -66,7 +67,7 @@ def _parameter(name: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
 
 
-@app.command(epilog=_types(), context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(cls=OarsubCommand, epilog=_types(), context_settings={"help_option_names": ["-h", "--help"]})
 @_with_options
 def oarsub(
     command: Annotated[

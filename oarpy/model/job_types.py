@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from oarpy.model.dates import NO_DATES, JobDates, read_date, read_instant
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import NO_DATES, JobDates, read_instant
 
 PASSIVE, INTERACTIVE = "PASSIVE", "INTERACTIVE"
 """Kinds of jobs: one that runs its command, and one that is there for a shell of its user."""
@@ -130,7 +131,7 @@ class JobTypes:
                 raise UsageError(f"job type {name} is given twice", hint="leave one out")
             try:
                 found[TYPES[name].date] = _instant(argument or "")
-            except (ValueError, OverflowError, OSError):
+            except ValueError:
                 raise UsageError(
                     f"job type '{word[:80]}' needs a date", hint=f"write -t '{name}=YYYY-MM-DD hh:mm:ss'"
                 ) from None
@@ -166,9 +167,9 @@ def split_word(word: str) -> tuple[str, str | None]:
 
 
 def with_offsets(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the types with their dates written so that they mean the same in every time zone.
+    """Return the types with their dates written so that they mean the same later, and in every time zone.
 
-    What is not a date is left as it is.
+    ``+1h`` and ``tomorrow`` count from now. What is not a date is left as it is.
     """
     return tuple(_with_offset(word) for word in words)
 
@@ -377,20 +378,21 @@ def _with_offset(word: str) -> str:
     if name not in TYPES or not TYPES[name].date:
         return word
     try:
-        return f"{name}={read_instant(argument or '').isoformat(' ')}"
-    except (ValueError, OverflowError, OSError):
+        date = read_date(argument or "", datetime.now().astimezone())
+    except UsageError:
         return word
+    return f"{name}={date.isoformat(' ', 'seconds')}"
 
 
 def _fault_of_date(name: str, word: str, argument: str) -> str:
     """Say that a word lacks a date; nothing when it has one."""
     try:
         _instant(argument)
-    except (ValueError, OverflowError, OSError):
+    except ValueError:
         return f"job type '{word}' needs a date, write -t '{name}=YYYY-MM-DD hh:mm:ss'"
     return ""
 
 
 def _instant(argument: str) -> int:
-    """Return the epoch seconds of a date. Raises ValueError, OverflowError or OSError when it is none."""
+    """Return the epoch seconds of a date. Raises ValueError when it is none."""
     return int(read_instant(argument).timestamp())

@@ -184,6 +184,8 @@ def _level(text: str, group: str) -> Level:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{text[:80]}' is not a level of '{group[:80]}'", hint="write /name=count")
+    if name == "walltime":
+        raise UsageError(f"walltime stands among the levels of '{group[:80]}'", hint="write it last: ,walltime=H:M:S")
     if not equals:
         raise UsageError(f"level '{name}' has no count", hint=f"write /{name}=1")
     if AMOUNT.fullmatch(value) and not value.isdigit():

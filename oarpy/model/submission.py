@@ -24,7 +24,6 @@ from oarpy.model.notice import parse_notice
 from oarpy.model.request import ResourceRequest
 
 _LONGEST_CHECKPOINT = 10 * 366 * 86400
-_HIGHEST_SIGNAL = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,7 @@ class Submission:
     reservation: datetime | None = _field(  # noqa: RUF009
         checks.date,
         None,
-        Option(("-r", "--reservation"), '"YYYY-MM-DD hh:mm:ss" or now, optionally ", END"', "START", verbatim=True),
+        Option(("-r", "--reservation"), 'date of the start, optionally ", END"', "START", verbatim=True),
         column="reservation_start",
         again=False,
     )
@@ -229,11 +228,9 @@ class Submission:
         stored=lambda value: timedelta(seconds=value),
     )
     checkpoint_signal: int = _field(
-        checks.integer(1, _HIGHEST_SIGNAL),
+        checks.integer(1, checks.HIGHEST_SIGNAL),
         12,
-        Option(
-            ("--signal",), "checkpoint signal (default 12)", "N", read=checks.number("--signal", 1, _HIGHEST_SIGNAL)
-        ),
+        Option(("--signal",), "checkpoint signal (USR1, 10; default 12)", "SIGNAL", read=checks.read_signal),
         column="checkpoint_signal",
     )
     resubmit_of: int | None = _field(checks.optional_integer, None, read_only=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import signal
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
@@ -24,6 +25,7 @@ LONGEST_ENVIRONMENT = 2**20
 """Bytes of all variables with their values: half of what Linux passes to a program by default."""
 
 LONGEST_PATH = 4096
+HIGHEST_SIGNAL = 64
 _LONGEST_NAME = 200
 _MOST_TYPES = 50
 _MOST_DEPENDENCIES = 1000
@@ -235,6 +237,19 @@ def read_number(option: str, value: str, lowest: int, highest: int) -> int:
 def number(option: str, lowest: int, highest: int) -> Callable[[str], int]:
     """Return the reader of a whole number between two bounds, named ``option`` in errors."""
     return lambda value: read_number(option, value, lowest, highest)
+
+
+def read_signal(value: str) -> int:
+    """Return the number of a signal given as ``10``, ``USR1`` or ``SIGUSR1``; raise :class:`UsageError`."""
+    name = value.strip().upper()
+    if _NUMBER.fullmatch(name) and 1 <= int(name) <= HIGHEST_SIGNAL:
+        return int(name)
+    known = signal.Signals.__members__
+    if number := known.get(name) or known.get(f"SIG{name}"):
+        return number.value
+    raise UsageError(
+        f"'{short(value)}' is not a signal", hint=f"a name such as USR1, or a number from 1 to {HIGHEST_SIGNAL}"
+    )
 
 
 def condition(value: str) -> str:

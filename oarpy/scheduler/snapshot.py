@@ -13,8 +13,8 @@ from datetime import datetime
 from math import inf
 from typing import Literal
 
+from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
-from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import parse_dependency
-from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import parse_request
 from oarpy.model.setting_values import PolicyName
 from oarpy.modules.metascheduler.order_plugins import SiteOrders

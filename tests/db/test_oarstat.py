@@ -152,6 +152,21 @@ def test_user_queue_and_condition_restrict(connection: Connection, shell: Shell)
     assert shell.done("oarstat", *ids, "--sql", "resubmit_job_id='1'") == "3\n"
 
 
+def test_dates_in_conditions_count_from_now(connection: Connection, shell: Shell) -> None:
+    add_job(connection)  # on 2026-05-01 at 12:00
+    ids = ("--format", "ids", "--sql")
+    connection.execute("UPDATE jobs SET submitted_at = now() - interval '2 hours'")
+    for condition, shown in (
+        ("submission_time > '-3h'", "1\n"),
+        ("submission_time > '-1h'", ""),
+        ("submission_time BETWEEN 'now - 1d' AND 'now'", "1\n"),
+        ("submission_time > 1700000000 AND submission_time < 'tomorrow'", "1\n"),
+        ("submission_time < '2026-01-01T00:00Z'", ""),
+    ):
+        assert shell.done("oarstat", *ids, condition) == shown, condition
+    assert "is not a date" in shell("oarstat", *ids, "submission_time > 'someday'").err
+
+
 def test_arrays(connection: Connection, shell: Shell) -> None:
     add_job(connection, user="alice")
     for index in (1, 2, 3):

@@ -244,7 +244,7 @@ def test_possible_requests_and_what_they_take(
         ("/nodes=1/cpu=3/core=1", "needs 3 cpus with /core=1 in one node, 2 exist"),
         ("/nodes=5/core=1", "needs 5 nodes with /core=1, 4 exist"),
         ("{mem > 16}/nodes=3", "needs 3 nodes, 2 exist among those that meet (drain = 'NO') AND ((mem > 16) AND"),
-        ("{mem > 1000}/nodes=1", "no resource has network_address among those that meet"),
+        ("{mem > 1000}/nodes=1", "no resource meets (drain = 'NO') AND ((mem > 1000)"),
         ("{mem > 1000}/nodes=7", "needs 7 nodes, 4 exist ("),
         ("/gpu=1", "never run: no resource has gpu ("),
         ("{type = 'licence'}/resource_id=4", "needs 4 resources, 3 exist"),
@@ -336,6 +336,29 @@ def test_a_member_of_an_array_keeps_its_place_when_it_is_repeated(connection: Co
     copy = oarsub.job_id("--resubmit", str(jobs[1]))
     place = connection.execute("SELECT array_id, array_index FROM jobs WHERE job_id = %s", (copy,)).fetchall()
     assert place == [(jobs[0], 2)]
+
+
+def test_a_signal_may_be_named(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("--checkpoint", "60", "--signal", "USR1", "date")
+    assert connection.execute("SELECT checkpoint_signal FROM jobs").fetchall() == [(10,)]
+
+
+def test_options_behind_the_only_word_are_those_of_oarsub(connection: Connection, oarsub: Submitter) -> None:
+    oarsub.job_id("./a.sh", "-n", "mine")
+    oarsub.job_id("-n", "x", "--", "./a.sh", "in.txt", "-n", "5", "--array", "2")
+    oarsub.job_id("./a.sh in.txt -n 5")
+    assert connection.execute("SELECT job_name, command FROM jobs ORDER BY job_id").fetchall() == [
+        ("mine", "./a.sh"),
+        ("x", "./a.sh in.txt -n 5 --array 2"),
+        ("", "./a.sh in.txt -n 5"),
+    ]
+
+
+def test_a_script_without_a_folder(connection: Connection, oarsub: Submitter, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#OAR -n here\n", encoding="utf-8")
+    (tmp_path / "job.sh").chmod(0o755)
+    oarsub.job_id("-S", "job.sh")
+    assert connection.execute("SELECT job_name, command FROM jobs").fetchall() == [("here", "./job.sh")]
 
 
 def test_version(oarsub: Submitter) -> None:

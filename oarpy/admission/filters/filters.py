@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
 from oarpy.admission.filters.values import Value
@@ -41,11 +42,12 @@ class Filter:
         return self._evaluate(row) is True
 
 
-def compile_filter(text: str, columns: Columns = None) -> Filter:
+def compile_filter(text: str, columns: Columns = None, now: datetime | None = None) -> Filter:
     """Check ``text`` and return its :class:`Filter`; raise :class:`UsageError` naming what is wrong with it.
 
     ``columns`` are the names allowed. As a mapping to SQL types the check is PostgreSQL's (``mem = 4`` on a text column
-    is refused). As plain names, values compare by what they look like. None allows every name.
+    is refused). As plain names, values compare by what they look like. None allows every name. With ``now``, dates may
+    count from there (``start_time > '-1h'``); a filter that is kept must mean the same later, so it has none.
 
     >>> compile_filter("cpu > 1 and model like 'x%'", ["cpu", "model"]).matches({"cpu": 2, "model": "x1"})
     True
@@ -53,7 +55,7 @@ def compile_filter(text: str, columns: Columns = None) -> Filter:
     from oarpy.admission.filters.tree import Compiler  # loads pglast, which only filters need
 
     where = _parse(_checked_text(text))
-    compiler = Compiler(_types(columns))
+    compiler = Compiler(_types(columns), now)
     try:
         term = compiler.condition(where)
     except UsageError as error:

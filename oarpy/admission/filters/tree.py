@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
@@ -64,7 +64,10 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A checked expression: its kind, its value for a row, and its SQL. ``literal`` holds the value of a constant."""
+    """A checked expression: its kind, its value for a row, and its SQL. ``literal`` holds the value of a constant.
+
+    ``now`` is what the dates of a quoted literal may count from.
+    """
 
     kind: Kind
     evaluate: Evaluate
@@ -72,13 +75,18 @@ class Term:
     parameters: tuple[Value, ...] = ()
     literal: Value = None
     subject: str = ""
+    now: datetime | None = None
 
 
 class Compiler:
-    """Checks one tree. ``types`` maps allowed columns to SQL types (``""`` = not known); None allows every name."""
+    """Checks one tree. ``types`` maps allowed columns to SQL types (``""`` = not known); None allows every name.
 
-    def __init__(self, types: dict[str, str] | None) -> None:
+    ``now`` is what dates may count from, None where a filter must mean the same later.
+    """
+
+    def __init__(self, types: dict[str, str] | None, now: datetime | None = None) -> None:
         self.types = types
+        self._now = now
         self.used: set[str] = set()
         self._depth = 0
 
@@ -136,7 +144,7 @@ class Compiler:
         if form == "Boolean":
             return _literal(Kind.BOOLEAN, bool(value.boolval))
         if form == "String":
-            return _literal(Kind.LITERAL, str(value.sval))
+            return replace(_literal(Kind.LITERAL, str(value.sval)), now=self._now)
         raise _not_allowed("a bit string")
 
     def _cast(self, node: Any) -> Term:
@@ -286,7 +294,7 @@ def _literal(kind: Kind, value: Value) -> Term:
 
 def _coerce(term: Term, kind: Kind) -> Term:
     """Give a quoted literal the kind of what it meets."""
-    return _literal(kind, literal_as(str(term.literal), kind))
+    return _literal(kind, literal_as(str(term.literal), kind, term.now))
 
 
 def _as_condition(term: Term) -> Term:
@@ -316,7 +324,9 @@ def _matched(left: Term, right: Term) -> tuple[Term, Term]:
         return left, right
     if left.kind is Kind.INTERVAL and right.kind is Kind.INTEGER and isinstance(right.literal, int):
         return left, _literal(Kind.INTERVAL, _seconds(right.literal))
-    if right.kind is Kind.INTERVAL and left.kind is Kind.INTEGER:
+    if left.kind is Kind.TIMESTAMP and right.kind is Kind.INTEGER and isinstance(right.literal, int):
+        return left, _literal(Kind.TIMESTAMP, literal_as(str(right.literal), Kind.TIMESTAMP))
+    if right.kind in (Kind.INTERVAL, Kind.TIMESTAMP) and left.kind is Kind.INTEGER:
         right, left = _matched(right, left)
         return left, right
     hint = "put the value in single quotes" if Kind.TEXT in (left.kind, right.kind) else "compare values of one type"

@@ -14,6 +14,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from oarpy.model.dates import read_date, read_instant
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
 
@@ -77,8 +78,11 @@ def read_boolean(text: str) -> bool | None:
     return True if word in _TRUE else False if word in _FALSE else None
 
 
-def literal_as(text: str, kind: Kind) -> Value:
-    """Return the value of the quoted literal ``text`` for a column of ``kind``; raise :class:`UsageError` if none."""
+def literal_as(text: str, kind: Kind, now: datetime | None = None) -> Value:
+    """Return the value of the quoted literal ``text`` for a column of ``kind``; raise :class:`UsageError` if none.
+
+    With ``now``, dates may count from there: ``-1h``, ``yesterday``.
+    """
     value: Value = text
     if kind is Kind.INTEGER:
         value = int(text) if len(text) < 40 and _INTEGER.fullmatch(text) else None
@@ -87,7 +91,7 @@ def literal_as(text: str, kind: Kind) -> Value:
     elif kind is Kind.BOOLEAN:
         value = read_boolean(text)
     elif kind is Kind.TIMESTAMP:
-        value = _timestamp(text)
+        return _timestamp(text, now)
     elif kind is Kind.INTERVAL:
         value = timedelta(seconds=parse_duration(text))
     if value is None:
@@ -95,12 +99,16 @@ def literal_as(text: str, kind: Kind) -> Value:
     return value
 
 
-def _timestamp(text: str) -> datetime | None:
-    """Read an instant; without an offset it is of the local time zone. None when it is none."""
+def _timestamp(text: str, now: datetime | None) -> datetime:
+    """Read an instant. Raises :class:`UsageError` when it is none."""
+    if now is not None:
+        return read_date(text, now)
     try:
-        return datetime.fromisoformat(text.strip()).astimezone()
-    except (ValueError, OverflowError):
-        return None
+        return read_instant(text)
+    except ValueError:
+        raise UsageError(
+            f"'{text[:60]}' is not a value of type timestamp", hint="write YYYY-MM-DD hh:mm:ss or epoch seconds"
+        ) from None
 
 
 def compare_values(symbol: str, left: Value, right: Value) -> bool | None:

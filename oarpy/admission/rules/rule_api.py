@@ -34,9 +34,9 @@ from typing import Any, NoReturn
 
 from oarpy.admission.filters import filters
 from oarpy.admission.rules.site import Site
+from oarpy.model.dates import read_instant
 from oarpy.model.durations import parse_duration
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import read_instant
 from oarpy.model.job_types import TYPES
 from oarpy.model.request import Group
 from oarpy.model.submission import FIELDS, Field, Submission

@@ -7,8 +7,6 @@ the caller's own jobs, unless they name users, and only those that can be acted 
 
 from __future__ import annotations
 
-import re
-import signal
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -16,7 +14,7 @@ from dataclasses import dataclass, replace
 from oarpy.client.jobs.selection import JobSelection, ids_in_brief, require_known
 from oarpy.client.rendering import remark
 from oarpy.client.session import Session
-from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.job_types import known_types
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store import events
@@ -171,18 +169,6 @@ def _why_not_resumed(session: Session, job: JobHandle) -> str | None:
 def _require_may_suspend(session: Session) -> None:
     if not session.configuration.jobs.users_may_suspend:
         session.require_admin("suspend and resume running jobs here")
-
-
-def parse_signal(text: str) -> int:
-    """Return the number of a signal given as ``10``, ``USR1`` or ``SIGUSR1``; raise :class:`UsageError`."""
-    name = text.strip().upper()
-    if re.fullmatch(r"[0-9]{1,3}", name) and 1 <= int(name) <= 64:
-        return int(name)
-    known = {member.name: member.value for member in signal.Signals}
-    number = known.get(name) or known.get(f"SIG{name}")
-    if number is None:
-        raise UsageError(f"'{text[:40]}' is not a signal", hint="a name such as USR1, or a number from 1 to 64")
-    return number
 
 
 Check = Callable[[JobHandle], "str | None"]

@@ -18,6 +18,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -166,7 +167,7 @@ def parse_condition(text: str) -> Condition:
     from oarpy.admission.filters.filters import compile_filter
     from oarpy.admission.filters.parts import compared_with
 
-    condition = compile_filter(text, FILTER_COLUMNS)
+    condition = compile_filter(text, FILTER_COLUMNS, datetime.now().astimezone())
     for word in compared_with(text, "state") if "state" in condition.columns else ():
         if word != _state(word):
             raise UsageError(f"'{word[:40]}' is not a state of jobs", hint=f"did you mean {_state(word)}?")

@@ -10,9 +10,9 @@ from math import inf
 from oarpy.client.platform.quota_file import QuotaFile
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
+from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import read_types
 from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption

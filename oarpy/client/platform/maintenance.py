@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from oarpy.client.jobs.selection import parse_ids
-from oarpy.client.past.periods import parse_date
 from oarpy.client.rendering import JsonValue, json_text, local_date, one_line
 from oarpy.client.session import Session
-from oarpy.model.durations import parse_duration
+from oarpy.model.dates import read_date, read_end
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.store import events
 from oarpy.store.platform import maintenance
@@ -33,7 +32,7 @@ class PlannedWindow:
 
 
 def parse_window(text: str) -> Period:
-    """Return the two moments of ``START..END``; START may be ``now``, END a duration after it (``+2h``).
+    """Return the two moments of ``START..END``; END may be a duration after START (``+2h``).
 
     Raises :class:`UsageError` for what is no such period, and for one that is over.
     """
@@ -41,8 +40,8 @@ def parse_window(text: str) -> Period:
     if not dots or not first or not last:
         raise UsageError(f"'{text[:60]}' is no value of -m", hint=f"on, off, or START..END: {_HINT}")
     now = datetime.now(UTC).replace(microsecond=0)
-    begin = now if first == "now" else parse_date(first)
-    end = begin + timedelta(seconds=parse_duration(last[1:])) if last.startswith("+") else parse_date(last)
+    begin = read_date(first, now)
+    end = read_end(last, now, begin)
     if begin >= end or end <= now:
         problem = "is empty" if begin >= end else "is over"
         raise UsageError(f"window '{text[:60]}' {problem}", hint=_HINT)

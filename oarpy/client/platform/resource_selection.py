@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from oarpy.client.jobs.selection import parse_ids
 from oarpy.client.platform.resource_pattern import node_names
@@ -28,7 +29,7 @@ def find(
         from oarpy.admission.filters.filters import compile_filter
 
         columns = {one.name: one.kind for one in properties.properties(session.connection)}
-        compiled = compile_filter(condition, columns).sql
+        compiled = compile_filter(condition, columns, datetime.now().astimezone()).sql
     scope = ResourceScope(numbers or None, names or None, compiled)
     found = resources.resources(session.connection, scope)
     if compiled is None:

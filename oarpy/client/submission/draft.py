@@ -11,7 +11,8 @@ from typing import Any
 
 from oarpy import configuration as settings
 from oarpy.client.caller import current
-from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters, read_script
+from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
+from oarpy.client.submission.script import in_directory, read_script
 from oarpy.client.submission.site import unix_groups
 from oarpy.client.submission.values import check_values, read_reservation
 from oarpy.model.errors import UsageError
@@ -42,9 +43,12 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
     """
     for text in caller.arguments:
         check_text("an argument", text, 2**24)
+    if options.words[:1] == ("-",):
+        raise UsageError("'-' is no command", hint="oarsub reads no script from its input: give a command or a file")
     warnings: list[str] = []
     script_lines: tuple[str, ...] = ()
     if options.scan_script:
+        options = in_directory(options)
         script, script_lines = read_script(options.command)
         options, warnings = merge(options, script)
     if "interactive" in options.flags:

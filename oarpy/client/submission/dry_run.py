@@ -9,8 +9,8 @@ from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.session import Session
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.submission import Admitted, admit
+from oarpy.model.dates import NO_DATES
 from oarpy.model.errors import AdmissionRefused
-from oarpy.model.job_dates import NO_DATES
 from oarpy.model.job_types import read_types
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.what_if import read_only, with_jobs

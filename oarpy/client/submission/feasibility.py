@@ -63,6 +63,8 @@ def check_consumables(
         return
     known = [one.name for one in consumables(connection)]
     for name in wanted:
+        if name not in known and name in {"nodes", *properties}:
+            raise UsageError(f"{name} is a level, no amount: '/' stands before it", hint=f"-l nodes=1/{name}=2")
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             listed = f"consumables: {', '.join(known)}" if known else "leave it out of the request"
@@ -155,9 +157,9 @@ def _shortage(existing: ExistingResources, group: Group, condition: str, consume
     if not whole or not reason:
         return reason
     # say whether it is the condition that makes it impossible, or what exists at all
-    return (
-        _lacking(existing, group, existing.of_type(whole, consumes)) or f"{reason} among those that meet {whole[:200]}"
-    )
+    if alone := _lacking(existing, group, existing.of_type(whole, consumes)):
+        return alone
+    return f"{reason} among those that meet {whole[:200]}" if existing.admitted(whole) else f"no resource meets {whole}"
 
 
 def _lacking(existing: ExistingResources, group: Group, mask: int) -> str:

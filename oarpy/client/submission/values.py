@@ -1,15 +1,14 @@
-"""Checks of a submission that take the clock or the file system, and how the dates of reservations are read."""
+"""Checks of a submission that take the clock or the file system, and the period of a reservation."""
 
 from __future__ import annotations
 
 import os
-import re
 from datetime import datetime, timedelta
 from math import inf
 
 from oarpy.client.caller import current
+from oarpy.model.dates import NO_DATES, read_date, read_end
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import NO_DATES
 from oarpy.model.job_types import TYPES, read_types
 from oarpy.model.submission import Submission
 from oarpy.model.submission_checks import LONGEST_PATH, check_text, short
@@ -17,8 +16,6 @@ from oarpy.model.submission_checks import LONGEST_PATH, check_text, short
 _LATE = timedelta(seconds=60)
 """A start that was "now" when a program wrote it may be that late here."""
 _FARTHEST = timedelta(days=3660)
-
-_DATE = re.compile(r"(?:(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T]+|$))?(?:(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2}))?)?", re.ASCII)
 
 
 def check_values(submission: Submission) -> None:
@@ -59,48 +56,27 @@ def check_directory(path: str) -> None:
     if not os.path.isabs(path):
         raise UsageError(f"working directory '{short(path)}' is not absolute", hint="begin it with /")
     if not current().has_directory(path):
-        raise UsageError(f"working directory '{short(path)}' does not exist", hint="create it first")
+        raise UsageError(
+            f"working directory '{short(path)}' does not exist or is no directory", hint="name or create a directory"
+        )
 
 
 def read_reservation(text: str, now: datetime) -> tuple[datetime, int | None]:
     """Return the start of ``START[, END]`` and the seconds until its end, if that is given.
 
-    ``now`` carries the time zone in which the dates are meant and is what ``now`` and a missing day stand for. An end
-    without a day that lies before the start is one of the next day.
+    ``now`` is what ``now``, durations and a missing day stand for. An end may be a duration after the start, or a time
+    of day, which is one of the next day when it lies before the start.
     """
     first, comma, last = text.partition(",")
-    if first.strip() == "now":
-        start = now
-    else:
-        start, _ = _date(first, now)
-        if start < now - _LATE:
-            raise UsageError(f"reservation start '{short(first.strip())}' is in the past", hint="or use -r now")
-        start = max(start, now)
+    start = read_date(first, now)
+    if start < now - _LATE:
+        raise UsageError(f"reservation start '{short(first.strip())}' is in the past", hint="or use -r now")
+    start = max(start, now)
     if start > now + _FARTHEST:
         raise UsageError(f"reservation start '{short(first.strip())}' is too far away", hint="at most 10 years")
     if not comma:
         return start, None
-    end, dated = _date(last, start)
-    if not dated and end <= start:
-        end += timedelta(days=1)
+    end = read_end(last, now, start)
     if end <= start:
         raise UsageError(f"reservation end '{short(last.strip())}' is not after its start", hint="START, END")
     return start, max(1, int((end - start).total_seconds()))
-
-
-def _date(text: str, base: datetime) -> tuple[datetime, bool]:
-    """Read a date; a missing day is that of ``base``. Tell too whether the day was given."""
-    found = _DATE.fullmatch(text.strip())
-    wrong = UsageError(f"'{short(text.strip())}' is not a date", hint='write "YYYY-MM-DD hh:mm:ss" or now')
-    if found is None or not text.strip() or (found[1] is None and found[5] is None):
-        raise wrong
-    year, month, day, *clock = (int(part) if part else None for part in found.groups())
-    hour, minute, second = (part or 0 for part in clock)
-    try:
-        if year is None or month is None or day is None:
-            local = base.replace(hour=hour, minute=minute, second=second, microsecond=0, tzinfo=None)
-        else:
-            local = datetime(year, month, day, hour, minute, second)
-        return local.astimezone(), year is not None
-    except (ValueError, OverflowError, OSError):
-        raise wrong from None

@@ -26,9 +26,9 @@ import psycopg
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.admission.filters.parts import without_usual
 from oarpy.configuration import Configuration
+from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive

@@ -279,7 +279,9 @@ class Explainer:
         bits = answer.found.claim.bits
         texts = []
         if over := self.baseline.released(freed, bits, demand.roles):
-            texts.append(f"{_named('job', over)} should be over")
+            security = self._snapshot.security_time
+            after = f", {security:g} s of security time included" if security else ""
+            texts.append(f"{_named('job', over)} should be over{after}")
         if not demand.job.besteffort and (young := self.baseline.unprotected(freed, bits, demand.roles)):
             texts.append(f"{_named('best-effort job', young)} may be cancelled")
         return f", when {' and '.join(texts)}" if texts else ""

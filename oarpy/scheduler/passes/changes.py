@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf
 
-from oarpy.model.job_dates import NO_DATES
+from oarpy.model.dates import NO_DATES
 from oarpy.model.request import Count
 from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.job_roles import Roles, roles_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from oarpy.model.job_dates import NO_DATES
+from oarpy.model.dates import NO_DATES
 from oarpy.model.setting_values import FORESEEING
 from oarpy.scheduler.rules.dependencies import earliest_start
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob

@@ -47,6 +47,7 @@ class Dependencies:
         self._now = snapshot.now
         self._holding: Mapping[int, HoldingJob] = {job.id: job for job in snapshot.holding}
         self._waiting = frozenset(job.id for job in snapshot.waiting)
+        self._held = frozenset(job.id for job in snapshot.waiting if job.held)
         self._outcomes: Mapping[int, Literal["ok", "notok"]] = snapshot.outcomes
         self._over = snapshot.spans
         self._placed: dict[int, Span | None] = {}
@@ -72,7 +73,8 @@ class Dependencies:
             anterior = dependency.job
             span = self._span(anterior)
             if span is None and anterior in self._placed:
-                return Readiness(ready, f"job {anterior}, which it depends on, has no predicted end")
+                without = "is held" if anterior in self._held else "has no predicted end"
+                return Readiness(ready, f"job {anterior}, which it depends on, {without}")
             if span is None and anterior in self._waiting:
                 waits_for.add(anterior)
             elif not self._lives(anterior) and (refusal := self._ended(dependency)):

@@ -13,9 +13,9 @@ from msgspec import UNSET, Struct
 from oarpy.admission.filters.filters import Filter, compile_filter
 from oarpy.model import typed_values
 from oarpy.model.amounts import parse_amount
+from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency, Outcome, parse_dependency
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.request import Consumption, parse_request
 from oarpy.model.typed_values import Misfit, shown
 from oarpy.scheduler.order.queue_orders import ORDERS, Order

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency
-from oarpy.model.job_dates import JobDates
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.memory import Memory

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency, Outcome
-from oarpy.model.job_dates import JobDates
 from oarpy.model.request import parse_request
 from oarpy.scheduler.order.usage_shares import KarmaRules, Priorities, Usage
 from oarpy.scheduler.passes.replanning import Planning

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters, read_script
+from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
+from oarpy.client.submission.script import in_directory, read_script
 from oarpy.model.errors import UsageError
 
 
@@ -118,6 +119,13 @@ def test_merge_command_line_wins_and_lists_are_joined() -> None:
     assert len(warnings) == 1
     assert "mine" in warnings[0]
     assert "its" in warnings[0]
+
+
+def test_a_script_without_a_folder_is_found_in_the_present_one() -> None:
+    assert in_directory(Options(words=("job.sh",))).words == ("./job.sh",)
+    assert in_directory(Options(words=("job.sh", "a b"))).words == ("./job.sh 'a b'",)
+    assert in_directory(Options(words=("'my job.sh' 1",))).words == ("./'my job.sh' 1",)
+    assert in_directory(Options(words=("bin/job.sh 1",))).words == ("bin/job.sh 1",)
 
 
 def test_parameters(tmp_path: Path) -> None:

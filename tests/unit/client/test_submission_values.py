@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,12 @@ def at(text: str) -> datetime:
         ("22:00, 02:00", at("2026-05-01 22:00:00"), 4 * 3600),
         ("now, 13:00", NOW, 3600),
         ("2026-05-01 11:59:30", NOW, None),
+        ("2026-05-02T08:00:00Z", datetime(2026, 5, 2, 8, tzinfo=UTC), None),
+        ("2026-05-02 08:00:00 +02:00", datetime(2026, 5, 2, 6, tzinfo=UTC), None),
+        ("1777896000, +1h", datetime.fromtimestamp(1777896000, UTC), 3600),
+        ("+1h", NOW + timedelta(hours=1), None),
+        ("tomorrow 8:00, 9:30", at("2026-05-02 08:00:00"), 5400),
+        ("saturday", at("2026-05-02 00:00:00"), None),
     ],
 )
 def test_reservation(text: str, start: datetime, seconds: int | None) -> None:
@@ -47,7 +53,9 @@ def test_reservation(text: str, start: datetime, seconds: int | None) -> None:
     [
         "",
         " ",
-        "tomorrow",
+        "yesterday",
+        "-1h",
+        "someday",
         "2026-02-30 10:00:00",
         "2026-05-02 25:00:00",
         "2026-05-01 11:00:00",

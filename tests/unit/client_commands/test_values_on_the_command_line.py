@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarpy.client.jobs.actions import parse_signal
 from oarpy.client.jobs.selection import parse_ids
 from oarpy.client.past.periods import parse_date, parse_date_or_age, parse_period
 from oarpy.client.platform.property_values import parse_assignments, parse_value
 from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.submission_checks import read_signal
 from oarpy.store.platform.properties import Property
 
 KNOWN = {
@@ -31,11 +31,19 @@ def test_dates_are_local_unless_they_say_where() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "now", "2026", "2026-02-30", "1969-01-01", "9999-01-01", "2026-05-01, 2026-05-02"]
+    "text", ["", "never", "2026", "2026-02-30", "1969-01-01", "9999-01-01", "2026-05-01, 2026-05-02"]
 )
 def test_what_is_no_date(text: str) -> None:
     with pytest.raises(UsageError):
         parse_date(text)
+
+
+def test_periods_may_count_from_now_and_from_their_beginning() -> None:
+    begin, end = parse_period("yesterday, now")
+    assert begin.astimezone().hour == 0
+    assert timedelta(days=1) <= end - begin < timedelta(days=2, hours=1)
+    begin, end = parse_period("2026-05-01T12:00:00Z, +2h")
+    assert (begin, end) == (datetime(2026, 5, 1, 12, tzinfo=UTC), datetime(2026, 5, 1, 14, tzinfo=UTC))
 
 
 def test_an_age_is_counted_back() -> None:
@@ -59,13 +67,13 @@ def test_repeated_ids_count_once() -> None:
 
 @pytest.mark.parametrize(("text", "number"), [("10", 10), ("USR1", 10), ("sigterm", 15), ("64", 64)])
 def test_signals(text: str, number: int) -> None:
-    assert parse_signal(text) == number
+    assert read_signal(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "0", "65", "-9", "SIG", "NOSUCH", "1e1"])
 def test_what_is_no_signal(text: str) -> None:
     with pytest.raises(UsageError):
-        parse_signal(text)
+        read_signal(text)
 
 
 def test_assignments_have_the_type_of_the_property() -> None:

@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
+from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.errors import UsageError
-from oarpy.model.job_dates import NO_DATES, JobDates
 from oarpy.model.job_types import NOT_OFFERED, TYPES, JobTypes, Sharing, Usable, read_types
 
 

@@ -134,6 +134,19 @@ def test_a_job_that_raises_is_set_aside() -> None:
     assert "boom" in found[1].reason
 
 
+def test_a_held_anterior_and_the_security_time_are_named() -> None:
+    found = placed(
+        FOUR,
+        running(90, "1-4", -10, 40),
+        job(1, "/core=1", 10, held=True),
+        job(2, "/core=1", 10, after=(1,)),
+        job(3, "/core=1", 10),
+        security_time=5,
+    )
+    assert found[2].reason == "job 1, which it depends on, is held"
+    assert found[3].reason.endswith("when job 90 should be over, 5 s of security time included")
+
+
 def test_a_job_whose_anterior_is_not_looked_at_is_told_so() -> None:
     queues = (Queue("fast", 5), Queue("default", 0, "missing"))
     found = placed(FOUR, job(1, "/core=1", 10, after=(2,), queue="fast"), job(2, "/core=1", 10), queues=queues)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from oarpy.model.dates import JobDates
 from oarpy.model.dependency import Dependency, Shift
-from oarpy.model.job_dates import JobDates
 from oarpy.scheduler.order.queue_orders import ORDERS
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot
 from oarpy.simulation.engines.history_replay import HistoryReplay, ReplayOutcome

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from oarpy.model.job_dates import JobDates
+from oarpy.model.dates import JobDates
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.usage_shares import FactorRules, KarmaRules, Priorities, Usage
 from oarpy.scheduler.snapshot import (

@@ -1,0 +1,86 @@
+"""The command line of ``oarsub``: where options may stand, and what is said of options of other schedulers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import typer
+from typer import Context
+from typer.core import TyperCommand
+
+from oarpy.model.errors import UsageError
+
+_WALLTIME = "the walltime is a part of -l: -l nodes=1,walltime=1:0:0"
+
+ELSEWHERE: Final = {
+    "--walltime": _WALLTIME,
+    "--time": _WALLTIME,
+    "--nodes": "write -l nodes=2",
+    "--ntasks": "write -l core=4",
+    "--cpus-per-task": "write -l nodes=1/core=4",
+    "--mem": "write -l nodes=1,memory=16G where memory is a consumable",
+    "--gres": "write -l with the site's property: oarproperty --list",
+    "--gpus": "write -l with the site's property: oarproperty --list",
+    "--exclusive": "write -l nodes=1: all of a node",
+    "--partition": "write -q QUEUE, or a condition after -p",
+    "--account": "write --project PROJECT",
+    "--job-name": "write -n NAME",
+    "--output": "write -O FILE",
+    "--error": "write -E FILE",
+    "--chdir": "write -d DIRECTORY",
+    "--dependency": "write -a ID or -a ok:ID",
+    "--begin": "write -t postpone=DATE",
+    "--deadline": "write -t deadline=DATE",
+    "--mail-user": "write --notify mail:ADDRESS",
+    "--mail-type": "write --notify '[END]mail:ADDRESS'",
+    "--wrap": "give the command itself",
+}
+"""What other schedulers call an option, and how it is said here."""
+
+
+class OarsubCommand(TyperCommand):
+    """Options stand before the command, or behind its only word: a word after an option could belong to either."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Refuse what could be meant for the command as well, then parse as usual."""
+        try:
+            self._check_order(ctx, args)
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            name = getattr(error, "option_name", None)
+            if name in ELSEWHERE:
+                raise UsageError(f"there is no option {name}", hint=ELSEWHERE[name]) from None
+            raise
+
+    def _check_order(self, ctx: Context, args: list[str]) -> None:
+        """Raise :class:`UsageError` for an option behind several words, and for a word behind such an option."""
+        words = self._after_options(ctx, args)
+        if len(words) < 2:
+            return
+        if _is_option(words[1]):
+            behind = self._after_options(ctx, words[1:])
+            if behind:
+                raise UsageError(f"'{behind[0][:60]}' after the options behind '{words[0][:60]}'", hint=_ORDER)
+            return
+        for place, word in enumerate(words):
+            if word == "--":
+                return
+            if _is_option(word):
+                typed = " ".join(words[:place])
+                raise UsageError(f"option '{word[:60]}' after the words '{typed[:60]}'", hint=_ORDER)
+
+    def _after_options(self, ctx: Context, args: list[str]) -> list[str]:
+        """Return the words behind the options at the beginning; none behind ``--``, where all is the command's."""
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = False
+        values, rest, _ = parser.parse_args(list(args))
+        words = [*(values.get("command") or ()), *rest]
+        start = len(args) - len(words)
+        return [] if start and args[start - 1] == "--" else words
+
+
+_ORDER = "put options first; for those of the command itself: oarsub [OPTIONS] -- COMMAND [ARGUMENT...]"
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word not in ("-", "--")

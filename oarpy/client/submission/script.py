@@ -1,0 +1,126 @@
+"""The options on the ``#OAR`` lines of a script (``oarsub -S``)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+from oarpy.client.submission.options import Options, read_lines
+from oarpy.model.errors import UsageError
+from oarpy.model.submission import FIELDS, OPTIONS
+
+_ON_LINES = {
+    word: name
+    for name, option in OPTIONS.items()
+    if option.script_words is not None
+    for word in (*option.words, *option.script_words)
+}
+"""The fields that options on a #OAR line fill, by the words for them."""
+
+_LINE = re.compile(r"#OAR\s+(?P<option>--[a-z-]+|-[A-Za-z])(?:\s*=\s*|\s+|$)(?P<value>.*)", re.ASCII)
+
+
+def in_directory(options: Options) -> Options:
+    """Return the options with the script found in the present directory when it is named without one."""
+    path = _script_path(options.command)
+    return options if "/" in path else replace(options, words=(f"./{options.command.lstrip()}",))
+
+
+def read_script(command: str) -> tuple[Options, tuple[str, ...]]:
+    """Return the options on the ``#OAR`` lines of the script that ``command`` begins with, and these lines.
+
+    Raises :class:`UsageError` naming the line that is not understood.
+    """
+    path = _script_path(command)
+    lines = read_lines(path, executable=True)
+    if not lines or not lines[0].startswith("#"):
+        raise UsageError(f"the first line of script '{path}' does not begin with '#'", hint="begin it with #!/bin/sh")
+    texts: dict[str, str] = {}
+    several: dict[str, tuple[str, ...]] = {}
+    flags = set()
+    kept = []
+    for number, line in enumerate(lines, 1):
+        if not re.match(r"#OAR(\s|$)", line):
+            continue
+        where = f"{path}, line {number}"
+        word, value = _option(line.rstrip(), where)
+        kept.append(line.rstrip())
+        name = _ON_LINES[word]
+        if not OPTIONS[name].metavar:
+            flags.add(name)
+        elif OPTIONS[name].repeated:
+            several[name] = (*several.get(name, ()), value)
+        elif name in texts:
+            raise UsageError(f"{where}: {word} is given twice", hint="remove one")
+        else:
+            texts[name] = value
+    return Options(texts=texts, lists=several, flags=frozenset(flags)), tuple(kept)
+
+
+def _script_path(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"command '{command[:80]}' cannot be split: {error}", hint="-S SCRIPT [ARGUMENT...]") from None
+    if not words or "\0" in words[0]:
+        raise UsageError("-S without a script", hint="oarsub -S ./script.sh")
+    return words[0]
+
+
+def _option(line: str, where: str) -> tuple[str, str]:
+    """Return the option of a ``#OAR`` line as written there, and its value."""
+    found = _LINE.fullmatch(line)
+    if found is None or found["option"] not in _ON_LINES:
+        raise UsageError(f"{where}: '{line[:80]}' is not understood", hint="one option of oarsub on each #OAR line")
+    word, value = found["option"], found["value"].strip()
+    name = _ON_LINES[word]
+    option = OPTIONS[name]
+    if value and not option.metavar:
+        raise UsageError(f"{where}: {word} takes no value", hint=f"write #OAR {word}")
+    if option.metavar and not value:
+        raise UsageError(f"{where}: {word} has no value", hint=f"write #OAR {word} VALUE")
+    if name != "notify":
+        _check_single(word, value, where)
+    read = _unquoted(value) if option.verbatim and value else _word(value)
+    _check_value(name, read, where)
+    return word, read
+
+
+def _check_single(word: str, value: str, where: str) -> None:
+    """Raise :class:`UsageError` for another option behind the value, outside of quotes."""
+    try:
+        _, *more = shlex.split(value, posix=False) or [""]
+    except ValueError:
+        return
+    for other in more:
+        if other.partition("=")[0] in _ON_LINES:
+            raise UsageError(f"{where}: '{other[:60]}' after the value of {word}", hint="one option on each #OAR line")
+
+
+def _check_value(name: str, value: str, where: str) -> None:
+    """Raise :class:`UsageError` with the place for what is no value of the option."""
+    option, field = OPTIONS[name], FIELDS[name]
+    try:
+        if option.read is not None and option.metavar:
+            read = option.read((value,) if option.repeated else value)
+            if field.check is not None:
+                field.check(read)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.message}", hint=error.hint) from None
+
+
+def _unquoted(value: str) -> str:
+    quote = value[0]
+    if len(value) > 1 and quote in "\"'" and value[-1] == quote and quote not in value[1:-1]:
+        return value[1:-1]
+    return value
+
+
+def _word(value: str) -> str:
+    """Read a word as a shell would; a value of several words (a name with a space) is taken as it stands."""
+    try:
+        words = shlex.split(value)
+    except ValueError:
+        return value
+    return words[0] if len(words) == 1 else value
