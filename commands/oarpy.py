@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from oarpy.commands.history import app as history
+from oarpy.commands.oartoken import app as tokens
 
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
@@ -20,6 +21,7 @@ settings = typer.Typer(no_args_is_help=True, help="The configuration.")
 app.add_typer(database, name="db")
 app.add_typer(settings, name="config")
 app.add_typer(history, name="history")
+app.add_typer(tokens, name="token")
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 
@@ -287,6 +289,28 @@ def bench(
 
 
 @app.command()
+def web(
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="PLACE", help="Path of a Unix socket, or host:port; default web.listen."),
+    ] = None,
+) -> None:
+    """Serve REST and the pages until SIGTERM or Ctrl-C."""
+    from dataclasses import replace
+
+    from oarpy.configuration import load
+
+    try:
+        from oarpy.web.serving import serve
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the web needs {error.name}", hint="pip install 'oarpy-scheduler[web]'") from None
+    configuration = load()
+    if listen is not None:
+        configuration = replace(configuration, web=replace(configuration.web, listen=listen))
+    serve(configuration)
+
+
+@app.command()
 def server() -> None:
     """Run all modules, and the embedded database if that is the configured one, until SIGTERM or Ctrl-C."""
     from oarpy.configuration import load
@@ -308,5 +332,10 @@ def run_module(
 
 
 def main() -> None:
-    """Run the command on the arguments of the process."""
+    """Run the command on the arguments of the process. What users need of it goes through the gateway."""
+    if sys.argv[1:2] == ["token"]:
+        from oarpy.frontend import entry
+
+        del sys.argv[1]
+        entry.oartoken()
     run(app, "oarpy")

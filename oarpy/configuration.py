@@ -255,6 +255,22 @@ class GatewaySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WebSettings:
+    """REST and pages. An empty ``listen`` means none. Durations in seconds, ``largest_body`` in bytes."""
+
+    listen: str = ""
+    root_path: str = ""
+    proxy_users: tuple[str, ...] = ("www-data", "nginx", "apache", "http", "caddy", "haproxy", "traefik")
+    proxy_addresses: tuple[str, ...] = ("127.0.0.1", "::1")
+    connections: Positive = 8
+    time_limit: PositiveSeconds = 15.0
+    most_connections: Positive = 1000
+    requests_per_minute: NotNegative = 1200
+    largest_body: Positive = 1_048_576
+    session_lifetime: PositiveSeconds = 43_200.0
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What the processes write on standard error: ``text`` or ``json``, from ``level`` on."""
 
@@ -281,6 +297,7 @@ class Configuration:
     energy: EnergySettings = field(default_factory=EnergySettings)
     modules: Modules = field(default_factory=Modules)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    web: WebSettings = field(default_factory=WebSettings)
     log: Log = field(default_factory=Log)
     site: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)

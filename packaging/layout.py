@@ -22,6 +22,7 @@ ENTRIES = 16
 INTRODUCTION_LINES = 20
 
 LARGER_FOLDERS = {
+    "oarpy": "one folder a part",
     "commands": "one file a command",
     "benchmarks": "one file a benchmark",
     "admission_rules": "a rule and its cases, side by side",

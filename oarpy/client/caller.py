@@ -73,8 +73,8 @@ class Caller(Protocol):
         """The user id that the kernel vouches for."""
 
     @property
-    def node(self) -> str:
-        """The node that vouches for the caller, who has no rights of an admin then; empty: the kernel here does."""
+    def administers(self) -> bool:
+        """Whether the rights of an admin are theirs here; not on the word of a node, or of a token for less."""
 
     @property
     def arguments(self) -> Sequence[str]:
@@ -197,9 +197,9 @@ class ProcessCaller:
         return os.getuid()
 
     @property
-    def node(self) -> str:
-        """Empty."""
-        return ""
+    def administers(self) -> bool:
+        """Always: the kernel vouches for the user."""
+        return True
 
     @property
     def arguments(self) -> Sequence[str]:
@@ -278,6 +278,29 @@ class ProcessCaller:
         from oarpy.modules.metascheduler.existing_resources import ExistingReader
 
         return ExistingReader()
+
+
+class KeptReader:
+    """What one thread reads of the platform for commands, one after the other, and remembers.
+
+    Made when it is first asked for: settings that it cannot use are the affair of the commands that need it.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        from oarpy.modules.metascheduler.existing_resources import ExistingReader
+
+        self._configuration = configuration
+        self._reader: SnapshotReader | None = None
+        self.existing = ExistingReader()
+        """Reads which resources exist, whatever the settings."""
+
+    def get(self) -> SnapshotReader:
+        """Return the reader; raise :class:`oarpy.model.errors.UsageError` when the settings are wrong."""
+        if self._reader is None:
+            from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+
+            self._reader = SnapshotReader(self._configuration)
+        return self._reader
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:

@@ -61,7 +61,7 @@ def open_session(command_name: str) -> Iterator[Session]:
     uid = caller.uid
     user = user_name(uid)
     with reachable(), caller.database(configuration, command_name) as connection:
-        is_admin = not caller.node and _is_admin(configuration, user, uid)
+        is_admin = caller.administers and _is_admin(configuration, user, uid)
         yield Session(connection, configuration, user, uid, is_admin)
 
 

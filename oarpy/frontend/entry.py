@@ -46,6 +46,7 @@ oarsh = partial(start, "oarsh")
 oarsrun = partial(start, "oarsrun")
 oarstat = partial(start, "oarstat")
 oarsub = partial(start, "oarsub")
+oartoken = partial(start, "oartoken")
 oarwalltime = partial(start, "oarwalltime")
 
 

@@ -9,7 +9,7 @@
 
 - ``gateway`` is the process that never waits; ``listener`` and ``intake`` take requests, ``pool`` and ``calls`` fork.
 - ``worker`` and ``execution`` run one command at a time, for the caller that the kernel names (``remote_caller``,
-  ``attached_streams``). ``database`` keeps what a worker has of the database between requests.
+  ``attached_streams``).
 - ``sessions`` limits what stays with users; ``commands`` lists what may be run.
 
 May import ``oarpy.commands``, ``oarpy.client`` and everything below them.

@@ -11,7 +11,8 @@ from oarpy.client.boundary import parser
 from oarpy.frontend.node_command import NAMES
 
 _ADMINISTRATION = ("oaraccounting", "oaradmin", "oaradmissionrules", "oarnodesetting", "oarproperty", "oarqueue")
-COMMANDS = (*NAMES, *_ADMINISTRATION)
+_ON_FRONTENDS = ("oartoken",)
+COMMANDS = (*NAMES, *_ADMINISTRATION, *_ON_FRONTENDS)
 """All but ``oarpy``, which sets up and runs the server side itself."""
 
 _PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.store")

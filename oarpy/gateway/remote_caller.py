@@ -11,16 +11,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from oarpy.client.caller import Streams
+from oarpy.client.caller import KeptReader, Streams
 from oarpy.configuration import Configuration
 from oarpy.frontend.editor import EditorFailed
 from oarpy.gateway.attached_streams import HandedOver, RemoteStreams
-from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.shares import Shares
 from oarpy.model.errors import Unreachable
 from oarpy.modules.metascheduler.existing_resources import ExistingReader
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
-from oarpy.store.database import Connection, connect, database_dsn
+from oarpy.store.database import Connection, KeptConnection, connect, database_dsn
 from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
 from oarpy.wire.openings import Request
 
@@ -74,9 +73,9 @@ class RemoteCaller:
         return self._uid
 
     @property
-    def node(self) -> str:
-        """The node where the caller is, empty when here."""
-        return self._node
+    def administers(self) -> bool:
+        """Whether the caller is here: nobody at a node is an admin."""
+        return not self._node
 
     @property
     def arguments(self) -> Sequence[str]:

@@ -13,16 +13,17 @@ from contextlib import suppress
 import structlog
 
 from oarpy.admission.rules.process import start_rules
+from oarpy.client.caller import KeptReader
 from oarpy.configuration import Configuration
 from oarpy.gateway.attached_streams import HandedOver
 from oarpy.gateway.commands import COMMANDS
-from oarpy.gateway.database import KeptConnection, KeptReader
 from oarpy.gateway.execution import run
 from oarpy.gateway.listener import peer_uid
 from oarpy.gateway.remote_caller import RemoteCaller
 from oarpy.gateway.shares import Shares
 from oarpy.model.errors import OarpyError
 from oarpy.modules.loop.parent import end_with
+from oarpy.store.database import KeptConnection
 from oarpy.wire.frames import Gone, Malformed
 from oarpy.wire.openings import LARGEST_PREFACE, Request, Speaker, read_request, read_speaker, refusal
 
@@ -44,7 +45,7 @@ class Worker:
         self._control = control
         self._shares = shares
         self._configuration = configuration
-        self._database = KeptConnection(configuration)
+        self._database = KeptConnection(configuration, "gateway", configuration.gateway.time_limit)
         self._reader = KeptReader(configuration)
 
     def work(self, gateway: int) -> None:

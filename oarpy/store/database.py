@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import psycopg
 from psycopg.adapt import Buffer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.types.array import ListDumper
 
 from oarpy.configuration import Configuration
@@ -43,6 +46,10 @@ _KEEPALIVE = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count"
 _SERVER_KEEPALIVE = """
     SELECT set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '1', false),
         set_config('tcp_keepalives_count', '4', false), set_config('tcp_user_timeout', '7000', false)
+"""
+_RESET = "CLOSE ALL; UNLISTEN *; RESET ALL; DISCARD TEMP; DISCARD SEQUENCES; SELECT pg_advisory_unlock_all()"
+_LIMITS = """
+    SELECT set_config('statement_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false)
 """
 _NO_RESOURCES = "53"
 """Class of the error codes of PostgreSQL for a full disk, no memory and too many connections."""
@@ -81,6 +88,70 @@ def database_dsn(configuration: Configuration) -> str:
     return dsn(Path(configuration.database.directory).expanduser())
 
 
+class KeptConnection:
+    """At most one connection for requests, one after the other; :meth:`clean` undoes what one did to its session.
+
+    The database shows it as ``oarpy <name>``. A statement, and a pause inside a transaction, may take ``time_limit``
+    seconds.
+    """
+
+    def __init__(self, configuration: Configuration, name: str, time_limit: float) -> None:
+        self._configuration = configuration
+        self._name = name
+        self._time_limit = time_limit
+        self._connection: Connection | None = None
+
+    def get(self, *, read_only: bool = False) -> Connection:
+        """Return a connection that was alive a moment ago; raise :class:`oarpy.model.errors.Unreachable`.
+
+        With ``read_only`` the database refuses every change until :meth:`clean`.
+        """
+        if self._connection is None or _lost(self._connection):
+            self.drop()
+            settings = self._configuration
+            timeout = settings.database.connect_timeout
+            self._connection = connect(database_dsn(settings), self._name, timeout=timeout)
+            self._limit_statements(self._connection)
+        if read_only:
+            self._connection.execute("SET default_transaction_read_only = on")
+        return self._connection
+
+    def clean(self) -> None:
+        """Make sure that the next request finds a fresh session; called when the caller has its answer."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if connection.info.transaction_status is not TransactionStatus.IDLE:
+                self.drop()
+                return
+            connection.isolation_level = connection.read_only = connection.deferrable = None
+            connection.execute(_RESET, prepare=False)
+            self._limit_statements(connection)
+        except psycopg.Error:
+            self.drop()
+
+    def abandon(self) -> None:
+        """Called in a process forked from the worker: the connection is the worker's, and is never used here."""
+        if self._connection is not None:
+            # Closed under the library's feet: it must neither say good-bye to the server nor keep it from seeing the
+            # end of the worker. The object stays, so that it is not tidied up; the number is taken, so that it cannot
+            # become another file's.
+            with open(os.devnull, "rb") as nothing:
+                os.dup2(nothing.fileno(), self._connection.fileno(), inheritable=False)
+
+    def drop(self) -> None:
+        """Close the connection, if there is one."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+    def _limit_statements(self, connection: Connection) -> None:
+        """Let no statement go on when who asked for it was ended or has left, and no transaction keep its locks."""
+        connection.execute(_LIMITS, [str(int(self._time_limit * 1000))] * 2)
+
+
 @contextmanager
 def reachable() -> Iterator[None]:
     """Turn a connection lost inside the block, or a database without room to work, into :class:`Unreachable`."""
@@ -95,3 +166,17 @@ def reachable() -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _lost(connection: Connection) -> bool:
+    """Say whether the server has closed the connection: what is readable on an idle one is its end, or a notice."""
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    try:
+        if poll.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return connection.closed

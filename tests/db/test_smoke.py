@@ -35,6 +35,8 @@ USES = [
     ("oaradmin", "resources", "add", "/host=z[1-2]/core={2}"),
     ("oaradmin", "resources", "list", "-J"),
     ("oaradmissionrules", "list"),
+    ("oartoken", "new", "--expires", "30d", "--scope", "read"),
+    ("oartoken", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
     ("oarpy", "db", "downgrade", "0020"),
     ("oarpy", "history", "list"),

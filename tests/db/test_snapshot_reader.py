@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from oarpy.gateway.database import KeptReader
+from oarpy.client.caller import KeptReader
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
 

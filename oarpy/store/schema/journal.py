@@ -64,6 +64,27 @@ lost_jobs = table(
     column("outcome", Text, "how it ended, as the node says", default=""),
 )
 
+web_actions = table(
+    "web_actions",
+    "requests over the web that may have changed something: who, when, what, from where",
+    column("action_id", BigInteger, "number of the action", Identity(always=True), key=True),
+    column("at", INSTANT, "when it was about to be done", default=CLOCK),
+    column("user_name", Text, "who asked for it; empty: nobody who could prove it", default=""),
+    column(
+        "source",
+        Text,
+        "how the user is known: a token, the session of a browser, the kernel (peer), or not at all",
+        check="source IN ('token', 'session', 'peer', 'none')",
+    ),
+    column("token_id", BigInteger, "the token, which may be gone", optional=True),
+    column("address", Text, "from where, as the process or its proxy saw it", default=""),
+    column("method", Text, "POST, DELETE, ..."),
+    column("path", Text, "what it was asked of"),
+    column("detail", Text, "what was sent, but for secrets, commands and environments", default=""),
+    column("status", Integer, "HTTP status of the answer; NULL: the process ended before", optional=True),
+    Index("web_actions_at", "at"),
+)
+
 server_scripts = table(
     "server_scripts",
     "scripts that the server runs around jobs, while the jobs live",

@@ -1,4 +1,4 @@
-"""Queues, admission rules and quotas: what an admin rules."""
+"""Queues, admission rules, quotas and tokens: what an admin rules."""
 
 from __future__ import annotations
 
@@ -153,4 +153,31 @@ quota_changes = table(
     column("relation", Text, "quotas, quota_sets, quota_periods or quota_exceptions"),
     column("change", Text, "made, changed or removed", check="change IN ('made', 'changed', 'removed')"),
     column("content", JSONB, "the row after it; the last one of a row that was removed"),
+)
+
+access_tokens = table(
+    "access_tokens",
+    "by what requests over the web prove whose they are",
+    column("token_id", BigInteger, "number of the token", Identity(always=True), key=True),
+    column("user_name", Text, "whose requests they are", check="user_name <> ''"),
+    column(
+        "scope", Text, "read, submit or admin: the most that may be done", check="scope IN ('read', 'submit', 'admin')"
+    ),
+    column("digest", Text, "SHA-256 of the secret, in hexadecimal", check="digest ~ '^[0-9a-f]{64}$'"),
+    column("label", Text, "what its user calls it", default=""),
+    column("made_at", INSTANT, "when it was made", default=CLOCK),
+    column("made_by", Text, "who made it", default=""),
+    column("expires_at", INSTANT, "from when on it is not valid"),
+    column("revoked_at", INSTANT, "when it was revoked; NULL: it was not", optional=True),
+    column("used_at", INSTANT, "its last use, to the minute", optional=True),
+    column("used_from", Text, "the address of that", default=""),
+    column(
+        "parent_id",
+        BigInteger,
+        "the token by which the user of a browser logged in; NULL: it is none of a browser",
+        ForeignKey("access_tokens.token_id", ondelete="CASCADE"),
+        optional=True,
+    ),
+    UniqueConstraint("digest"),
+    Index("access_tokens_parent", "parent_id", postgresql_where=text("parent_id IS NOT NULL")),
 )

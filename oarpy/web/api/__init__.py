@@ -1,0 +1,20 @@
+"""The endpoints below ``/api/v1``: each opens a session and calls what the command of the same purpose calls.
+
+``session`` of the application's seats is how an endpoint gets at the database. May import ``oarpy.web`` but its pages.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from oarpy.web.api import service
+
+PREFIX = "/api/v1"
+
+
+def router() -> APIRouter:
+    """Return all endpoints."""
+    whole = APIRouter(prefix=PREFIX)
+    for area in (service,):
+        whole.include_router(area.router)
+    return whole

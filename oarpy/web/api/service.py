@@ -1,0 +1,38 @@
+"""What the service says of itself and of the caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from oarpy import __version__
+from oarpy.web.identity import Anybody, Reader
+from oarpy.web.seats import seats_of
+
+router = APIRouter(tags=["service"])
+
+
+@router.get("/version")
+def version() -> dict[str, Any]:
+    """Return the version of oarpy. Everybody may ask."""
+    return {"version": __version__}
+
+
+@router.get("/whoami")
+def whoami(request: Request, identity: Reader) -> dict[str, Any]:
+    """Return whose request it is, how that is known, and what the user may do."""
+    with seats_of(request).session(identity) as session:
+        return {
+            "user": session.user,
+            "admin": session.is_admin,
+            "scope": str(identity.scope),
+            "source": identity.source,
+        }
+
+
+@router.get("/health")
+def health(request: Request, identity: Anybody) -> dict[str, Any]:
+    """Say that the database answers. Everybody may ask."""
+    with seats_of(request).connection():
+        return {"database": "ok"}

@@ -1,0 +1,106 @@
+"""The application: its parts in their order, and errors of oarpy as answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+
+import psycopg
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from oarpy import __version__
+from oarpy.configuration import Configuration
+from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, Unreachable, UsageError
+from oarpy.web import api
+from oarpy.web.audit import Answered
+from oarpy.web.identity import Unauthenticated
+from oarpy.web.limits import RequestLimits
+from oarpy.web.seats import Seats
+
+log = structlog.get_logger()
+
+STATUSES: dict[type[OarpyError], int] = {
+    Unauthenticated: 401,
+    NotAllowed: 403,
+    NotFound: 404,
+    AdmissionRefused: 422,
+    UsageError: 400,
+    Unreachable: 503,
+    OarpyError: 409,
+}
+"""HTTP status by kind of error; the first that fits counts. What is left is a job in the wrong state, and the like."""
+
+
+def application(configuration: Configuration) -> FastAPI:
+    """Return the application. It connects to the database when it is first asked for something."""
+    seats = Seats(configuration)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        seats.close()
+
+    app = FastAPI(title="oarpy", version=__version__, lifespan=lifespan, root_path=configuration.web.root_path)
+    app.state.configuration, app.state.seats = configuration, seats
+    app.add_middleware(Answered)
+    app.add_middleware(RequestLimits, settings=configuration.web)
+    app.add_exception_handler(OarpyError, _refused)
+    app.add_exception_handler(psycopg.Error, _failed_in_database)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _plain)
+    app.include_router(api.router())
+    if find_spec("oarpy.web.pages.routes") is not None:
+        _add_pages(app)
+    return app
+
+
+def _add_pages(app: FastAPI) -> None:
+    from importlib import import_module
+
+    import_module("oarpy.web.pages.routes").add(app)
+
+
+def status_of(error: OarpyError) -> int:
+    """Return the HTTP status that stands for an error."""
+    return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+
+
+def _answer(status: int, code: str, message: str, hint: str = "") -> JSONResponse:
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}.get(status)
+    return JSONResponse({"error": {"code": code, "message": message, "hint": hint}}, status, headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OarpyError)
+    return _answer(status_of(error), error.code, error.message, error.hint)
+
+
+async def _failed_in_database(request: Request, error: Exception) -> Response:
+    """Answer for what the database refused by itself: a value that it has no room for, or a time that is over."""
+    if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+        return _answer(503, "busy", "the database takes too long", "ask for less, or try again")
+    if isinstance(error, psycopg.DataError | psycopg.errors.RaiseException | psycopg.IntegrityError):
+        return _answer(400, "usage", error.diag.message_primary or "the database refused a value")
+    log.error("request failed", path=request.url.path, exc_info=error)
+    return _answer(503, "unreachable", "the database cannot be reached", "try again")
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return _answer(422, "usage", f"{where}: {first['msg']}"[:500], "see /openapi.json")
+
+
+async def _plain(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 401: "unauthenticated", 403: "not_allowed"}.get(error.status_code, "usage")
+    answer = _answer(error.status_code, code, str(error.detail))
+    answer.headers.update(error.headers or {})
+    return answer

@@ -1,0 +1,94 @@
+"""What is done over the web is written down before it is done, and how it was answered after that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oarpy.model.errors import OarpyError
+from oarpy.store.platform.tokens import NewAction, begin_action, end_action
+
+if TYPE_CHECKING:
+    from oarpy.web.identity import Identity
+    from oarpy.web.seats import Seats
+
+_PRIVATE = frozenset(("command", "csrf_token", "environment", "script", "token"))
+"""Fields whose values are not written down."""
+
+_LONGEST = 2000
+"""Characters of what was sent that are kept."""
+
+
+async def begin(request: Request, identity: Identity) -> None:
+    """Write down the action of a request; raise :class:`oarpy.model.errors.Unreachable` when that cannot be done."""
+    if getattr(request.state, "action", None) is not None or identity.source == "none":
+        return
+    detail = await _detail(request)
+    path = request.url.path[:_LONGEST]
+    new = NewAction(
+        identity.user, identity.source, identity.token_id, identity.address, request.method, _text(path), detail
+    )
+    request.state.action = await run_in_threadpool(note, request.app.state.seats, new)
+
+
+def note(seats: Seats, new: NewAction) -> int:
+    """Write down an action; return its number."""
+    with seats.connection() as connection:
+        return begin_action(connection, new)
+
+
+class Answered:
+    """Middleware: writes down the status of the answer to an action."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        status = 0
+
+        async def heard(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, heard)
+        finally:
+            action = scope.get("state", {}).get("action")
+            if action is not None and status:
+                # the action itself is on record; what follows is done or not
+                with suppress(OarpyError):
+                    await run_in_threadpool(_end, scope["app"].state.seats, action, status)
+
+
+def _end(seats: Seats, action: int, status: int) -> None:
+    with seats.connection() as connection:
+        end_action(connection, action, status)
+
+
+async def _detail(request: Request) -> str:
+    """Return what was sent as JSON, without what is private."""
+    kind = request.headers.get("content-type", "")
+    sent: object = dict(request.query_params)
+    if "form" in kind:
+        sent = {**dict(request.query_params), **{name: str(value) for name, value in (await request.form()).items()}}
+    elif "json" in kind:
+        with suppress(ValueError, RecursionError):
+            body = json.loads(await request.body())
+            sent = {**dict(request.query_params), **body} if isinstance(body, Mapping) else body
+    if isinstance(sent, Mapping):
+        sent = {name: "..." if name in _PRIVATE else value for name, value in sent.items()}
+    return _text(json.dumps(sent, default=str)[:_LONGEST]) if sent else ""
+
+
+def _text(given: str) -> str:
+    """Return what PostgreSQL can keep."""
+    return given.encode("utf-8", "replace").decode().replace("\0", " ")

@@ -1,0 +1,94 @@
+"""What one request may be, and how many of them one client may send: refused before anything is looked at."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oarpy.configuration import WebSettings
+
+_CLIENTS = 10_000
+"""Clients that are remembered; the one heard of longest ago is forgotten first."""
+
+_BURST = 10.0
+"""Seconds' worth of requests that may come at once."""
+
+
+class TooLarge(Exception):
+    """The body is larger than ``web.largest_body``."""
+
+
+class RequestLimits:
+    """Middleware: bounds bodies and rates. A client is a token or a cookie, else who connected."""
+
+    def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
+        self._app = app
+        self._largest = settings.largest_body
+        self._rate = settings.requests_per_minute / 60
+        self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if not self._may(_client(scope), time.monotonic()):
+            await _refuse(429, "busy", "too many requests")(scope, receive, send)
+            return
+        await self._bounded(scope, receive, send)
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        too_large = _refuse(413, "usage", f"the request is larger than {self._largest} bytes")
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        if not announced.isdigit() or int(announced) > self._largest:
+            await too_large(scope, receive, send)
+            return
+        received, answered = 0, False
+
+        async def bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._largest:
+                raise TooLarge
+            return message
+
+        async def heard(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self._app(scope, bounded, heard)
+        except TooLarge:
+            if not answered:
+                await too_large(scope, receive, send)
+
+    def _may(self, client: bytes, now: float) -> bool:
+        """Take one from what the client has left, which grows with time."""
+        if not self._rate:
+            return True
+        most = max(1.0, self._rate * _BURST)
+        left, since = self._left.pop(client, (most, now))
+        left = min(most, left + (now - since) * self._rate)
+        self._left[client] = (left - 1 if left >= 1 else left, now)
+        if len(self._left) > _CLIENTS:
+            self._left.popitem(last=False)
+        return left >= 1
+
+
+def _client(scope: Scope) -> bytes:
+    headers = dict(scope["headers"])
+    secret = headers.get(b"authorization") or headers.get(b"cookie") or b""
+    address = scope["client"][0] if scope["client"] else ""
+    # proxies have one address for everybody, so the last that they say counts too
+    forwarded = headers.get(b"x-forwarded-for", b"").rpartition(b",")[2]
+    return hashlib.sha256(b"\0".join((secret, address.encode(), forwarded))).digest()
+
+
+def _refuse(status: int, code: str, message: str) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message, "hint": ""}}, status, {"Retry-After": "1"})

@@ -1,0 +1,176 @@
+"""The pool: requests take a seat, a connection to the database and what it remembers, and leave it as they found it."""
+
+from __future__ import annotations
+
+import errno
+import queue
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from fastapi import Request
+
+from oarpy.client.caller import KeptReader, Streams, acting_for
+from oarpy.client.platform.tokens import Scope
+from oarpy.client.session import Session, open_session
+from oarpy.configuration import Configuration
+from oarpy.frontend.editor import EditorFailed
+from oarpy.model.errors import Unreachable, UsageError
+from oarpy.modules.metascheduler.existing_resources import ExistingReader
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.store.database import Connection, KeptConnection, reachable
+from oarpy.web.identity import Identity
+
+PATIENCE = 5.0
+"""Seconds that a request waits for a seat."""
+
+
+class Busy(Unreachable):
+    """Every seat is taken, or the user has as many as one may have."""
+
+    code = "busy"
+
+
+class Seat:
+    """A connection, and what its thread of work remembers of the platform."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.connection = KeptConnection(configuration, "web", configuration.web.time_limit)
+        self.reader = KeptReader(configuration)
+
+
+class Seats:
+    """At most ``web.connections`` at one time, of one user at most half of them."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        number = configuration.web.connections
+        self._largest_share = max(1, number // 2)
+        # the one used last first: its connection is open and its memory fresh
+        self._free: queue.LifoQueue[Seat] = queue.LifoQueue()
+        for _ in range(number):
+            self._free.put(Seat(configuration))
+        self._taken: Counter[str] = Counter()
+        self._guard = threading.Condition()
+
+    @contextmanager
+    def session(self, identity: Identity, *, changes: bool = False) -> Iterator[Session]:
+        """Open the session that a command of this user would have; without ``changes`` the database refuses writes.
+
+        Raises :class:`Busy`, :class:`Unreachable`.
+        """
+        with self._turn(identity.user), self._seat() as seat, reachable():
+            connection = seat.connection.get(read_only=not changes)
+            caller = WebCaller(identity, self._configuration, connection, seat.reader)
+            with acting_for(caller), open_session("web") as session:
+                yield session
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend a connection for what the process itself reads and writes: identities, what is audited."""
+        with self._seat() as seat, reachable():
+            yield seat.connection.get()
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        while not self._free.empty():
+            self._free.get_nowait().connection.drop()
+
+    @contextmanager
+    def _seat(self) -> Iterator[Seat]:
+        try:
+            seat = self._free.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise Busy("every connection to the database is in use", hint="try again in a moment") from None
+        try:
+            yield seat
+        finally:
+            seat.connection.clean()
+            self._free.put(seat)
+
+    @contextmanager
+    def _turn(self, user: str) -> Iterator[None]:
+        with self._guard:
+            if not self._guard.wait_for(lambda: self._taken[user] < self._largest_share, PATIENCE):
+                raise Busy(f"'{user}' has {self._largest_share} requests at work", hint="try again in a moment")
+            self._taken[user] += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._taken[user] -= 1
+                self._guard.notify_all()
+
+
+class WebCaller:
+    """Who sent a request: a user without directory, files or terminal here."""
+
+    environment: Mapping[str, str] = {}
+
+    def __init__(
+        self, identity: Identity, configuration: Configuration, connection: Connection, reader: KeptReader
+    ) -> None:
+        self.uid = identity.uid
+        self.administers = identity.scope is Scope.ADMIN
+        self.arguments: Sequence[str] = ()
+        self._configuration = configuration
+        self._connection = connection
+        self._reader = reader
+
+    def directory(self) -> str:
+        """Raise :class:`OSError`: a request has none."""
+        raise FileNotFoundError(errno.ENOENT, "a request has no directory")
+
+    def has_directory(self, path: str) -> bool:
+        """Take it for granted: only the user's own processes may see it, and the node says so when it is missing."""
+        return True
+
+    def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
+        """Raise :class:`OSError`: the files of this machine are none of the request's business."""
+        raise PermissionError(errno.EACCES, "a request reads no files", path)
+
+    def read_input(self, largest: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def edit(self, name: str, text: str) -> bytes:
+        """Raise :class:`EditorFailed`."""
+        raise EditorFailed("a request has no editor", "send the text")
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Nobody else is held up by it."""
+        return nullcontext()
+
+    def attached(self) -> AbstractContextManager[Streams]:
+        """Raise :class:`UsageError`."""
+        raise UsageError("a request has no terminal", hint="use oarsub -I")
+
+    def may_keep_connection(self) -> bool:
+        """Refuse it: the seat is for the next request."""
+        return False
+
+    def require_presence(self) -> None:
+        """Take it for granted."""
+
+    def configuration(self) -> Configuration:
+        """Return the settings of this process."""
+        return self._configuration
+
+    def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
+        """Lend the connection of the seat."""
+        return nullcontext(self._connection)
+
+    def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:
+        """Return that of the seat."""
+        return self._reader.get()
+
+    def existing_reader(self) -> ExistingReader:
+        """Return that of the seat."""
+        return self._reader.existing
+
+
+def seats_of(request: Request) -> Seats:
+    """Return the seats of the application that answers a request."""
+    seats: Seats = request.app.state.seats
+    return seats
