@@ -1,6 +1,6 @@
 """Tokens by which requests over the web prove whose they are, and what was done over the web.
 
-Revision ID: 0037
+Revision ID: 0038
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from alembic import op
 from oarpy.store.schema.journal import web_actions
 from oarpy.store.schema.rules import access_tokens
 
-revision = "0037"
-down_revision = "0036"
+revision = "0038"
+down_revision = "0037"
 
 
 def upgrade() -> None:
