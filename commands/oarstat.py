@@ -11,7 +11,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import write
+from oarpy.client.rendering import COLOUR_WISHES, Look, look, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from oarpy.client.jobs.reports import Question, ReportText
 
 app = typer.Typer(add_completion=False)
+
+Color = Annotated[
+    str,
+    typer.Option("--color", metavar="|".join(COLOUR_WISHES), help="Colours; auto: on a terminal, without NO_COLOR."),
+]
 
 OWN = ""
 """The value of ``-u``, ``-j`` and ``--array`` given alone: the caller, the job one is in, every array."""
@@ -48,6 +53,7 @@ class StatusView:
     events: bool
     properties: bool
     layout: str
+    look: Look
 
 
 @app.command(cls=OarstatCommand)
@@ -103,6 +109,7 @@ def oarstat(
             "--format", metavar="1|2|3|csv|ids", help="Text format; default $OAR_OARSTAT_OUTPUT_FORMAT, or 2."
         ),
     ] = None,
+    color: Color = "auto",
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show jobs that have not ended, or the jobs asked for."""
@@ -116,7 +123,7 @@ def oarstat(
     if gantt is not None and accounting is not None:
         raise UsageError("--gantt and --accounting exclude each other")
     chosen = check_format(layout or current().environment.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
-    view = StatusView(full, state, as_json, arrays is not None, compact, events, properties, chosen)
+    view = StatusView(full, state, as_json, arrays is not None, compact, events, properties, chosen, look(color))
     if gantt is not None or accounting is not None:
         _show_period(gantt, accounting, whose, as_json=as_json)
         return
@@ -174,7 +181,7 @@ def _report(session: Session, question: Question, view: StatusView) -> ReportTex
         return reports.assigned_properties(session, question, as_json=view.as_json)
     if view.full or view.as_json:
         return reports.full(session, question, as_json=view.as_json, complete=view.full)
-    return reports.listing(session, question, view.layout, arrays=view.arrays, compact=view.compact)
+    return reports.listing(session, question, view.layout, view.look, arrays=view.arrays, compact=view.compact)
 
 
 def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> None:

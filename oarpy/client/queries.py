@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from oarpy.client.rendering import Column, JsonValue, Table, json_text
+from oarpy.client.rendering import PLAIN, Column, JsonValue, Table, json_text
 from oarpy.client.session import Session
 from oarpy.store.query import read_only
 
@@ -20,7 +20,7 @@ class Rows:
     def text(self) -> str:
         """Return an aligned table; NULL is empty, arrays and objects are as in JSON."""
         rows = tuple(tuple(map(_shown, row)) for row in self.values)
-        return Table(tuple(map(Column, self.names)), rows).text()
+        return Table(tuple(map(Column, self.names)), rows).text(PLAIN)
 
     def json(self) -> str:
         """Return an array of objects, one a row; what JSON does not know is a string."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
+
+from oarpy.model.errors import UsageError
 
 _INSTANT = re.compile(r"\b(at|until) (\d{9,11})(?:\.\d+)?\b")
 
@@ -28,11 +33,93 @@ JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What the reader's terminal takes: ``columns`` a line, colours, and how cut text ends. A file takes any line."""
+
+    columns: int | None = None
+    colours: bool = False
+    ellipsis: str = "~"
+
+    @property
+    def terminal(self) -> bool:
+        """True if a person reads it."""
+        return self.columns is not None
+
+    def painted(self, text: str, colour: str) -> str:
+        """Return ``text`` in a colour, a number of ECMA-48, where colours are wanted."""
+        return f"\x1b[{colour}m{text}\x1b[0m" if self.colours and colour and text.strip() else text
+
+
+PLAIN = Look()
+"""How it looks to a program."""
+
+GREEN, YELLOW, BLUE, MAGENTA, CYAN, RED, DIM = "32", "33", "34", "35", "36", "31", "2"
+
+COLOUR_WISHES = ("auto", "always", "never")
+
+
+def look(wish: str = "auto") -> Look:
+    """Return what standard output takes; ``wish`` is that of ``--color``. Raises :class:`UsageError` for another word.
+
+    Behind the gateway it is the caller's terminal: its width is in ``COLUMNS``, and the stream knows whether it is one.
+    """
+    if wish not in COLOUR_WISHES:
+        raise UsageError(f"'{wish[:40]}' is no wish for colours", hint="auto, always or never")
+    terminal = sys.stdout.isatty()
+    fit = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
+    return Look(
+        shutil.get_terminal_size().columns if terminal else None,
+        wish == "always" or (wish == "auto" and fit),
+        "\u2026" if unicode else "~",
+    )
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal ``text`` takes.
+
+    >>> width("ann"), width("\u6f22\u5b57"), width("e\u0301")
+    (3, 4, 1)
+    """
+    return len(text) if text.isascii() else sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def cut(text: str, columns: int, ellipsis: str = "~") -> str:
+    """Return ``text``, or what of it fits in ``columns`` with ``ellipsis`` at its end.
+
+    >>> cut("terminal", 5)
+    'term~'
+    """
+    if width(text) <= columns:
+        return text
+    kept = ""
+    for letter in text:
+        if width(kept + letter) > columns - 1:
+            break
+        kept += letter
+    return kept + ellipsis if columns > 0 else ""
+
+
+def _no_colour(_: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its title and the least number of characters it takes."""
+    """A column of a table: its title, the least number of characters it takes, and which colour a cell has."""
 
     title: str
     width: int = 0
+    colour: Callable[[str], str] = _no_colour
+
+
+_NARROWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +129,56 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def text(self) -> str:
+    def text(self, seen: Look | None = None) -> str:
         """Return the table with its titles underlined, columns left-aligned and one blank between them.
+
+        On a terminal, the widest cells are cut until lines fit; nothing is cut for a program.
 
         >>> print(Table((Column("id", 4), Column("S")), (("1", "R"),)).text(), end="")
         id   S
         ---- -
         1    R
         """
-        widths = [max(column.width, len(column.title)) for column in self.columns]
+        seen = look() if seen is None else seen
+        titles = [column.title for column in self.columns]
         rows = [tuple(map(one_line, row)) for row in self.rows]
+        widths = self._widths(rows, seen.columns)
+        if seen.terminal:
+            titles = [cut(title, most, seen.ellipsis) for title, most in zip(titles, widths, strict=True)]
+            rows = [
+                tuple(cut(cell, most, seen.ellipsis) for cell, most in zip(row, widths, strict=True)) for row in rows
+            ]
+        else:
+            # a last column of free text does not stretch the line under its title
+            widths[-1] = max(self.columns[-1].width, len(self.columns[-1].title))
+        lines = [_aligned(titles, widths), " ".join("-" * most for most in widths)]
+        return "\n".join([*lines, *(self._painted(row, widths, seen) for row in rows)]) + "\n"
+
+    def _widths(self, rows: Sequence[Sequence[str]], columns: int | None) -> list[int]:
+        """Return the width of each column; the widest ones give way when a line has fewer ``columns``."""
+        needed = [width(column.title) for column in self.columns]
         for row in rows:
-            widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
-        # a last column of free text does not stretch the line under its title
-        widths[-1] = max(self.columns[-1].width, len(self.columns[-1].title))
-        lines = [_aligned([column.title for column in self.columns], widths), " ".join("-" * width for width in widths)]
-        lines += [_aligned(row, widths) for row in rows]
-        return "\n".join(lines) + "\n"
+            needed = [max(most, width(cell)) for most, cell in zip(needed, row, strict=True)]
+        usual = [max(most, column.width) for most, column in zip(needed, self.columns, strict=True)]
+        if columns is None:
+            return usual
+        room = columns - (len(usual) - 1)
+        if sum(usual) <= room:
+            return usual
+        needed = [min(most, columns) for most in needed]
+        while sum(needed) > room and max(needed) > _NARROWEST:
+            # of equally wide ones the last gives way: ids stand first
+            place = max(range(len(needed)), key=lambda one: (needed[one], one))
+            needed[place] -= 1
+        return needed
+
+    def _painted(self, row: Sequence[str], widths: Sequence[int], seen: Look) -> str:
+        if not seen.colours:
+            return _aligned(row, widths)
+        cells = [_padded(cell, most) for cell, most in zip(row, widths, strict=True)]
+        cells[-1] = cells[-1].rstrip()
+        paint = (column.colour(cell) for column, cell in zip(self.columns, row, strict=True))
+        return " ".join(seen.painted(cell, colour) for cell, colour in zip(cells, paint, strict=True))
 
     def csv(self) -> str:
         """Return the rows as CSV (RFC 4180, with a header line)."""
@@ -70,7 +190,11 @@ class Table:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return " ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return " ".join(_padded(cell, most) for cell, most in zip(cells, widths, strict=True)).rstrip()
+
+
+def _padded(cell: str, columns: int) -> str:
+    return cell + " " * (columns - width(cell))
 
 
 def json_text(value: JsonValue) -> str:

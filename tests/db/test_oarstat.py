@@ -41,7 +41,7 @@ def test_format_3_marks_predicted_starts(connection: Connection, shell: Shell) -
         (job, EPOCH + timedelta(hours=1), EPOCH + timedelta(hours=2)),
     )
     assert shell.done("oarstat", "--format", "3").splitlines()[2] == (
-        "1         W alice    n              default    2026-05-01 12:00:00 ~2026-05-01 13:00:00 0:00:00   "
+        "1         W alice    n              default    2026-05-01 12:00:00 ~2026-05-01 13:00:00 0:00:00        "
         " (job 7 holds node1)"
     )
 
@@ -236,6 +236,7 @@ def test_gantt(connection: Connection, shell: Shell) -> None:
         "      2026-05-01 12:00:00                      2026-05-01 13:00:00\n"
         f"node1 {'a' * 30}{'b' * 30}\n"
         f"node2 {'.' * 30}{'b' * 30}\n"
+        ". = free, # = several jobs\n"
         "a = job 1 (alice, Terminated): 2026-05-01 12:00:00 - 2026-05-01 12:30:00, 1 resources\n"
         "b = job 2 (bob, Waiting): 2026-05-01 12:30:00 - 2026-05-01 13:30:00, 2 resources\n"
     )
@@ -267,3 +268,56 @@ def test_accounting(connection: Connection, shell: Shell) -> None:
         "    Used: 180 (0 days 0:03:00)\n"
     )
     assert json.loads(shell.done("oarstat", "--accounting", period, "-J"))[0]["used"] == 180
+
+
+@pytest.fixture
+def terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Commands whose output is a terminal of 72 columns without colours."""
+    monkeypatch.setattr("_pytest.capture.CaptureIO.isatty", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "72")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return shell
+
+
+def test_a_person_sees_exit_codes_of_what_has_ended(connection: Connection, terminal: Shell) -> None:
+    add_job(connection, "Terminated", user="alice", status=256)
+    add_job(connection, "Error", user="alice", status=9, message="walltime")
+    add_job(connection, user="alice")
+    lines = terminal.done("oarstat", "1-3").splitlines()
+    assert lines[0] == "Job id S User  Duration Exit System message"
+    assert [line.split()[3:] for line in lines[2:]] == [["0:01:00", "1"], ["0:01:00", "KILL", "walltime"], ["0:00:00"]]
+    assert max(map(len, lines)) <= 72
+
+
+def test_exit_codes_are_in_format_3_and_csv_for_programs(connection: Connection, shell: Shell) -> None:
+    add_job(connection, "Terminated", user="alice", status=256)
+    assert "Exit" not in shell.done("oarstat", "1")
+    assert shell.done("oarstat", "--format", "csv", "1").splitlines()[0].split(",")[-3:] == [
+        "Exit", "System message", "Project"
+    ]  # fmt: skip
+    assert "0:01:00    1" in shell.done("oarstat", "--format", "3", "1")
+
+
+def test_a_person_sees_how_far_an_array_is(connection: Connection, terminal: Shell) -> None:
+    add_job(connection, "Terminated", array_id=1, user="alice")
+    add_job(connection, "Terminated", array_id=1, array_index=2, user="alice", status=256)
+    for index in (3, 4):
+        add_job(connection, array_id=1, array_index=index, user="alice")
+    add_job(connection, user="bob")
+    lines = terminal.done("oarstat", "-c").splitlines()
+    assert [line.split()[:3] for line in lines[2:]] == [["4@1", "2/4,", "1"], ["5", "W", "bob"]]
+    assert "4@1    2/4, 1 failed - alice" in lines[2]
+    assert max(map(len, lines)) <= 72
+
+
+def test_a_member_that_ran_again_counts_once(connection: Connection, terminal: Shell) -> None:
+    add_job(connection, "Terminated", array_id=1, user="alice", status=256)
+    add_job(connection, array_id=1, array_index=2, user="alice")
+    add_job(connection, "Terminated", array_id=1, array_index=1, user="alice", resubmit_of=1)
+    assert "1/2 " in terminal.done("oarstat", "-c").splitlines()[2]
+
+
+def test_the_compact_form_is_that_of_oar_for_programs(connection: Connection, shell: Shell) -> None:
+    for index in (1, 2):
+        add_job(connection, array_id=1, array_index=index, user="alice")
+    assert shell.done("oarstat", "-c").splitlines()[2] == "2@1       - alice    -"

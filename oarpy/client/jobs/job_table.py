@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
-from oarpy.client.rendering import Column, Table, elapsed, local_date
+from oarpy.client.rendering import (
+    BLUE,
+    CYAN,
+    DIM,
+    GREEN,
+    MAGENTA,
+    RED,
+    YELLOW,
+    Column,
+    Look,
+    Table,
+    elapsed,
+    local_date,
+)
 from oarpy.model.errors import UsageError
 from oarpy.model.states import JobState
-from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.job_listing import ArrayProgress, ListedJob
 
 FORMATS = ("1", "2", "3", "csv", "ids")
 """1: names and dates, 2: durations and messages (the default), 3: both with predicted starts."""
@@ -25,13 +39,20 @@ _ARRAY: tuple[Field, ...] = (
     (Column("A. id", 9), lambda job, now: str(job.array_id)),
     (Column("A. index", 8), lambda job, now: str(job.array_index)),
 )
+_EXIT: Field = (
+    Column("Exit", 4, colour=lambda cell: RED if cell not in ("", "0") else ""),
+    lambda job, now: exit_text(job.exit_status),
+)
 _NAME: Field = (Column("Name", 14), lambda job, now: job.name)
-_STATE: Field = (Column("S"), lambda job, now: JobState(job.state).letter)
+_STATE: Field = (Column("S", colour=lambda cell: _COLOURS.get(cell, "")), lambda job, now: JobState(job.state).letter)
 _QUEUE: Field = (Column("Queue", 10), lambda job, now: job.queue)
 _SUBMITTED: Field = (Column("Submission Date", 19), lambda job, now: local_date(job.submitted))
 _DURATION: Field = (Column("Duration", 10), lambda job, now: duration(job, now))
 _MESSAGE: Field = (Column("System message", 48), lambda job, now: message(job))
 _START: Field = (Column("Start Date", 20), lambda job, now: start(job))
+
+_COLOURS = {"R": GREEN, "W": YELLOW, "H": BLUE, "S": MAGENTA, "L": CYAN, "F": CYAN, "E": RED, "T": DIM}
+"""Of the letters of states."""
 
 _LAYOUTS: dict[str, tuple[Field, ...]] = {
     "1": (_NAME, (Column("User", 14), lambda job, now: job.user), _SUBMITTED, _STATE, _QUEUE),
@@ -44,6 +65,7 @@ _LAYOUTS: dict[str, tuple[Field, ...]] = {
         _SUBMITTED,
         _START,
         _DURATION,
+        _EXIT,
         _MESSAGE,
     ),
 }
@@ -57,10 +79,42 @@ def check_format(text: str) -> str:
     return text
 
 
-def job_table(jobs: Sequence[ListedJob], layout: str, now: float, *, arrays: bool = False) -> Table:
+def job_table(jobs: Sequence[ListedJob], layout: str, now: float, seen: Look, *, arrays: bool = False) -> Table:
     """Return ``jobs`` in one of :data:`FORMATS` (not ``ids``); ``now`` is the database's time in epoch seconds."""
-    columns = (_ID, *(_ARRAY if arrays else ()), *_LAYOUTS[layout])
+    columns = (_ID, *(_ARRAY if arrays else ()), *_shown(layout, jobs, seen))
     return _table(columns, [[cell(job, now) for _, cell in columns] for job in jobs])
+
+
+def _shown(layout: str, jobs: Sequence[ListedJob], seen: Look) -> tuple[Field, ...]:
+    """Return the columns. Programs read formats 1 and 2 as OAR has them; people see exit codes there, if there are."""
+    fields = _LAYOUTS[layout]
+    if seen.terminal and layout == "2" and any(job.exit_status is not None for job in jobs):
+        return (*fields[:-1], _EXIT, fields[-1])
+    return fields
+
+
+def progress_table(
+    jobs: Sequence[ListedJob], progress: Mapping[int, ArrayProgress], layout: str, now: float, seen: Look
+) -> Table:
+    """Return ``jobs`` with one line, ``SIZE@array``, for an array, and how many of its members have ended."""
+    done = Column("Done", 8, colour=lambda cell: RED if "failed" in cell else "")
+    columns = (_ID, *_shown(layout, jobs, seen))
+    rows = []
+    for array_id, members in groupby(sorted(jobs, key=_array_order), key=lambda job: job.array_id):
+        listed, size = list(members), progress[array_id].size
+        own = _of_arrays(f"{size}@{array_id}") if size > 1 else {}
+        row = [own.get(column.title, cell(listed[0], now)) for column, cell in columns]
+        rows.append([row[0], _progress(progress[array_id]) if size > 1 else "", *row[1:]])
+    return _table([columns[0], (done, lambda job, now: ""), *columns[1:]], rows)
+
+
+def _progress(array: ArrayProgress) -> str:
+    return f"{array.ended}/{array.size}" + (f", {array.failed} failed" if array.failed else "")
+
+
+def _of_arrays(title: str) -> dict[str, str]:
+    """Return what a line of several jobs has instead of the cells of one."""
+    return {"Job id": title, "S": "-", "Duration": "-", "Start Date": "-", "Exit": "-"}
 
 
 def compact_table(jobs: Sequence[ListedJob], layout: str, now: float) -> Table:
@@ -71,7 +125,7 @@ def compact_table(jobs: Sequence[ListedJob], layout: str, now: float) -> Table:
         listed = list(members)
         row = [cell(listed[0], now) for _, cell in columns]
         if len(listed) > 1:
-            own = {"Job id": f"{len(listed)}@{array_id}", "S": "-", "Duration": "-", "Start Date": "-"}
+            own = _of_arrays(f"{len(listed)}@{array_id}")
             row = [own.get(column.title, text) for (column, _), text in zip(columns, row, strict=True)]
         rows.append(row)
     return _table(columns, rows)
@@ -90,6 +144,23 @@ def message(job: ListedJob) -> str:
 def start(job: ListedJob) -> str:
     """Return when the job started; a prediction is marked with ``~``."""
     return f"~{local_date(job.predicted)}" if job.started is None and job.predicted else local_date(job.started)
+
+
+def exit_text(status: int | None) -> str:
+    """Return how a command ended, of its ``wait`` status: an exit code, or the signal that killed it.
+
+    >>> exit_text(256), exit_text(9), exit_text(None)
+    ('1', 'KILL', '')
+    """
+    if status is None:
+        return ""
+    number = status & 127
+    if not number:
+        return str(status >> 8)
+    try:
+        return signal.Signals(number).name.removeprefix("SIG")
+    except ValueError:
+        return f"signal {number}"
 
 
 def _array_order(job: ListedJob) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from oarpy.client import rendering
 from oarpy.client.jobs import description, job_table
 from oarpy.client.jobs.selection import JobSelection, require_known
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
-from oarpy.client.rendering import JsonValue
+from oarpy.client.rendering import JsonValue, Look
 from oarpy.client.session import Session, has_account
 from oarpy.model.errors import NotFound
 from oarpy.store import events
@@ -40,7 +40,9 @@ class ReportText:
     failure: NotFound | None = None
 
 
-def listing(session: Session, question: Question, layout: str, *, arrays: bool, compact: bool) -> ReportText:
+def listing(
+    session: Session, question: Question, layout: str, seen: Look, *, arrays: bool, compact: bool
+) -> ReportText:
     """Return one line a job."""
     with _reached(session, question):
         jobs = job_listing.listing(session.connection, question.scope())
@@ -48,11 +50,14 @@ def listing(session: Session, question: Question, layout: str, *, arrays: bool, 
     if layout == "ids":
         return _report(rendering.ids_text(job.job_id for job in jobs), bool(jobs), failure)
     now = job_listing.database_time(session.connection)
-    if compact:
+    if compact and seen.terminal:
+        progress = job_listing.array_progress(session.connection, [job.array_id for job in jobs])
+        table = job_table.progress_table(jobs, progress, layout, now, seen)
+    elif compact:
         table = job_table.compact_table(jobs, layout, now)
     else:
-        table = job_table.job_table(jobs, layout, now, arrays=arrays)
-    return _report(table.csv() if layout == "csv" else table.text(), bool(jobs), failure)
+        table = job_table.job_table(jobs, layout, now, seen, arrays=arrays)
+    return _report(table.csv() if layout == "csv" else table.text(seen), bool(jobs), failure)
 
 
 def states(session: Session, question: Question, *, as_json: bool) -> ReportText:

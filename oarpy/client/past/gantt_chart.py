@@ -6,42 +6,50 @@ import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from oarpy.client.rendering import JsonValue, local_date
+from oarpy.client.rendering import JsonValue, local_date, width
 from oarpy.store.passes.gantt import GanttBar
 
 WIDTH = 60
-"""Columns of the chart."""
+"""Columns of the chart for a program."""
+
+_LEAST = 39
+"""Columns that the two dates over the chart take, with a blank between them."""
 
 _SYMBOLS = string.ascii_letters + string.digits
 _SEVERAL = "#"
 _FREE = "."
+_KEY = f"{_FREE} = free, {_SEVERAL} = several jobs\n"
 
 
-def chart(bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime) -> str:
+def chart(
+    bars: Sequence[GanttBar], nodes: Mapping[int, str], begin: datetime, end: datetime, columns: int | None = None
+) -> str:
     """Return a line a node with a symbol a job, ``#`` where several share the node, and what the symbols mean.
 
-    ``nodes`` names the node of each resource id; a bar at least touches the column it begins in.
+    ``nodes`` names the node of each resource id; a bar at least touches the column it begins in. The chart takes
+    ``columns`` characters of a line, names included, and :data:`WIDTH` besides them by default.
     """
+    margin = max((width(name) for name in nodes.values()), default=0)
+    across = WIDTH if columns is None else max(_LEAST, columns - margin - 1)
     symbols = {job: _SYMBOLS[index % len(_SYMBOLS)] for index, job in enumerate(dict.fromkeys(b.job_id for b in bars))}
-    lines = {name: [_FREE] * WIDTH for name in dict.fromkeys(nodes.values())}
-    step = (end.timestamp() - begin.timestamp()) / WIDTH
+    lines = {name: [_FREE] * across for name in dict.fromkeys(nodes.values())}
+    step = (end.timestamp() - begin.timestamp()) / across
     for bar in bars:
         first = max(0, int((bar.begin - begin.timestamp()) // step))
-        last = min(WIDTH, max(first + 1, int(-(-(bar.end - begin.timestamp()) // step))))
+        last = min(across, max(first + 1, int(-(-(bar.end - begin.timestamp()) // step))))
         for name in {nodes[resource] for resource in bar.resource_ids if resource in nodes}:
             for place in range(first, last):
                 taken = lines[name][place]
                 own = symbols[bar.job_id]
                 lines[name][place] = own if taken in (_FREE, own) else _SEVERAL
-    margin = max((len(name) for name in lines), default=0)
-    head = f"{'':{margin}} {local_date(begin.timestamp())}{local_date(end.timestamp()):>{WIDTH - 19}}\n"
-    body = "".join(f"{name:{margin}} {''.join(cells)}\n" for name, cells in lines.items())
+    head = f"{'':{margin}} {local_date(begin.timestamp())}{local_date(end.timestamp()):>{across - 19}}\n"
+    body = "".join(f"{name}{' ' * (margin - width(name))} {''.join(cells)}\n" for name, cells in lines.items())
     legend = "".join(
         f"{symbols[bar.job_id]} = job {bar.job_id} ({bar.user}, {bar.state}):"
         f" {local_date(bar.begin)} - {local_date(bar.end)}, {len(bar.resource_ids)} resources\n"
         for bar in bars
     )
-    return head + body + legend
+    return head + body + _KEY + legend
 
 
 def document(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from oarpy.client.past import consumption, gantt_chart
-from oarpy.client.rendering import json_text
+from oarpy.client.rendering import json_text, look
 from oarpy.client.session import Session
 from oarpy.store import accounting as accounting_store
 from oarpy.store.passes import gantt as gantt_store
@@ -24,7 +24,7 @@ def gantt(session: Session, period: Period, user: str | None, *, as_json: bool) 
     }
     if as_json:
         return json_text(gantt_chart.document(bars, nodes, *period))
-    return gantt_chart.chart(bars, nodes, *period)
+    return gantt_chart.chart(bars, nodes, *period, look().columns)
 
 
 def accounting(session: Session, period: Period, user: str | None, *, as_json: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psycopg.sql import SQL
@@ -12,7 +13,10 @@ from oarpy.store.jobs.scope import JobScope
 
 @dataclass(frozen=True, slots=True)
 class ListedJob:
-    """A job in brief. Times are epoch seconds; ``predicted`` and ``reason`` come from the last scheduling pass."""
+    """A job in brief. Times are epoch seconds; ``predicted`` and ``reason`` come from the last scheduling pass.
+
+    ``exit_status`` is that of ``wait``.
+    """
 
     job_id: int
     array_id: int
@@ -28,13 +32,15 @@ class ListedJob:
     ended: float | None
     predicted: float | None
     reason: str
+    exit_status: int | None
 
 
 # What a listing shows of each job, with the answer of the last pass.
 _LIST = """
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.message,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
-           extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8, coalesce(g.reason, '')
+           extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8, coalesce(g.reason, ''),
+           j.exit_status
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
     WHERE {where}
     ORDER BY j.job_id
@@ -52,6 +58,33 @@ def listing(connection: Connection, scope: JobScope) -> tuple[ListedJob, ...]:
     where, values = scope.where()
     cursor = connection.execute(SQL(_LIST).format(where=where), values, binary=True)
     return tuple(ListedJob(*row) for row in cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayProgress:
+    """How far an array is: its size, and how many of its members have ended and failed."""
+
+    size: int
+    ended: int
+    failed: int
+
+
+# The last copy of a member that was submitted again is what counts.
+_ARRAYS = """
+    WITH members AS (
+        SELECT DISTINCT ON (array_id, array_index) array_id, array_index, state, exit_status
+        FROM jobs WHERE array_id = ANY(%s) ORDER BY array_id, array_index, job_id DESC
+    )
+    SELECT array_id, max(array_index), max(array_index) - count(*) FILTER (WHERE is_live(state)),
+           count(*) FILTER (WHERE state = 'Error' OR (state = 'Terminated' AND exit_status <> 0))
+    FROM members GROUP BY array_id
+"""
+
+
+def array_progress(connection: Connection, array_ids: Sequence[int]) -> dict[int, ArrayProgress]:
+    """Return how far these arrays are. Of members that have moved to the past it only knows that they ended."""
+    rows = connection.execute(_ARRAYS, [list(array_ids)]).fetchall()
+    return {array: ArrayProgress(*counts) for array, *counts in rows}
 
 
 def states(connection: Connection, scope: JobScope) -> tuple[tuple[int, str], ...]:
