@@ -9,7 +9,7 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import write
+from oarpy.client.rendering import Color, look, write
 from oarpy.model.errors import UsageError
 
 app = typer.Typer(add_completion=False)
@@ -48,15 +48,27 @@ def oarnodes(
     windows: Annotated[
         bool, typer.Option("--maintenance", help="Show the maintenance windows that are under way or to come.")
     ] = False,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--property", metavar="PROP[,...]", help="Show these properties, in columns; repeatable."),
+    ] = None,
+    all_properties: Annotated[
+        bool, typer.Option("-P", "--properties", help="Show all properties of each resource, and nothing else.")
+    ] = False,
+    summary: Annotated[
+        bool, typer.Option("-S", "--summary", help="Show how many nodes and resources are in each state.")
+    ] = False,
     condition: Annotated[
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Show resources that meet a condition on properties."),
     ] = None,
+    color: Color = "auto",
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show resources with their states, properties and jobs."""
-    if sum((state, names, jobs, windows, events is not None)) > 1:
-        raise UsageError("-s, -l, -j, -e and --maintenance exclude each other")
+    if sum((state, names, jobs, windows, events is not None, bool(properties or all_properties), summary)) > 1:
+        raise UsageError("-s, -l, -j, -e, -p, -P, -S and --maintenance exclude each other")
+    seen = look(color)
     from oarpy.client.past.periods import parse_date
     from oarpy.client.platform import maintenance, nodes
     from oarpy.client.platform.resource_selection import find
@@ -66,7 +78,12 @@ def oarnodes(
     with open_session("oarnodes") as session:
         found = find(session, resources or (), hosts or (), condition)
         if state:
-            text = nodes.states(session, found, as_json=as_json)
+            text = nodes.states(session, found, seen, as_json=as_json)
+        elif properties or all_properties:
+            asked = [] if all_properties else [name for word in properties or () for name in word.split(",") if name]
+            text = nodes.properties(found, asked, as_json=as_json)
+        elif summary:
+            text = nodes.summary(session, found, seen, as_json=as_json)
         elif names:
             text = nodes.names(found, as_json=as_json)
         elif jobs:

@@ -11,7 +11,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import COLOUR_WISHES, Look, look, write
+from oarpy.client.rendering import Color, Look, look, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
 
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from oarpy.client.jobs.reports import Question, ReportText
 
 app = typer.Typer(add_completion=False)
-
-Color = Annotated[
-    str,
-    typer.Option("--color", metavar="|".join(COLOUR_WISHES), help="Colours; auto: on a terminal, without NO_COLOR."),
-]
 
 OWN = ""
 """The value of ``-u``, ``-j`` and ``--array`` given alone: the caller, the job one is in, every array."""

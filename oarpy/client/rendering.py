@@ -13,7 +13,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+import typer
 
 from oarpy.model.errors import UsageError
 
@@ -56,6 +58,11 @@ PLAIN = Look()
 GREEN, YELLOW, BLUE, MAGENTA, CYAN, RED, DIM = "32", "33", "34", "35", "36", "31", "2"
 
 COLOUR_WISHES = ("auto", "always", "never")
+Color = Annotated[
+    str,
+    typer.Option("--color", metavar="|".join(COLOUR_WISHES), help="Colours; auto: on a terminal, without NO_COLOR."),
+]
+"""The option of commands that have colours."""
 
 
 def look(wish: str = "auto") -> Look:

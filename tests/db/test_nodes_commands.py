@@ -286,3 +286,39 @@ def test_oarqueue(connection: Connection, shell: Shell) -> None:
     assert shell("oarqueue", "--remove", "default").err == (
         "oarqueue: queue 'default' has jobs (job 1) (oarqueue -d default closes it)\n"
     )
+
+
+def test_chosen_properties_are_columns(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1", cores=2)
+    assert shell.done("oarnodes", "-p", "core,cpu", "-p", "type") == (
+        "resource_id network_address core cpu type\n"
+        "----------- --------------- ---- --- ----\n"
+        "1           node1           1    1   default\n"
+        "2           node1           2    1   default\n"
+    )
+    assert json.loads(shell.done("oarnodes", "-p", "core", "-J")) == {"1": {"core": 1}, "2": {"core": 2}}
+    result = shell("oarnodes", "-p", "cores")
+    assert (result.status, result.err) == (4, "oarnodes: there is no property 'cores' (did you mean core?)\n")
+
+
+def test_all_properties_are_a_line_a_resource(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1", cores=1)
+    lines = shell.done("oarnodes", "-P").splitlines()
+    assert lines[0] == "node1"
+    assert lines[1].startswith("    1 : type=default, ")
+    assert "core=1" in lines[1]
+    assert json.loads(shell.done("oarnodes", "-P", "-J"))["1"]["core"] == 1
+
+
+def test_the_summary_counts_nodes_and_resources_by_state(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "node1", "node2", cores=2)
+    connection.execute("UPDATE resources SET state = 'Suspected' WHERE network_address = 'node2'")
+    add_job(connection, "Running", resources=cores[:1])
+    assert [line.split() for line in shell.done("oarnodes", "-S").splitlines()[2:]] == [
+        ["Alive", "1", "2", "1", "1"],
+        ["Suspected", "1", "2", "0", "2"],
+        ["total", "2", "4", "1", "3"],
+    ]
+    assert json.loads(shell.done("oarnodes", "-S", "-J"))["total"]["free"] == 3
+    assert "\x1b[31mSuspected" in shell.done("oarnodes", "-s", "--color", "always")
+    assert shell("oarnodes", "-S", "-s").status == 2

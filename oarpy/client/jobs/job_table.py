@@ -34,6 +34,9 @@ Cell = Callable[[ListedJob, float], str]
 
 Field: TypeAlias = "tuple[Column, Cell]"
 
+_COLOURS: dict[str, str] = {"R": GREEN, "W": YELLOW, "H": BLUE, "S": MAGENTA, "L": CYAN, "F": CYAN, "E": RED, "T": DIM}
+"""Of the letters of states."""
+
 _ID: Field = (Column("Job id", 9), lambda job, now: str(job.job_id))
 _ARRAY: tuple[Field, ...] = (
     (Column("A. id", 9), lambda job, now: str(job.array_id)),
@@ -50,9 +53,6 @@ _SUBMITTED: Field = (Column("Submission Date", 19), lambda job, now: local_date(
 _DURATION: Field = (Column("Duration", 10), lambda job, now: duration(job, now))
 _MESSAGE: Field = (Column("System message", 48), lambda job, now: message(job))
 _START: Field = (Column("Start Date", 20), lambda job, now: start(job))
-
-_COLOURS = {"R": GREEN, "W": YELLOW, "H": BLUE, "S": MAGENTA, "L": CYAN, "F": CYAN, "E": RED, "T": DIM}
-"""Of the letters of states."""
 
 _LAYOUTS: dict[str, tuple[Field, ...]] = {
     "1": (_NAME, (Column("User", 14), lambda job, now: job.user), _SUBMITTED, _STATE, _QUEUE),

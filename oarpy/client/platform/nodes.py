@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import difflib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
 from oarpy.client.jobs.description import event_json, event_line
 from oarpy.client.platform import maintenance
 from oarpy.client.platform.consumables import shown as amount_text
-from oarpy.client.platform.resource_text import properties_of, resource_json, shown
-from oarpy.client.rendering import JsonValue, ids_text, json_text, local_date, one_line
+from oarpy.client.platform.resource_text import properties_of, resource_json, shown, value_json
+from oarpy.client.rendering import (
+    GREEN,
+    PLAIN,
+    RED,
+    YELLOW,
+    Column,
+    JsonValue,
+    Look,
+    Table,
+    ids_text,
+    json_text,
+    local_date,
+    one_line,
+)
 from oarpy.client.session import Session
 from oarpy.model.durations import format_duration
+from oarpy.model.errors import NotFound
 from oarpy.store import events
 from oarpy.store.platform import consumables, nodes, resources
 from oarpy.store.platform.consumables import Capacity
 from oarpy.store.platform.maintenance import WindowRow
 from oarpy.store.platform.nodes import NodeDescription
-from oarpy.store.platform.resources import ResourceRow
+from oarpy.store.platform.resources import PropertyValue, ResourceRow
 
 LAST_EVENTS = 20
 """Events shown when no date is given."""
@@ -100,8 +115,7 @@ class _Stocks:
 def _described(
     one: ResourceRow, node: NodeDescription | None, jobs: Sequence[int], stocks: str, windows: Sequence[WindowRow]
 ) -> str:
-    values = properties_of(one).items()
-    pairs = ", ".join(f"{name}={shown(value)}" for name, value in values if name not in _IN_LINES and value is not None)
+    pairs = _pairs(properties_of(one))
     lines = [
         f"network_address: {one.network_address or ''}".rstrip(),
         f"resource_id: {one.resource_id}",
@@ -114,6 +128,12 @@ def _described(
         f"properties: {one_line(pairs)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _pairs(values: Mapping[str, PropertyValue]) -> str:
+    return ", ".join(
+        f"{name}={shown(value)}" for name, value in values.items() if name not in _IN_LINES and value is not None
+    )
 
 
 def _load_json(node: NodeDescription | None) -> dict[str, JsonValue] | None:
@@ -150,14 +170,64 @@ def state(one: ResourceRow, windows: Sequence[WindowRow] = ()) -> str:
     return f"{one.state} (maintenance)" if any(map(maintenance.is_under_way, windows)) else one.state
 
 
-def states(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
+def states(session: Session, found: Sequence[ResourceRow], seen: Look, *, as_json: bool) -> str:
     """Return the state of each resource under its node."""
     windows = maintenance.windows_of(session)
 
     def now(one: ResourceRow) -> str:
         return state(one, windows.get(one.network_address or "", ()))
 
-    return _by_node(found, now, now, as_json=as_json)
+    return _by_node(found, now, now, seen, as_json=as_json)
+
+
+def properties(found: Sequence[ResourceRow], asked: Sequence[str], *, as_json: bool) -> str:
+    """Return the properties ``asked`` for (none: all) of each resource; raise :class:`NotFound` for an unknown one."""
+    described = {one.resource_id: properties_of(one) for one in found}
+    known = next(iter(described.values()), {})
+    for name in asked:
+        if known and name not in known:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]}?" if close else "oarproperty -l lists them"
+            raise NotFound(f"there is no property '{name[:60]}'", hint=hint)
+    names = list(dict.fromkeys(asked)) or [name for name in known if name not in _IN_LINES]
+    if as_json:
+        return json_text(
+            {str(one): {name: value_json(values[name]) for name in names} for one, values in described.items()}
+        )
+    if not asked:
+        return _by_node(found, lambda one: _pairs(described[one.resource_id]), lambda one: None, as_json=False)
+    titles = ("resource_id", "network_address", *names)
+    rows = tuple(tuple(shown(values[title]) for title in titles) for values in described.values())
+    return Table(tuple(map(Column, titles)), rows).text()
+
+
+def summary(session: Session, found: Sequence[ResourceRow], seen: Look, *, as_json: bool) -> str:
+    """Return how many nodes and resources are in each state, and how many of the resources jobs hold."""
+    windows = maintenance.windows_of(session)
+    held = resources.holders(session.connection, [one.resource_id for one in found])
+    in_state: dict[str, list[ResourceRow]] = {}
+    for one in found:
+        in_state.setdefault(state(one, windows.get(one.network_address or "", ())), []).append(one)
+    counts = {name: _counts(group, held) for name, group in sorted(in_state.items())}
+    counts["total"] = _counts(found, held)
+    if as_json:
+        return json_text(counts)
+    columns = (Column("State", 12, colour=_state_colour), *(Column(name.capitalize(), 9) for name in counts["total"]))
+    rows = tuple((name, *map(str, numbers.values())) for name, numbers in counts.items())
+    return Table(columns, rows).text(seen)
+
+
+def _counts(group: Sequence[ResourceRow], held: Container[int]) -> dict[str, int]:
+    taken = sum(one.resource_id in held for one in group)
+    hosts = {one.network_address for one in group if one.network_address}
+    return {"nodes": len(hosts), "resources": len(group), "held": taken, "free": len(group) - taken}
+
+
+_COLOURS = {"Alive": GREEN, "Absent": YELLOW, "Suspected": RED, "Dead": RED}
+
+
+def _state_colour(text: str) -> str:
+    return _COLOURS.get(text.split(" ")[0], "")
 
 
 def jobs(session: Session, found: Sequence[ResourceRow], *, as_json: bool) -> str:
@@ -175,6 +245,7 @@ def _by_node(
     found: Sequence[ResourceRow],
     text: Callable[[ResourceRow], str],
     value: Callable[[ResourceRow], JsonValue],
+    seen: Look = PLAIN,
     *,
     as_json: bool,
 ) -> str:
@@ -184,7 +255,9 @@ def _by_node(
     lines = []
     for name, group in grouped:
         lines.append(f"{name or '(no node)'}\n")
-        lines += [f"    {one.resource_id} : {text(one)}\n" for one in group]
+        lines += [
+            f"    {one.resource_id} : {seen.painted(one_line(text(one)), _state_colour(text(one)))}\n" for one in group
+        ]
     return "".join(lines)
 
 
