@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from oarpy.commands.events import events
 from oarpy.commands.history import app as history
 from oarpy.commands.oartoken import app as tokens
 
@@ -22,6 +23,7 @@ app.add_typer(database, name="db")
 app.add_typer(settings, name="config")
 app.add_typer(history, name="history")
 app.add_typer(tokens, name="token")
+app.command()(events)
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 

@@ -98,6 +98,9 @@ def oarstat(
         str | None,
         typer.Option("--priority", metavar="ID", help="Show the rank of this job and the numbers behind it."),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Print each change as it comes; of named jobs, until all are over.")
+    ] = False,
     layout: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +126,9 @@ def oarstat(
         _show_period(gantt, accounting, whose, as_json=as_json)
         return
     question, queue = _question(words or [], jobs or [], arrays or [], condition)
+    if watch:
+        _watch(question, whose, as_json=as_json)
+        return
     with open_session("oarstat") as session:
         _show_jobs(session, question, whose, queue, view)
 
@@ -163,6 +169,23 @@ def _show_jobs(session: Session, question: Question, user: str | None, queue: st
     reports.require_users(session, [one for one in chosen.users if one != session.user])
     named = None if queue is None else reports.known_queue(session, queue)
     _print(_report(session, reports.Question(chosen, named), view))
+
+
+def _watch(question: Question, user: str | None, *, as_json: bool) -> None:
+    """Print changes until the jobs are over, or the reader goes."""
+    from oarpy.client.events.watching import Watched, watch_jobs
+    from oarpy.client.jobs import reports
+    from oarpy.client.jobs.selection import JobSelection
+
+    def find(session: Session) -> Watched:
+        chosen = question.selection.resolved(session)
+        whose = session.user if user == OWN else user
+        if whose is not None:
+            reports.require_users(session, [whose] if whose != session.user else [])
+        named = frozenset() if chosen == JobSelection() else reports.chosen_ids(session, reports.Question(chosen))
+        return Watched(frozenset(named), whose)
+
+    watch_jobs(find, as_json=as_json)
 
 
 def _report(session: Session, question: Question, view: StatusView) -> ReportText:

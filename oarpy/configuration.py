@@ -165,6 +165,7 @@ class HistorySettings:
 
     keep_live: NotNegative = 2_592_000
     retention: NotNegative = 0
+    keep_changes: NotNegative = 172_800
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ the same start. Both are times the number of its resources of type ``default``, 
 aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and add nothing.
 
 What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
-when their time is over (``history.retention``).
+when their time is over (``history.retention``). Changes that the stream of events no longer tells go
+(``history.keep_changes``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import psycopg
 from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
 from oarpy.modules.loop.module import Outcome
-from oarpy.store import accounting
+from oarpy.store import accounting, event_stream
 from oarpy.store.database import Connection
 from oarpy.store.past import months, moving
 from oarpy.store.past.tables import filed_tables
@@ -98,5 +99,6 @@ class Accounting:
         if moved:
             return Outcome(f"moved {moved} to the past", again=True)
         self._next_look = now + _LOOK
+        event_stream.prune(connection, now - timedelta(seconds=self._history.keep_changes))
         gone = expire(connection, now, self._history.retention) if self._history.retention else ()
         return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

@@ -41,6 +41,7 @@ USES = [
     ("oarpy", "db", "downgrade", "0020"),
     ("oarpy", "history", "list"),
     ("oarpy", "history", "move"),
+    ("oarpy", "events", "--once"),
     ("oarpy", "run", "metascheduler", "--once"),
 ]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from oarpy.client.caller import Streams, current
+from oarpy.client.events.listening import wait
 from oarpy.client.jobs import job_steps
 from oarpy.client.jobs.actions import delete
 from oarpy.client.jobs.job_steps import RunningJob
@@ -75,7 +75,7 @@ def wait_for_ends(job_ids: Sequence[int]) -> int:
                     if not hears:
                         break
                     _hear_of_an_end(ear, streams)
-            _listen(_LOOK_PERIOD, [], streams)
+            wait(_LOOK_PERIOD, [], streams)
 
 
 def _exit_status(state: str | None, status: int | None) -> int:
@@ -88,9 +88,9 @@ def _hear_of_an_end(ear: Ear, streams: Streams) -> None:
     """Return when some job has ended, or after a while, as that may go unheard."""
     deadline = time.monotonic() + _UNHEARD
     while _ENDS.isdisjoint(ear.drain()) and (seconds := deadline - time.monotonic()) > 0:
-        if _listen(seconds, [ear.fileno()], streams):
+        if wait(seconds, [ear.fileno()], streams):
             ear.listen()
-    _listen(_PAUSE, [], streams)
+    wait(_PAUSE, [], streams)
 
 
 def connect(chosen: JobSelection | None, say: Say) -> tuple[int, int]:
@@ -146,14 +146,14 @@ class _StartWait:
             with open_session("oarsub") as session:
                 if self._runs(session.connection) or (hears and self._hear(session.connection)):
                     return job_steps.running_job(session, self._job_id)
-            _listen(_LOOK_PERIOD, [], self._streams)
+            wait(_LOOK_PERIOD, [], self._streams)
 
     def _hear(self, connection: Connection) -> bool:
         """Look whenever something has happened, until the job runs."""
         connection.execute("LISTEN oarpy_events")
         while not self._runs(connection):
-            _listen(_PAUSE, [], self._streams)
-            if _listen(_POLL, [connection.fileno()], self._streams):
+            wait(_PAUSE, [], self._streams)
+            if wait(_POLL, [connection.fileno()], self._streams):
                 with reachable():
                     for _ in connection.notifies(timeout=0):
                         continue
@@ -177,15 +177,6 @@ def _why(found: Progress | None) -> str:
         return "it is gone"
     failed = found.state in (JobState.TO_ERROR, JobState.ERROR)
     return found.message if failed else "it waited for that in vain (jobs.interactive_patience)"
-
-
-def _listen(seconds: float, files: list[int], streams: Streams) -> bool:
-    """Wait for one of ``files``, or for the user to go, which raises."""
-    heard = [] if streams.ended else [streams.fileno()]
-    ready, _, _ = select.select([*files, *heard], [], [], seconds)
-    if not streams.ended and streams.fileno() in ready:
-        streams.receive()
-    return any(file in ready for file in files)
 
 
 @contextmanager

@@ -120,6 +120,15 @@ def assigned_properties(session: Session, question: Question, *, as_json: bool) 
     return _report("".join(lines), bool(ids), failure)
 
 
+def chosen_ids(session: Session, question: Question) -> tuple[int, ...]:
+    """Return the jobs that are meant; raise :class:`NotFound` for an id that names none."""
+    with _reached(session, question):
+        ids, failure = _ids(session, question)
+    if failure is not None:
+        raise failure
+    return tuple(ids)
+
+
 def known_queue(session: Session, name: str) -> str:
     """Return ``name`` if it is a queue, else raise :class:`NotFound`."""
     names = [queue.name for queue in queues.queues(session.connection)]

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy import CheckConstraint, Column, Double, Identity, MetaData, Numeric, Table, text
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, TIMESTAMP, TSTZMULTIRANGE, TSTZRANGE
+from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.sql.elements import TextClause, conv
 from sqlalchemy.sql.schema import SchemaItem
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeEngine, UserDefinedType
 
 # PostgreSQL's own names for what has none
 METADATA = MetaData(
@@ -19,6 +20,19 @@ METADATA = MetaData(
         "uq": "%(table_name)s_%(column_0_N_name)s_key",
     }
 )
+
+
+class TransactionNumber(UserDefinedType[str]):
+    """The number of a transaction, which never comes again (``xid8``)."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the name of the type."""
+        return "xid8"
+
+
+ischema_names["xid8"] = TransactionNumber
 
 INSTANT = TIMESTAMP(timezone=True)
 NOW = text("now()")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Date, Identity, Index, Integer, Numeric, SmallInteger, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, column, rule, table
+from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, TransactionNumber, column, rule, table
 from oarpy.store.schema.jobs import of_job
 
 event_logs = table(
@@ -19,6 +19,21 @@ event_logs = table(
     column("description", Text, "in words", default=""),
     Index("event_logs_at", "at"),
     Index("event_logs_job", "job_id", postgresql_where=text("job_id IS NOT NULL")),
+)
+
+# One row says what a statement did to many jobs, nodes or events. Its key is what readers look for: see the guide of
+# events. It refers to nothing, so that jobs may move to the past.
+changes = table(
+    "changes",
+    "what the stream of events tells, for some time; written by triggers",
+    column("transaction", TransactionNumber, "who wrote it", default=text("pg_current_xact_id()"), key=True),
+    column("number", BigInteger, "order of what a reader finds new", Identity(always=True), key=True),
+    column("at", INSTANT, "when", default=CLOCK),
+    column("kind", Text, "of what", check="kind IN ('job', 'event', 'node', 'queue')"),
+    column("ids", ARRAY(BigInteger), "numbers of the jobs, or of the rows of event_logs", default="{}"),
+    column("names", ARRAY(Text), "nodes or queues", default="{}"),
+    column("state", Text, "the state after it; of queues added, changed or removed", optional=True),
+    column("previous_state", Text, "the state before it, if there was one", optional=True),
 )
 
 notices = table(

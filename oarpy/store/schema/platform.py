@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import TSTZRANGE, UUID, ExcludeConstraint
 
-from oarpy.store.schema.columns import INSTANT, MANY, ME, NOW, column, rule, table
+from oarpy.store.schema.columns import INSTANT, MANY, ME, NOW, TransactionNumber, column, rule, table
 
 # its rows, and those of the other tables that say what this version is, stay: see the function rows_stay
 site = table(
@@ -33,6 +33,9 @@ site = table(
         INSTANT,
         "windows of the accounting that begin before are not compared with the jobs: their sums were deleted",
         optional=True,
+    ),
+    column(
+        "changes_from", TransactionNumber, "of transactions before this one, changes may be gone", default=text("'0'")
     ),
 )
 

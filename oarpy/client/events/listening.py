@@ -1,0 +1,74 @@
+"""Waiting for news of the stream: a notification says when to look, the cursor says what is new."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable
+
+from oarpy.client.caller import Streams, current
+from oarpy.client.events.stream import EventBatch, cursor_of, next_batch
+from oarpy.client.session import Session, open_session
+from oarpy.store.notifications import EVENTS, Ear
+
+_UNHEARD = 10.0
+"""Seconds after which a listener looks though nothing was heard."""
+
+_LOOK_PERIOD = 15.0
+"""Seconds between two looks of a command that may keep no connection to the database meanwhile."""
+
+_PAUSE = 0.05
+"""Seconds between two looks however many notifications arrive."""
+
+Hear = Callable[[EventBatch], bool]
+"""Takes what is new, in order; returns whether to go on."""
+
+
+Begun = Callable[[Session, str], bool]
+"""Takes the first cursor, before anything is heard; returns whether anything is to be."""
+
+
+def listen(command: str, since: str | None, streams: Streams, hear: Hear, begun: Begun) -> None:
+    """Give all events after ``since`` (a cursor, or None for now) to ``hear`` until it has heard enough.
+
+    The user's leaving raises, as does a cursor that is gone. What ``hear`` keeps is all that a listener takes: there is
+    no queue.
+    """
+    cursor = None
+    while True:
+        hears = current().may_keep_connection()
+        with open_session(command) as session:
+            ear = Ear(session.connection, EVENTS)
+            if cursor is None:
+                cursor = cursor_of(session.connection, since)
+                if not begun(session, str(cursor)):
+                    return
+            while True:
+                batch = next_batch(session.connection, cursor)
+                if not hear(batch):
+                    return
+                cursor = batch.cursor
+                if not batch.complete:
+                    continue
+                if not hears:
+                    break
+                _hear_of_news(ear, streams)
+        wait(_LOOK_PERIOD, [], streams)
+
+
+def _hear_of_news(ear: Ear, streams: Streams) -> None:
+    """Return when something has happened, or after a while, as that may go unheard."""
+    deadline = time.monotonic() + _UNHEARD
+    while not ear.drain() and (seconds := deadline - time.monotonic()) > 0:
+        if wait(seconds, [ear.fileno()], streams):
+            ear.listen()
+    wait(_PAUSE, [], streams)
+
+
+def wait(seconds: float, files: list[int], streams: Streams) -> bool:
+    """Wait for one of ``files``, or for the user to go, which raises."""
+    heard = [] if streams.ended else [streams.fileno()]
+    ready, _, _ = select.select([*files, *heard], [], [], seconds)
+    if not streams.ended and streams.fileno() in ready:
+        streams.receive()
+    return any(file in ready for file in files)
