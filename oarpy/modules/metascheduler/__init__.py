@@ -5,6 +5,7 @@
   reads with.
 - ``set_aside`` says what becomes of rows and jobs that cannot be read or decided about.
 - ``written_predictions`` remembers what the table of predictions says.
+- ``told_starts`` tells each waiting job once when it will start, by what was learnt from past starts.
 - ``what_if`` and ``existing_resources`` answer commands: a pass with a job more, and what could ever be had.
 
 Nothing is decided here but by :func:`oarpy.scheduler.decide.decide`. May import ``oarpy.modules.loop``,

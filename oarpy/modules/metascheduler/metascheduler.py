@@ -23,6 +23,7 @@ from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.priority_history import record_rules
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
+from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
 from oarpy.scheduler.memory import Memory
@@ -47,7 +48,10 @@ Predictions = dict[int, decisions.Prediction]
 """By job."""
 
 _REWRITE_PERIOD = 60
-"""Seconds after which predictions and rules of karma are written again, whatever was done to them by hand."""
+"""Seconds after which predictions and rules of karma are written again, whatever was done to them by hand.
+
+So often the starts that came are learnt from, too.
+"""
 
 
 class Metascheduler:
@@ -62,6 +66,7 @@ class Metascheduler:
         self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
+        self._starts = ToldStarts()
         self._texts = RangeTexts()
         self._connection: Connection | None = None
         self._rewritten = 0.0
@@ -72,9 +77,12 @@ class Metascheduler:
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Run one pass."""
+        if connection is not self._connection:
+            self._starts.forget()
         if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
             self._connection, self._rewritten = connection, time.monotonic()
             self._told.forget()
+            self._starts.learn(connection)
             record_rules(connection, self._priority)
         if refusals_of(connection).careful:
             self._memory.forget()
@@ -95,12 +103,14 @@ class Metascheduler:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
             begun, writing = self._write(connection, reading, decided)
             snapshot = reading.snapshot
+            told = self._starts.tell(connection, snapshot, writing.changed)
             number = decisions.record_pass(
                 connection, time.monotonic() - began, len(snapshot.waiting) + len(snapshot.reservations)
             )
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
+        self._starts.committed(told, writing.told)
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"

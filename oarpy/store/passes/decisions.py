@@ -260,7 +260,7 @@ def refuse(
     """
     if reasons:
         jobs, texts = [job for job, _ in reasons], [text for _, text in reasons]
-        dates = [_float(offers.get(job)) for job in jobs]
+        dates = [database_instant(offers.get(job)) for job in jobs]
         connection.execute(_REFUSE, {"jobs": jobs, "reasons": texts, "offers": dates, "event": event})
 
 
@@ -286,8 +286,8 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
                 "verdicts": [one.verdict for one in predictions],
                 "reasons": [one.reason for one in predictions],
                 "moldables": [one.moldable for one in predictions],
-                "starts": [_float(one.start) for one in predictions],
-                "ends": [_float(one.end) for one in predictions],
+                "starts": [database_instant(one.start) for one in predictions],
+                "ends": [database_instant(one.end) for one in predictions],
                 "resources": [one.resources for one in predictions],
             },
         )
@@ -299,7 +299,7 @@ def record_pass(connection: Connection, seconds: float, waiting: int) -> int:
     return row[0] if row else 0
 
 
-def _float(instant: float | None) -> float | None:
+def database_instant(instant: float | None) -> float | None:
     """Return an instant as a float: the driver makes no array of whole numbers and others together.
 
     Behind enough jobs of years each a start is further away than the database has instants.

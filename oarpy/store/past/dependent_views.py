@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from psycopg.sql import SQL, Identifier, Literal
@@ -23,6 +25,12 @@ class StoredView:
     def reads_past(self) -> bool:
         """Tell whether it is one of the views of both, or reads one."""
         return self.schema == "oar_all" or "oar_all." in self.text
+
+    def reads(self, tables: Iterable[str]) -> bool:
+        """Tell whether it is the view of live and past rows of one of these tables, or reads one."""
+        if self.schema == "oar_all":
+            return self.name in tables
+        return any(re.search(rf"\boar_all\.{table}\b", self.text) for table in tables)
 
     def identifier(self) -> Identifier:
         """Return its name as SQL."""
@@ -59,6 +67,7 @@ _DESCRIBED = """
     FROM pg_description d LEFT JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid AND d.objsubid > 0
     WHERE d.objoid = to_regclass(%s) AND d.classoid = 'pg_class'::regclass
 """
+_GONE = "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(format('public.%%I', name)) IS NULL"
 
 
 class DependentViews:
@@ -81,15 +90,22 @@ class DependentViews:
             self._stored[view.schema, view.name] = view
 
     def put_back(self) -> None:
-        """Make them again, if the past is still there; a view that a revision has made meanwhile stays as it is."""
+        """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is."""
         has_past = bool(self._connection.execute("SELECT FROM pg_namespace WHERE nspname = 'oar_past'").fetchall())
         if has_past:
             structure.follow(self._connection)
+        gone = self._gone()
         for view in self._stored.values():
-            if not self._columns(view) and (has_past or not view.reads_past()):
+            if not self._columns(view) and not view.reads(gone) and (has_past or not view.reads_past()):
                 text = SQL(view.text)
                 self._connection.execute(SQL("CREATE VIEW {} AS {}").format(view.identifier(), text))
             self._describe(view)
+
+    def _gone(self) -> list[str]:
+        """Return the tables that a revision took away meanwhile."""
+        tables = [name for schema, name in self._stored if schema == "oar_all"]
+        rows = self._connection.execute(_GONE, [tables])
+        return [table for (table,) in rows]
 
     def _describe(self, view: StoredView) -> None:
         """Give a view the comments and readers that it had. A comment that a revision has given it stays."""

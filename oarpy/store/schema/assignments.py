@@ -95,6 +95,20 @@ gantt_predictions = table(
     rule("gantt_predictions_check1", "(start_time IS NULL) = (moldable_id IS NULL)"),
 )
 
+first_predictions = table(
+    "first_predictions",
+    "what jobs that had to wait were told of their start when a pass first foresaw one; it stays, to be compared",
+    of_job("the job", key=True),
+    column("made_at", INSTANT, "when that pass was"),
+    column("planned_start", INSTANT, "start in its plan, by walltimes"),
+    column("earliest_start", INSTANT, "begin of the interval that was told; NULL: too few past starts", optional=True),
+    column("latest_start", INSTANT, "end of the interval", optional=True),
+    column("learnt_from", Integer, "past starts that it was learnt from", default=0, check="learnt_from >= 0"),
+    rule("planned_ahead", "planned_start >= made_at"),
+    rule("interval_whole", "(earliest_start IS NULL) = (latest_start IS NULL)"),
+    rule("interval_forward", "latest_start >= earliest_start"),
+)
+
 scheduling_passes = table(
     "scheduling_passes",
     "the last scheduling pass, and what passes compute karma with; one row",

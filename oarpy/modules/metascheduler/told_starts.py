@@ -1,0 +1,69 @@
+"""Each job that has to wait is told once in which interval it will start, when a pass first foresees a start for it.
+
+What was told stays in the table of first predictions, and those starts that came are learnt from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from oarpy.scheduler.forecast.start_intervals import WINDOW, PastStart, StartForecast
+from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.database import Connection
+from oarpy.store.passes.decisions import Prediction
+from oarpy.store.passes.first_predictions import FirstPrediction, came, note
+
+CHANCE = frozenset({Verdict.RESOURCES_BUSY, Verdict.BEHIND_HIGHER_PRIORITY, Verdict.QUOTA, Verdict.DEPENDENCY})
+"""Why jobs wait whose start depends on when others end. Any other start is a date, or is not foreseen."""
+_MOST_FORGOTTEN = 10_000
+"""Jobs up to which those that do not wait any more are remembered."""
+
+
+def learnt(connection: Connection) -> StartForecast:
+    """Learn from the latest starts that the database knows."""
+    found = came(connection, WINDOW)
+    return StartForecast([PastStart(one.queue, one.planned, one.waited, one.held) for one in found])
+
+
+class ToldStarts:
+    """Remembers which jobs were told, so that a pass writes of those alone that are new."""
+
+    def __init__(self) -> None:
+        self._forecast = StartForecast()
+        self._told: set[int] = set()
+
+    def forget(self) -> None:
+        """Believe nothing of the table any more."""
+        self._told = set()
+
+    def learn(self, connection: Connection) -> None:
+        """Tell from the latest starts from now on."""
+        self._forecast = learnt(connection)
+
+    def tell(self, connection: Connection, snapshot: Snapshot, predictions: Iterable[Prediction]) -> Sequence[int]:
+        """Tell the jobs that have their first start among ``predictions``; return these jobs."""
+        new = {
+            one.job: one.start
+            for one in predictions
+            if one.job not in self._told
+            and one.start is not None
+            and one.start > snapshot.now
+            and one.verdict in CHANCE
+        }
+        if new:
+            queues = {job.id: job.queue for job in snapshot.waiting if job.id in new}
+            note(connection, [self._first(job, queues[job], snapshot.now, start) for job, start in new.items()])
+        return [*new]
+
+    def committed(self, jobs: Sequence[int], waiting: Mapping[int, object]) -> None:
+        """Note that ``jobs`` were told, of all that are ``waiting``."""
+        self._told.update(jobs)
+        if len(self._told) > len(waiting) + _MOST_FORGOTTEN:
+            self._told.intersection_update(waiting)
+
+    def _first(self, job: int, queue: str, now: float, start: float) -> FirstPrediction:
+        found = self._forecast.interval(queue, start - now)
+        if found is None:
+            return FirstPrediction(job, now, start, None, self._forecast.starts)
+        return FirstPrediction(job, now, start, (now + found.earliest, now + found.latest), found.starts)
