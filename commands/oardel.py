@@ -22,9 +22,8 @@ def oardel(
         typer.Argument(metavar="JOB_ID...", help="Jobs to delete: ids, 12-20, last, @name, state:S, user:U."),
     ] = None,
     arrays: Annotated[
-        list[str] | None,
-        typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),
-    ] = None,
+        bool, typer.Option("--array", help="The ids are those of arrays: every live job of them.")
+    ] = False,
     condition: Annotated[
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Every live job that meets a condition on job columns."),
@@ -41,18 +40,28 @@ def oardel(
         typer.Option("-b", "--besteffort", help="Make running jobs best-effort, or ordinary again (admins only)."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which jobs are meant, and do nothing.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force-terminate-finishing-job",
+            help="End jobs that have been Finishing for too long without their nodes (admins only).",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Delete jobs: waiting ones at once, running ones as soon as their nodes have been told."""
-    if checkpoint + besteffort + (signal is not None) > 1:
-        raise UsageError("-b, -c and -s exclude each other", hint="-c sends the job's own checkpoint signal")
+    if checkpoint + besteffort + force + (signal is not None) > 1:
+        raise UsageError(
+            "-b, -c, -s and --force-terminate-finishing-job exclude each other",
+            hint="-c sends the job's own checkpoint signal",
+        )
     from oarpy.client.jobs import actions
     from oarpy.client.jobs.selection import meant_text, parse_selection
     from oarpy.client.session import open_session
 
     if besteffort and dry_run:
         raise UsageError("-b with --dry-run", hint="oarstat shows the jobs")
-    selection = parse_selection(ids or (), arrays or (), condition)
+    selection = parse_selection(ids or (), condition, arrays=arrays)
     number = None if signal is None else read_signal(signal)
     deletion = actions.Deletion(())
     with open_session("oardel") as session, actions.tried(session, dry_run=dry_run):
@@ -63,6 +72,8 @@ def oardel(
             done, action = actions.checkpoint(session, selection), "checkpoint"
         elif number is not None:
             done, action = actions.send_signal(session, selection, number), "signal"
+        elif force:
+            done, action = actions.force_termination(session, selection), "force-terminate"
         else:
             deletion = actions.delete(session, selection)
             done, action = deletion.job_ids, "delete"
@@ -89,6 +100,8 @@ def _text(action: str, signal: str | None, job_ids: tuple[int, ...]) -> str:
         return "".join(f"Checkpointing the job = {job} ...REGISTERED.\n" for job in job_ids)
     if action == "signal":
         return "".join(f"Sending {signal} to the job = {job} ...REGISTERED.\n" for job in job_ids)
+    if action == "force-terminate":
+        return "".join(f"Force the termination of the job = {job} ...DONE.\n" for job in job_ids)
     lines = [f"Deleting the job = {job} ...REGISTERED.\n" for job in job_ids]
     listed = " ".join(map(str, job_ids))
     return "".join(lines) + f"The job(s) [ {listed} ] will be deleted in the near future.\n"

@@ -19,9 +19,8 @@ def oarresume(
         typer.Argument(metavar="JOB_ID...", help="Jobs to resume: ids, 12-20, last, @name, state:S, user:U."),
     ] = None,
     arrays: Annotated[
-        list[str] | None,
-        typer.Option("--array", metavar="ID", help="Every live job of this array; repeatable."),
-    ] = None,
+        bool, typer.Option("--array", help="The ids are those of arrays: every live job of them.")
+    ] = False,
     condition: Annotated[
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Every live job that meets a condition on job columns."),
@@ -34,7 +33,7 @@ def oarresume(
     from oarpy.client.jobs.selection import meant_text, parse_selection
     from oarpy.client.session import open_session
 
-    selection = parse_selection(ids or (), arrays or (), condition)
+    selection = parse_selection(ids or (), condition, arrays=arrays)
     with open_session("oarresume") as session, actions.tried(session, dry_run=dry_run):
         done = actions.resume(session, selection)
     if as_json:

@@ -316,6 +316,8 @@ _OTHER_VARIABLES = frozenset(
 )
 """Variables that are no settings: what commands heed, and what marks processes of jobs and of a server."""
 _OF_TESTS = "OARPY_TEST_"
+_LONGEST_SOCKET = 100
+"""Bytes of a socket's path; Linux takes 107, and a name for the time of its making is longer by 4."""
 
 
 def load(environ: Mapping[str, str] | None = None) -> Configuration:
@@ -338,7 +340,20 @@ def load(environ: Mapping[str, str] | None = None) -> Configuration:
     read_keep_alive(configuration.energy.keep_alive)
     _check_time_zone(configuration.scheduler.time_zone)
     _check_walltime_limits(configuration.walltime)
+    if configuration.gateway.socket:
+        socket_file(configuration.gateway.socket)
     return configuration
+
+
+def socket_file(path: str) -> str:
+    """Return the path of the gateway's socket with ``~`` replaced. Raises :class:`UsageError` for one too long."""
+    expanded = os.path.expanduser(path)
+    size = len(os.fsencode(expanded))
+    if size > _LONGEST_SOCKET:
+        raise UsageError(
+            f"gateway.socket: '{expanded}' has {size} bytes", hint=f"a socket's path has {_LONGEST_SOCKET} at most"
+        )
+    return expanded
 
 
 def _check_variables(environ: Mapping[str, str]) -> None:

@@ -149,8 +149,8 @@ def cluster_database(server: str, template: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def connection(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection to the fresh database, in autocommit mode."""
-    with psycopg.connect(dsn, autocommit=True) as opened:
+    """A connection to the fresh database, in autocommit mode: a server's, as far as commands can tell."""
+    with psycopg.connect(dsn, autocommit=True, application_name="oarpy metascheduler") as opened:
         yield opened
 
 

@@ -15,8 +15,18 @@ def socket_path() -> str:
     """Return the path of the gateway's socket, ``""`` when there is to be none.
 
     ``OARPY_GATEWAY_SOCKET`` names it, else the configuration file that the command would read. The file of the whole
-    machine may be missing, or hold a password that the caller may not read: then it is the usual place.
+    machine may be missing, or hold a password that the caller may not read: then it is the usual place. A leading ``~``
+    is the home of the caller.
     """
+    return os.path.expanduser(_named())
+
+
+def is_missed(path: str) -> bool:
+    """Say whether a gateway should listen at ``path``: nobody made the usual place on a machine that has none."""
+    return path != USUAL_SOCKET or os.path.isdir(os.path.dirname(path))
+
+
+def _named() -> str:
     named = os.environ.get("OARPY_GATEWAY_SOCKET")
     if named is not None:
         return named

@@ -52,7 +52,7 @@ oarwalltime = partial(start, "oarwalltime")
 
 def _try_gateway(name: str) -> None:
     """End the process with the command done by the gateway; return when there is none."""
-    from oarpy.frontend.discovery import socket_path
+    from oarpy.frontend.discovery import is_missed, socket_path
 
     path = socket_path()
     if not path:
@@ -62,6 +62,8 @@ def _try_gateway(name: str) -> None:
     try:
         connection = connect(path)
         if connection is None:
+            if is_missed(path):
+                sys.stderr.write(f"{name}: no gateway listens on {path}: asking the database, which takes longer\n")
             return
         status = converse(connection, name, sys.argv[1:])
     except KeyboardInterrupt:

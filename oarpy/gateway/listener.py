@@ -9,12 +9,10 @@ import socket
 import struct
 from pathlib import Path
 
-from oarpy.model.errors import OarpyError, UsageError
+from oarpy.configuration import socket_file
+from oarpy.model.errors import OarpyError
 
 _CREDENTIALS = struct.Struct("iII")
-
-_LONGEST_PATH = 100
-"""Bytes of a socket's path; Linux takes 107, and a name for the time of its making is longer by 4."""
 
 _BACKLOG = 1024
 
@@ -24,10 +22,7 @@ class Listener:
 
     def __init__(self, path: str) -> None:
         """Make the socket; raise :class:`UsageError` for an unfit path, :class:`OarpyError` if another has it."""
-        if not os.path.isabs(path) or len(os.fsencode(path)) > _LONGEST_PATH:
-            raise UsageError(
-                f"gateway.socket '{path}' cannot be a socket", hint=f"absolute, at most {_LONGEST_PATH} bytes"
-            )
+        path = socket_file(path)
         self._path = path
         self._lock = _lock(path)
         self.socket = _listening(path)

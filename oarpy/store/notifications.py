@@ -84,3 +84,15 @@ def try_lead(connection: Connection, module: str) -> bool:
     """Take the cluster-wide lock of ``module`` if nobody has it; it goes with the connection."""
     row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", leadership_key(module)).fetchone()
     return bool(row and row[0])
+
+
+_SCHEDULES = """
+    SELECT EXISTS (SELECT FROM pg_stat_activity
+                   WHERE datname = current_database() AND application_name = 'oarpy metascheduler')
+"""
+
+
+def is_scheduled(connection: Connection) -> bool:
+    """Tell whether a meta-scheduler is connected: without one no waiting job starts."""
+    row = connection.execute(_SCHEDULES).fetchone()
+    return bool(row and row[0])

@@ -91,11 +91,12 @@ class JobOrder(Command):
 class Kill(JobOrder, word="kill"):
     """End jobs: TERM, then KILL after ``grace`` seconds (None: as their specification says).
 
-    Answered by :class:`Ended` in the end; a job never seen is remembered, so that a late start is refused. One that is
-    forgotten is :class:`Refused`.
+    ``reason`` is told where their users look. Answered by :class:`Ended` in the end; a job never seen is remembered,
+    so that a late start is refused. One that is forgotten is :class:`Refused`.
     """
 
     grace: int | None = field(optional(whole()), default=None)
+    reason: str = field(remark, default="")
 
 
 class Terminate(JobOrder, word="terminate"):

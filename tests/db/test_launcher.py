@@ -372,7 +372,7 @@ def test_a_kill_reaches_all_nodes_and_the_others_give_time_too(cluster: SmallClu
     key = JobKey(job, 1)
     cluster.sql("INSERT INTO kill_requests (job_id) VALUES (%s)", job)
     cluster.settle()
-    assert cluster.sent(Kill) == [("n1", Kill((key,)))]
+    assert cluster.sent(Kill) == [("n1", Kill((key,), None, "oardel"))]
     assert cluster.sent(Terminate) == [("n2", Terminate((key,)))]
     assert dict(cluster.sent(Clean)) == {"n1": Clean((key,), 0), "n2": Clean((key,), 20)}
 

@@ -48,6 +48,46 @@ def test_oardel_array_takes_its_live_jobs(connection: Connection, shell: Shell) 
     assert [job for job, *_ in kills(connection)] == [1, 3]
 
 
+def test_array_is_a_flag_over_all_ids(connection: Connection, shell: Shell) -> None:
+    """``oardel --array A B`` deletes both arrays, and no job called B."""
+    for array, index in ((1, 1), (1, 2), (3, 1), (3, 2), (5, 1)):
+        add_job(connection, array_id=array, array_index=index)
+    shell.done("oarhold", "--array", "1", "3")
+    assert states(connection) == {1: "Hold", 2: "Hold", 3: "Hold", 4: "Hold", 5: "Waiting"}
+    shell.done("oarresume", "1", "3", "--array")
+    assert set(states(connection).values()) == {"Waiting"}
+    shell.done("oardel", "--array", "1", "--array", "3")
+    assert [job for job, *_ in kills(connection)] == [1, 2, 3, 4]
+    result = shell("oardel", "--array")
+    assert (result.status, result.err.partition(" (")[0]) == (2, "oardel: no array given")
+
+
+def test_a_job_that_does_not_finish_is_ended_by_an_admin(connection: Connection, shell: Shell) -> None:
+    cores = add_nodes(connection, "n1", "n2")
+    stuck = add_job(connection, "Running", resources=cores)
+    connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Terminated' WHERE job_id = %s", [stuck])
+    words = ("oardel", "--force-terminate-finishing-job", str(stuck))
+    result = shell(*words)
+    assert result.status == 1, "too early"
+    assert result.err.startswith(f"oardel: job {stuck} is Finishing, for 0 s only (try again in 0:3:40"), result.err
+    with connection.transaction():
+        connection.execute("SET LOCAL oarpy.rewrite_history = on")
+        connection.execute(
+            "UPDATE job_state_logs SET during = tstzrange(now() - interval '1 hour', NULL)"
+            " WHERE job_id = %s AND state = 'Finishing'",
+            [stuck],
+        )
+    assert shell.done(*words) == f"Force the termination of the job = {stuck} ...DONE.\n"
+    assert states(connection) == {stuck: "Terminated"}
+    rows = connection.execute("SELECT DISTINCT network_address, state FROM resources ORDER BY 1").fetchall()
+    assert rows == [("n1", "Suspected"), ("n2", "Suspected")]
+    assert "FORCE_TERMINATE_FINISHING_JOB" in shell.done("oarstat", "-e", "-j", str(stuck))
+    assert shell(*words).status == 1
+    waiting = add_job(connection)
+    result = shell("oardel", "--force-terminate-finishing-job", str(waiting))
+    assert result.err == f"oardel: job {waiting} is Waiting and not Finishing (nothing was done)\n"
+
+
 def test_oardel_condition_takes_live_jobs(connection: Connection, shell: Shell) -> None:
     add_job(connection, project="a")
     add_job(connection, project="b")

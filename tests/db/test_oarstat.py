@@ -321,3 +321,17 @@ def test_the_compact_form_is_that_of_oar_for_programs(connection: Connection, sh
     for index in (1, 2):
         add_job(connection, array_id=1, array_index=index, user="alice")
     assert shell.done("oarstat", "-c").splitlines()[2] == "2@1       - alice    -"
+
+
+def test_a_job_that_is_being_killed_says_so(connection: Connection, shell: Shell) -> None:
+    """It runs until its nodes have ended it; what programs read of its state stays as it is."""
+    cores = add_nodes(connection, "n1")
+    job = add_job(connection, "Running", resources=cores)
+    assert "Killing" not in shell.done("oarstat")
+    shell.done("oardel", str(job))
+    for words in (("oarstat",), ("oarstat", "-j", str(job)), ("oarstat", "-f", "-j", str(job))):
+        assert f"Killing: oardel by {ME}" in shell.done(*words)
+    assert shell.done("oarstat", "-s", "-j", str(job)) == f"{job}: Running\n"
+    assert "    state = Running\n" in shell.done("oarstat", "-f", "-j", str(job))
+    connection.execute("UPDATE kill_requests SET state = 'done'")
+    assert "Killing" not in shell.done("oarstat")

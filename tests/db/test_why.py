@@ -61,6 +61,21 @@ def test_busy_resources(connection: Connection, oarsub: Submitter) -> None:
     assert f'It would start now with nodes=1 (-l "{request}").\n' in text
 
 
+def test_without_a_server_it_is_said(connection: Connection, oarsub: Submitter) -> None:
+    connection.execute("SET application_name = 'somebody'")
+    result = oarsub("date")
+    assert (result.status, result.err) == (0, ""), result
+    note, line = result.out.splitlines()
+    assert note == "# no server is running: jobs start when 'oarpy server' does"
+    job = int(line.removeprefix("OAR_JOB_ID="))
+    assert json.loads(oarsub("-J", "date").out)["warnings"] == [note.removeprefix("# ")]
+    assert "No server is running: no job starts until 'oarpy server' does.\n" in said(oarsub, job)
+    assert why(oarsub, job)["server_runs"] is False
+    connection.execute("SET application_name = 'oarpy metascheduler'")
+    assert "server" not in oarsub("date").out + said(oarsub, job)
+    assert why(oarsub, job)["server_runs"] is True
+
+
 def test_what_is_said_comes_true(connection: Connection, oarsub: Submitter) -> None:
     """A job resubmitted with the walltime advised starts; one second more and it does not."""
     oarsub.job_id("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")

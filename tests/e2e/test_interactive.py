@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import signal
@@ -160,9 +161,10 @@ def test_the_end_of_the_job_ends_the_shell(cluster: Sandbox) -> None:
         session.type("echo here=$((40 + 2))\n")
         session.expect("here=42")
         cluster.run("oardel", str(job))
+        session.expect(f"] Job {job} KILLED ## oardel by {getpass.getuser()}\r\n")
         session.expect(f"# Disconnected from OAR job {job}")
         assert session.wait() > 128
-    assert wait_for(cluster, job, "Error")[2] == "killed: oardel"
+    assert wait_for(cluster, job, "Error")[2] == f"killed: oardel by {getpass.getuser()}"
 
 
 @WAYS

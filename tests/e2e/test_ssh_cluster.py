@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import grp
 import os
 import pwd
@@ -151,7 +152,7 @@ def test_oardel_ends_a_stubborn_job_on_all_nodes(cluster: SshCluster) -> None:
     pids = wait_for_company(cluster, job, 4)
     cluster.sandbox.run("oardel", str(job))
     cluster.wait_for(job, "Error")
-    assert cluster.job(job, "message") == "killed: oardel"
+    assert cluster.job(job, "message") == f"killed: oardel by {getpass.getuser()}"
     assert not [pid for pid in pids if is_running(pid)]
     assert marked(cluster.mark(job)) == []
 

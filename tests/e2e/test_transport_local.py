@@ -7,6 +7,7 @@ import getpass
 import json
 import os
 import pwd
+import re
 import signal
 import subprocess
 import time
@@ -31,6 +32,7 @@ from oarpy.wire.messages import (
     Cleaned,
     Ended,
     Forget,
+    Kill,
     Ping,
     Pong,
     Resume,
@@ -74,6 +76,25 @@ def test_an_unusable_state_directory_is_named(driver: Driver, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     driver.transport.connect(replace(driver.node, state_directory=str(tmp_path / "file" / "state")))
     assert driver.expect(ChannelLost).reason == f"state directory {tmp_path}/file/state: Not a directory"
+
+
+@pytest.mark.parametrize(
+    ("walltime", "reason"), [(1, "its walltime was over"), (600, "oardel by ann"), (600, "BESTEFFORT_KILL")]
+)
+def test_a_killed_job_finds_why_in_its_errors(driver: Driver, walltime: int, reason: str) -> None:
+    driver.connect()
+    driver.start(driver.spec(7, "echo begun >&2; trap '' TERM; while :; do sleep 0.1; done", walltime=walltime))
+    driver.started(7)
+    errors = driver.directory / "err.7"
+    until(lambda: errors.exists() and errors.read_text() == "begun\n", "the job has begun")
+    if walltime > 1:
+        driver.send(Kill((JobKey(7, 1),), None, reason))
+    driver.ended(7)
+    first, line = errors.read_text().splitlines()
+    assert re.fullmatch(rf"## OAR \[\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\] Job 7 KILLED ## {reason}", line)
+    assert driver.run(driver.spec(8, "echo own >&2")).status == 0
+    assert (driver.directory / "err.8").read_text() == "own\n"
+    assert first == "begun"
 
 
 def test_environment_and_files_of_a_job(driver: Driver) -> None:

@@ -31,7 +31,7 @@ def enter() -> None:
     os.environ.update(made)
     # for commands that a test runs in its own process without OARPY_CONFIG
     discovery.SYSTEM_CONFIGURATION = f"{_home()}/no-system-configuration"
-    discovery.USUAL_SOCKET = f"{_home()}/no-gateway"
+    discovery.USUAL_SOCKET = f"{_home()}/no-gateway/socket"
 
 
 def leave() -> None:

@@ -7,6 +7,7 @@ the caller's own jobs, unless they name users, and only those that can be acted 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,12 +15,20 @@ from dataclasses import dataclass, replace
 from oarpy.client.jobs.selection import JobSelection, ids_in_brief, require_known
 from oarpy.client.rendering import remark
 from oarpy.client.session import Session
+from oarpy.model.durations import format_duration
 from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.job_types import known_types
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store import events
 from oarpy.store.jobs import kill_requests, requests, suspensions
 from oarpy.store.jobs.requests import JobHandle
+from oarpy.store.platform import nodes
+
+FORCED = "FORCE_TERMINATE_FINISHING_JOB"
+"""Type of the events of a job that was ended without its nodes, and of the nodes."""
+
+_NODE_PATIENCE = 30.0
+"""Seconds for the nodes of a job to kill what is left of it, as the launcher gives them."""
 
 
 def tried(session: Session, *, dry_run: bool) -> AbstractContextManager[object]:
@@ -53,7 +62,7 @@ def delete(session: Session, selection: JobSelection) -> Deletion:
             deletion = Deletion(_ids(_checked(session, selection, lambda job: None)))
         else:
             deletion = _deletable(session, selection)
-        kill_requests.ask(session.connection, deletion.job_ids, session.user, "oardel")
+        kill_requests.ask(session.connection, deletion.job_ids, session.user, f"oardel by {session.user}")
     return deletion
 
 
@@ -104,6 +113,34 @@ def toggle_besteffort(session: Session, selection: JobSelection) -> dict[int, bo
             changed = [job for job, besteffort in toggled.items() if besteffort is wanted]
             events.log_request(session.connection, changed, session.user, event)
     return dict(sorted(toggled.items()))
+
+
+def force_termination(session: Session, selection: JobSelection) -> tuple[int, ...]:
+    """End the selected jobs, which have been Finishing for too long, without their nodes; return their ids.
+
+    The nodes are Suspected, as something of the jobs may be left there. Raises :class:`NotAllowed` for whoever is no
+    admin.
+    """
+    session.require_admin("end jobs without their nodes")
+    connection, patience = session.connection, _end_patience(session)
+    with connection.transaction():
+        jobs = _ids(_checked(session, selection, _in_state({JobState.FINISHING}, "not Finishing")))
+        found = kill_requests.finishing(connection, jobs)
+        for job, seconds, _ in found:
+            if seconds < patience:
+                left = format_duration(math.ceil(patience - seconds))
+                raise OarpyError(f"job {job} is Finishing, for {seconds:.0f} s only", hint=f"try again in {left}")
+        kill_requests.close(connection, jobs)
+        events.log_request(connection, jobs, session.user, FORCED)
+        faults = [nodes.Fault(node, FORCED, job, f"did not end job {job}") for job, _, on in found for node in on]
+        nodes.blame(connection, faults)
+    return jobs
+
+
+def _end_patience(session: Session) -> float:
+    """Return for how many seconds a job may be Finishing: two rounds of asking its nodes, and the site's scripts."""
+    jobs = session.configuration.jobs
+    return 2 * (_NODE_PATIENCE + jobs.kill_grace) + jobs.script_timeout + jobs.server_script_timeout
 
 
 def hold(session: Session, selection: JobSelection, *, running: bool = False) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from oarpy.scheduler.rules.energy import ASLEEP, waking_of
 from oarpy.scheduler.rules.suspended_jobs import Resumption, held_up_by
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition, conditions
 from oarpy.scheduler.verdicts import Verdict
+from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.passes.last_answer import LastAnswer, standing
 from oarpy.store.platform import nodes
@@ -38,6 +39,7 @@ class Explanation:
     part of the condition that no resource meets, ``""`` when there is none such. ``stopped`` tells that the queue of
     the job is not active. ``asleep`` are the nodes that have to wake before it starts, ``away`` those it could use that
     are drained or down. ``resumption`` is when a resuming job goes on, ``held_up_by`` the jobs that are over by then.
+    ``unscheduled`` tells that no meta-scheduler runs.
     """
 
     standing: LastAnswer
@@ -49,6 +51,7 @@ class Explanation:
     away: tuple[NodeDescription, ...] = ()
     resumption: Resumption | None = None
     held_up_by: tuple[int, ...] = ()
+    unscheduled: bool = False
 
 
 def explain(session: Session, job_id: int) -> Explanation:
@@ -82,6 +85,7 @@ def explain(session: Session, job_id: int) -> Explanation:
             culprits=tuple(_culprit(connection, reader, snapshot, one.condition) for one in answer.shortages),
             away=_away(connection, snapshot, job) if answer.verdict is Verdict.RESOURCES_DOWN else (),
             stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
+            unscheduled=not notifications.is_scheduled(connection),
         )
 
 

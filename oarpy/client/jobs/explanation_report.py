@@ -63,6 +63,7 @@ def record(explanation: Explanation) -> dict[str, JsonValue]:
         result["held_up_by"] = list(explanation.held_up_by)
         return result
     result |= _answer_record(answer, explanation.owners or {})
+    result["server_runs"] = not explanation.unscheduled
     result["asleep"] = list(explanation.asleep)
     result["away"] = [
         {"node": one.name, "reason": one.away_reason, "author": one.away_by, "since": one.away_since}
@@ -105,6 +106,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         return
     answer = explanation.answer
     yield _first(explanation, answer)
+    if explanation.unscheduled:
+        yield "No server is running: no job starts until 'oarpy server' does."
     if answer.start is not None and answer.verdict is not Verdict.STARTS:
         yield f"Predicted start: {local_date(answer.start)}, on {_counted(answer.resources, 'resource')}."
     elif answer.verdict not in (Verdict.STARTS, Verdict.HELD, Verdict.NEVER):

@@ -1,4 +1,4 @@
-"""Jobs as users name them on the command line: ids and selectors, ``--array ID``, ``--sql CONDITION``.
+"""Jobs as users name them on the command line: ids and selectors, ids of arrays with ``--array``, ``--sql``.
 
 =================  =======================================================================
 ``12``             the job
@@ -174,17 +174,23 @@ def parse_condition(text: str) -> Condition:
     return condition.sql
 
 
-def parse_selection(words: Sequence[str], arrays: Sequence[str], condition: str | None) -> JobSelection:
-    """Read the selection of a command that acts on jobs; raise :class:`UsageError` when there is none."""
-    if not words and not arrays and condition is None:
-        raise UsageError("no job given", hint=f"give {_HINT}, --array ID or --sql CONDITION")
+def parse_selection(words: Sequence[str], condition: str | None, *, arrays: bool) -> JobSelection:
+    """Read the selection of a command that acts on jobs; with ``arrays`` the ids are those of arrays.
+
+    Raises :class:`UsageError` when nothing is selected.
+    """
     if condition is not None and (words or arrays):
         raise UsageError("--sql and ids exclude each other", hint="write job_id IN (...) in the condition")
-    return replace(
-        parse_words(words),
-        array_ids=parse_ids(arrays, "array"),
-        condition=None if condition is None else parse_condition(condition),
-    )
+    if condition is not None:
+        return JobSelection(condition=parse_condition(condition))
+    if not words:
+        named = "no array given" if arrays else "no job given"
+        raise UsageError(named, hint=f"give {_HINT}, --array and ids of arrays, or --sql CONDITION")
+    if not arrays:
+        return parse_words(words)
+    numbers = [word for word in words if word.isdigit()]
+    others = parse_words([word for word in words if not word.isdigit()])
+    return replace(others, array_ids=parse_ids(numbers, "array"))
 
 
 def parse_one(word: str) -> JobSelection:

@@ -23,12 +23,15 @@ from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageErro
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
+from oarpy.store import notifications
 from oarpy.store.jobs import submissions
 from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
 _NOT_AGAIN = frozenset({"reservation", "array_size", "array_parameters", "dependencies"})
 """What was asked for and is not asked for again."""
+NO_SERVER = "no server is running: jobs start when 'oarpy server' does"
+"""What is said while nobody schedules."""
 
 
 def resubmit(session: Session, job: str) -> Submitted:
@@ -121,11 +124,12 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
             session.connection, submission, asked=admitted.asked, message=_message(submission, admitted.need)
         )
         WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
+    unscheduled = () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
     return Submitted(
         job_ids=tuple(job_ids),
         is_array=len(job_ids) > 1 or bool(submission.array_parameters),
         reservation=submission.reservation,
-        warnings=admitted.warnings,
+        warnings=(*admitted.warnings, *unscheduled),
         notes=tuple(admitted.trace.notes),
         trace=tuple(admitted.trace.lines()),
     )

@@ -39,7 +39,7 @@ class Signalling:
             if read_types(row.types).runs_nothing:
                 continue
             _, last = self.killed.get(key, ("", float("-inf")))
-            if moment - last >= _REPEAT and channels.send(row.nodes[0], Kill((key,), None)):
+            if moment - last >= _REPEAT and channels.send(row.nodes[0], Kill((key,), None, row.kill_reason)):
                 self.killed[key] = row.nodes[0], moment
                 for node in row.nodes[1:]:
                     channels.send(node, Terminate((key,)))

@@ -74,9 +74,11 @@ _JOBS = """
            j.state, j.message, extract(epoch FROM j.walltime)::bigint, j.exit_status,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, s.initial_request,
-           coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8
+           coalesce(g.verdict, ''), coalesce('Killing: ' || k.reason, g.reason, ''),
+           extract(epoch FROM g.start_time)::float8
     FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
                 LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+                LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
     WHERE {where}
     ORDER BY j.job_id
 """

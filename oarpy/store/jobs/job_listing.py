@@ -35,13 +35,15 @@ class ListedJob:
     exit_status: int | None
 
 
-# What a listing shows of each job, with the answer of the last pass.
+# What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
 _LIST = """
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.message,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
-           extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8, coalesce(g.reason, ''),
+           extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8,
+           coalesce('Killing: ' || k.reason, g.reason, ''),
            j.exit_status
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+        LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
     WHERE {where}
     ORDER BY j.job_id
 """

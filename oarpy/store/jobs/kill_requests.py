@@ -58,6 +58,36 @@ _SIGNAL = """
     SELECT id, signal, %s FROM unnest(%s::bigint[], %s::smallint[]) AS request (id, signal)
 """
 
+# Since when jobs are Finishing, and where.
+_FINISHING = """
+    SELECT j.job_id, extract(epoch FROM now() - lower(l.during))::float8,
+           coalesce(array_agg(DISTINCT r.network_address) FILTER (WHERE r.network_address <> ''), '{}')
+    FROM jobs j
+        JOIN job_state_logs l ON l.job_id = j.job_id AND upper_inf(l.during) AND l.state = 'Finishing'
+        LEFT JOIN assigned_resources a ON a.job_id = j.job_id
+        LEFT JOIN resources r USING (resource_id)
+    WHERE j.job_id = ANY(%s) AND j.state = 'Finishing'
+    GROUP BY j.job_id, l.during
+    ORDER BY j.job_id
+"""
+
+# What they left on their nodes is looked for when these are back.
+_CLOSE = """
+    UPDATE jobs SET ended_at = greatest(now(), submitted_at, started_at), left_nothing = true,
+        state = CASE WHEN started_at IS NULL OR final_state = 'Waiting' THEN 'Error' ELSE final_state END
+    WHERE job_id = ANY(%s) AND state = 'Finishing'
+"""
+
+
+def finishing(connection: Connection, job_ids: Sequence[int]) -> list[tuple[int, float, list[str]]]:
+    """Return for those of the jobs that are Finishing: the job, for how many seconds it is, its nodes."""
+    return connection.execute(_FINISHING, [list(job_ids)]).fetchall()
+
+
+def close(connection: Connection, job_ids: Sequence[int]) -> None:
+    """Give Finishing jobs their final state, whatever their nodes say."""
+    connection.execute(_CLOSE, [list(job_ids)])
+
 
 def ask(connection: Connection, job_ids: Sequence[int], by: str, reason: str) -> None:
     """Ask for the end of the jobs, which are live; ``by`` is who asks."""

@@ -72,9 +72,9 @@ class Orders:
 
     def _on_kill(self, order: Kill) -> None:
         for key in map(str, order.jobs):
-            self._kill(key, _AS_SPECIFIED if order.grace is None else order.grace)
+            self._kill(key, _AS_SPECIFIED if order.grace is None else order.grace, order.reason)
 
-    def _kill(self, key: str, grace: int) -> None:
+    def _kill(self, key: str, grace: int, reason: str) -> None:
         """Kill a job by its record: ask its holder, or write the end of one that nobody holds.
 
         The record is made for a job that was never seen, so that a start which comes later is refused.
@@ -86,7 +86,7 @@ class Orders:
         try:
             history = found.history()
             if not held:
-                self._ask(found, history, requests.KILL, grace)
+                self._ask(found, history, requests.KILL, grace, reason)
                 return
             if history.state == record.CLAIMED:
                 history = self._kill_unstarted(found, history)
@@ -106,9 +106,9 @@ class Orders:
         found.append("ended", now, start=None, end=now, status=None, reason="killed", detail=detail, left=0)
         return found.history()
 
-    def _ask(self, found: Record, history: History, verb: str, value: int) -> None:
+    def _ask(self, found: Record, history: History, verb: str, value: int, reason: str = "") -> None:
         """Leave a request and rouse the supervisor; one that has not started the command looks when it has."""
-        requests.leave_request(self._state, found.key, verb, value)
+        requests.leave_request(self._state, found.key, verb, value, reason)
         if history.started is None:
             history = found.history()
         if history.started is not None:

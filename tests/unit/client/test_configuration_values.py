@@ -29,6 +29,8 @@ from oarpy.scheduler.passes.backfilling import POLICIES
         ("[nodes]\npids_limit = -1\n", "nodes.pids_limit: -1 is not a whole number, 0 or more"),
         ("[jobs]\nkill_grace = inf\n", "jobs.kill_grace: inf is not a finite number of seconds, 0 or more"),
         ("[modules]\nlauncher = nan\n", "modules.launcher: nan is not a finite number of seconds above 0"),
+        ("[gateway]\nsocket = 'run/s'\n", "gateway.socket: 'run/s' is not a path from / or ~"),
+        (f"[gateway]\nsocket = '/{'s' * 100}'\n", "s' has 101 bytes (a socket's path has 100 at most)"),
         ("[gateway]\nworkers = 0\n", "gateway.workers: 0 is not a whole number above 0"),
         ("[priority]\nage_weight = -inf\n", "priority.age_weight: -inf is not a finite number"),
         ("[jobs]\nlogin_shell = 1\n", "jobs.login_shell: 1 is not true or false"),

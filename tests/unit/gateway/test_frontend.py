@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.frontend import discovery
+from oarpy.frontend import discovery, entry
 from oarpy.frontend.conversation import connect, converse
 from oarpy.wire.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Channel, Gone, Malformed, pack, read_message
 
@@ -58,6 +58,27 @@ SPELLINGS = [
 def test_the_socket_of_a_configuration_file(home: Path, text: str, path: str) -> None:
     own_file(home, text)
     assert discovery.socket_path() == path
+
+
+def test_a_tilde_is_the_home_of_the_caller(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_file(home, '[gateway]\nsocket = "~/.oarpy/gateway"\n')
+    assert discovery.socket_path() == f"{home}/.oarpy/gateway"
+    monkeypatch.setenv("OARPY_GATEWAY_SOCKET", "~/other")
+    assert discovery.socket_path() == f"{home}/other"
+
+
+def test_a_command_says_that_it_goes_without_its_gateway(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry._try_gateway("oarstat")
+    assert capsys.readouterr().err == "", "a machine that never had one"
+    monkeypatch.setattr(discovery, "USUAL_SOCKET", str(home / "gateway.sock"))
+    entry._try_gateway("oarstat")
+    wanted = f"oarstat: no gateway listens on {home}/gateway.sock: asking the database, which takes longer\n"
+    assert capsys.readouterr().err == wanted, "the usual place is there, and nobody listens"
+    own_file(home, '[gateway]\nsocket = "~/s"\n')
+    entry._try_gateway("oarsub")
+    assert capsys.readouterr().err.startswith(f"oarsub: no gateway listens on {home}/s: ")
 
 
 def test_which_configuration_counts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

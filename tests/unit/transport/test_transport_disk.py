@@ -181,15 +181,15 @@ def test_tombstones_recall_what_was_known_longer_than_they_refuse_it(state: Stat
 
 def test_requests_are_taken_once_in_order_and_by_their_job(state: StateDir) -> None:
     requests.leave_request(state, "1.1", requests.SIGNAL, 12)
-    requests.leave_request(state, "1.1", requests.KILL, -1)
+    requests.leave_request(state, "1.1", requests.KILL, -1, "oardel by ann")
     requests.leave_request(state, "1.10", requests.KILL, 5)
     (Path(state.requests) / "1.1.zzz").write_text("torn")
-    assert requests.take_requests(state, "1.1") == [("signal", 12), ("kill", -1)]
+    assert requests.take_requests(state, "1.1") == [("signal", 12, ""), ("kill", -1, "oardel by ann")]
     assert requests.take_requests(state, "1.1") == []
     requests.leave_request(state, "1.1", requests.SUSPEND, 0)
     requests.drop_requests(state, {"1.1"})
     assert requests.take_requests(state, "1.1") == []
-    assert requests.take_requests(state, "1.10") == [("kill", 5)]
+    assert requests.take_requests(state, "1.10") == [("kill", 5, "")]
 
 
 def test_incarnations(state: StateDir) -> None:

@@ -198,8 +198,8 @@ def test_a_single_job_is_written_whole() -> None:
 
 
 COMMANDS_AS_WRITTEN: list[tuple[Command, dict[str, object]]] = [
-    (Kill(KEYS), {"type": "kill", "grace": None}),
-    (Kill(KEYS, 0), {"type": "kill", "grace": 0}),
+    (Kill(KEYS), {"type": "kill", "grace": None, "reason": ""}),
+    (Kill(KEYS, 0), {"type": "kill", "grace": 0, "reason": ""}),
     (Signal(KEYS, 12), {"type": "signal", "signal": 12}),
     (Suspend(KEYS), {"type": "suspend"}),
     (Resume(KEYS), {"type": "resume"}),

@@ -10,6 +10,7 @@ import time
 from oarpy.transport.agent.job import foreign_processes, processes, requests, suspending
 from oarpy.transport.agent.job.environment import job_environment, write_files
 from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, start_as, umask_of
+from oarpy.transport.agent.kill_notice import KillNotice
 from oarpy.transport.agent.steps import interactive_shell
 
 TYPE_CHECKING = False
@@ -97,7 +98,8 @@ class JobRun:
         self._checkpoint_at: float | None = None
         self._kill_at: float | None = None
         self._suspended_at: float | None = None
-        self._early: list[tuple[str, int]] = []
+        self._early: list[tuple[str, int, str]] = []
+        self._notice = KillNotice(spec, account)
 
     def run(self) -> int:
         """Run the job to its end; return how many of its processes, or starts, could not be ended.
@@ -229,6 +231,7 @@ class JobRun:
                 (os.POSIX_SPAWN_DUP2, opened[0], 1),
                 (os.POSIX_SPAWN_DUP2, opened[1], 2),
             ]
+            self._notice.keep(opened[1])
             plain = None
             if not (self._spec.login_shell or self._spec.keep):
                 plain = plain_command(self._spec.command, shell, environment)
@@ -330,7 +333,7 @@ class JobRun:
         if self._suspended_at is not None or self._kill_at is not None:
             return
         if self._walltime_at is not None and now >= self._walltime_at:
-            self._terminate("walltime", self._spec.kill_grace)
+            self._terminate("walltime", self._spec.kill_grace, "its walltime was over")
         elif self._checkpoint_at is not None and now >= self._checkpoint_at:
             self._checkpoint_at = None
             self._signal(self._spec.checkpoint_signal)
@@ -339,11 +342,11 @@ class JobRun:
 
     def _take_requests(self) -> None:
         early, self._early = self._early, []
-        for verb, value in [*early, *requests.take_requests(self._state, self._record.key)]:
+        for verb, value, reason in [*early, *requests.take_requests(self._state, self._record.key)]:
             if not self._main and verb in _NEED_PROCESSES:
-                self._early.append((verb, value))
+                self._early.append((verb, value, reason))
             elif verb == requests.KILL:
-                self._terminate("killed", self._spec.kill_grace if value < 0 else value)
+                self._terminate("killed", self._spec.kill_grace if value < 0 else value, reason)
             elif verb == requests.SIGNAL:
                 self._signal(value)
             elif verb == requests.SUSPEND:
@@ -353,12 +356,13 @@ class JobRun:
             elif verb == requests.WALLTIME:
                 self._change_walltime(value)
 
-    def _terminate(self, reason: str, grace: float) -> None:
+    def _terminate(self, reason: str, grace: float, told: str) -> None:
         kill_at = time.monotonic() + grace
         if self._kill_at is not None:
             self._kill_at = min(self._kill_at, kill_at)
             return
         self._reason, self._kill_at = reason, kill_at
+        self._notice.tell(told, self._steps())
         if self._suspended_at is not None:
             suspending.thaw(self._isolation.freezers(self._record.key))
         tree = processes.descendants(os.getpid())
@@ -445,6 +449,7 @@ class JobRun:
                     self._tell("stuck", {"detail": f"its end cannot be written: {error.strerror}", "place": ""})
                 waited = True
                 time.sleep(_RETRY_DISK)
+        self._notice.close()
         self._record.close()
         self._state.ring()
         self._tell("ended", outcome)

@@ -26,25 +26,25 @@ WALLTIME = "walltime"
 LOOK = signal.SIGUSR1
 
 
-def leave_request(state: StateDir, key: str, verb: str, value: int) -> None:
-    """Put a request where the supervisor of ``key`` will find it."""
+def leave_request(state: StateDir, key: str, verb: str, value: int, reason: str = "") -> None:
+    """Put a request where the supervisor of ``key`` will find it; ``reason`` is for people."""
     name = f"{key}.{time.time_ns():020d}-{os.getpid()}"
     hidden = os.path.join(state.requests, "new-" + name)
     with open(hidden, "w", encoding="ascii") as file:
-        json.dump({"do": verb, "value": value}, file)
+        json.dump({"do": verb, "value": value, "reason": reason}, file)
     os.rename(hidden, os.path.join(state.requests, name))
 
 
-def take_requests(state: StateDir, key: str) -> list[tuple[str, int]]:
-    """Read and remove the requests for ``key``, in the order they were left: (verb, value)."""
+def take_requests(state: StateDir, key: str) -> list[tuple[str, int, str]]:
+    """Read and remove the requests for ``key``, in the order they were left: (verb, value, reason)."""
     prefix = key + "."
-    found: list[tuple[str, int]] = []
+    found: list[tuple[str, int, str]] = []
     for name in sorted(name for name in os.listdir(state.requests) if name.startswith(prefix)):
         path = os.path.join(state.requests, name)
         try:
             with open(path, encoding="ascii") as file:
                 entry = json.load(file)
-            found.append((str(entry["do"]), int(entry["value"])))
+            found.append((str(entry["do"]), int(entry["value"]), str(entry.get("reason", ""))))
         except (OSError, ValueError, KeyError, TypeError):
             continue
         finally:
