@@ -143,6 +143,27 @@ def database_url(as_json: Json = False) -> None:
     write(json_text({"url": url}) if as_json else f"{url}\n")
 
 
+@database.command("analyst")
+def database_analyst(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A role of PostgreSQL: a new one, or an analyst's.")],
+    compat: Annotated[
+        bool, typer.Option("--compat", help="For programs that know OAR 2.5: they find oar_compat, not oar_report.")
+    ] = False,
+    password_file: Annotated[
+        Path | None,
+        typer.Option("--password-file", metavar="FILE", help="Its first line is the password; - is standard input."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a role that reads the views for analysts, and nothing else; again for one whose rights are to be renewed."""
+    from oarpy.client.installation import make_analyst
+    from oarpy.configuration import load
+
+    created = make_analyst(load(), name, compat=compat, password_file=password_file)
+    text = f"role {name} {'made' if created else 'renewed'}\n"
+    write(json_text({"role": name, "created": created}) if as_json else text)
+
+
 @database.command("query")
 def database_query(
     statement: Annotated[str, typer.Argument(metavar="SQL", help="One query; nothing can be changed by it.")],

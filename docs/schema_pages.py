@@ -80,11 +80,13 @@ _REPORTS = """
 Schema `oar_report` is stable: its views and columns keep their names and meanings when the tables change. To let
 someone read them, and nothing else:
 
-```sql
-CREATE ROLE analyst LOGIN;
-GRANT USAGE ON SCHEMA oar_report TO analyst;
-GRANT SELECT ON ALL TABLES IN SCHEMA oar_report TO analyst;
+```console
+$ oarpy db analyst ann --password-file secret.txt
+role ann made
 ```
+
+Schema `oar_compat` has the tables of OAR 2.5 as views: see
+[For analysts](guides/analyst.md#programs-that-know-oar-25).
 
 Core-hours of each project in May 2026:
 

@@ -27,6 +27,8 @@ LARGER_FOLDERS = {
     "benchmarks": "one file a benchmark",
     "admission_rules": "a rule and its cases, side by side",
     "migrations/schema/functions": "one file a function",
+    "migrations/schema/views": "one file a view",
+    "migrations/schema/compat": "one file a view",
     "migrations/versions": "one file a revision; released ones are never joined",
 }
 SHARED_NAMES: dict[str, str] = {}

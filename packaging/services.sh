@@ -1,5 +1,6 @@
 #!/bin/bash
-# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, and sshd. No service is started.
+# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, and the web pages of OAR with
+# the modules of Perl and PHP that they need. No service is started.
 #
 # As an ordinary user, or without apt, it only says what is missing: the tests that need it are then skipped.
 set -euo pipefail
@@ -8,6 +9,15 @@ missing=()
 compgen -G '/usr/lib/postgresql/15/bin/postgres' >/dev/null || missing+=(postgresql-15)
 PATH=$PATH:/usr/sbin command -v sshd >/dev/null || missing+=(openssh-server)
 command -v ssh-keygen >/dev/null || missing+=(openssh-client)
+command -v php-cgi >/dev/null || missing+=(php-cgi php-pgsql)
+perl -MCGI -e 1 2>/dev/null || missing+=(libcgi-pm-perl)
+perl -MDBD::Pg -e 1 2>/dev/null || missing+=(libdbd-pg-perl)
+perl -MAppConfig -e 1 2>/dev/null || missing+=(libappconfig-perl)
+perl -MTie::IxHash -e 1 2>/dev/null || missing+=(libtie-ixhash-perl)
+perl -MSort::Naturally -e 1 2>/dev/null || missing+=(libsort-naturally-perl)
+# unpacked, not installed: nobody needs a web server for it
+pages=/usr/local/lib/oar-web-status
+[ -e $pages/usr ] || missing+=(oar-web-status)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -32,6 +42,13 @@ echo "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq </dev/null
 for package in "${missing[@]}"; do
+    if [ "$package" = oar-web-status ]; then
+        draft=$(mktemp -d)
+        (cd "$draft" && apt-get download -qq $package >/dev/null 2>&1 && dpkg -x ./*.deb $pages) ||
+            echo "services.sh: $package cannot be unpacked; tests that need it will be skipped" >&2
+        rm -rf "$draft"
+        continue
+    fi
     apt-get install -y -qq --no-install-recommends "$package" </dev/null >/dev/null ||
         echo "services.sh: $package cannot be installed; tests that need it will be skipped" >&2
 done

@@ -32,6 +32,11 @@ def upgrade() -> None:
         " 'stable views over jobs, nodes and accounting; grant USAGE on it and SELECT on its views'"
     )
     make(connection, "views", *names("views"))
+    connection.exec_driver_sql("CREATE SCHEMA oar_compat")
+    connection.exec_driver_sql(
+        "COMMENT ON SCHEMA oar_compat IS 'tables of OAR 2.5, as views; names, types and values are those of OAR'"
+    )
+    make(connection, "compat", *names("compat"))
 
 
 def downgrade() -> None:

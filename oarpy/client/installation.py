@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
 
@@ -13,6 +15,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError, Unreachable, UsageError
 from oarpy.postgres import embedded_server
 from oarpy.store import notifications, recount
+from oarpy.store.analytics import roles
 from oarpy.store.database import Connection, connect, database_dsn, reachable
 from oarpy.store.platform import admission_rules, nodes
 
@@ -120,6 +123,29 @@ def downgrade(dsn: str, revision: str) -> tuple[str, ...]:
         if nodes.is_led(connection, notifications.leadership_key("automaton")):
             raise OarpyError("a server works on this database", hint="stop it, on every machine, then try again")
         return migrations.downgrade(dsn, revision)
+
+
+def make_analyst(configuration: Configuration, name: str, *, compat: bool, password_file: Path | None) -> bool:
+    """Make a role that reads the views for analysts, or renew its rights; return whether it is new."""
+    password = None if password_file is None else _first_line(password_file)
+    schema = "oar_compat" if compat else "oar_report"
+    with (
+        reachable(),
+        connect(database_dsn(configuration), "db analyst") as connection,
+        connection.transaction(),
+    ):
+        return roles.make_analyst(connection, name, schema, password)
+
+
+def _first_line(path: Path) -> str:
+    try:
+        text = sys.stdin.readline() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the password from '{path}': {error}") from error
+    password = text.partition("\n")[0]
+    if not password:
+        raise UsageError(f"the first line of '{path}' is empty", hint="write the password there")
+    return password
 
 
 def load_default_rules(connection: Connection) -> LoadedRules:

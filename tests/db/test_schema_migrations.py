@@ -49,7 +49,9 @@ TRIGGERS = """
 SELECT t.tgrelid::regclass::text, pg_get_triggerdef(t.oid), t.tgenabled FROM pg_trigger t
 WHERE NOT t.tgisinternal ORDER BY 1, 2
 """
-VIEWS = "SELECT viewname, definition FROM pg_views WHERE schemaname = 'oar_report' ORDER BY 1"
+VIEWS = """
+SELECT schemaname, viewname, definition FROM pg_views WHERE schemaname IN ('oar_report', 'oar_compat') ORDER BY 1, 2
+"""
 
 
 def schema(dsn: str) -> tuple[object, ...]:
@@ -59,6 +61,8 @@ def schema(dsn: str) -> tuple[object, ...]:
         ours = tuple(column for column in tables["resources"].columns if column.name in resources.columns)
         tables["resources"] = replace(tables["resources"], columns=ours)
         views = {relation.name: relation for relation in describe(connection, "oar_report")}
+        compat = connection.execute("SELECT to_regnamespace('oar_compat')").fetchone() != (None,)
+        views |= {f"oar_compat.{one.name}": one for one in (describe(connection, "oar_compat") if compat else ())}
         return tables, views, *(connection.execute(query).fetchall() for query in (FUNCTIONS, TRIGGERS, VIEWS))
 
 

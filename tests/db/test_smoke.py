@@ -39,6 +39,7 @@ USES = [
     ("oartoken", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
     ("oarpy", "db", "downgrade", "0020"),
+    ("oarpy", "db", "analyst", "smoke_analyst"),
     ("oarpy", "history", "list"),
     ("oarpy", "history", "move"),
     ("oarpy", "events", "--once"),

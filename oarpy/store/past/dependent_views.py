@@ -1,4 +1,4 @@
-"""Views that read ``oar_all``, put away while revisions change the tables below them, and made again afterwards."""
+"""Views that read ``oar_all`` or are in ``oar_compat``, put away while revisions change tables, and made again."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ class StoredView:
         return Identifier(self.schema, self.name)
 
 
-# Those of oar_all, depth 0, then what reads them, and what reads that.
+# Those of oar_all and oar_compat, depth 0, then what reads them, and what reads that.
 _VIEWS = """
     WITH RECURSIVE found (oid, depth) AS (
-        SELECT c.oid, 0 FROM pg_class c WHERE c.relnamespace = to_regnamespace('oar_all')
+        SELECT c.oid, 0 FROM pg_class c
+        WHERE c.relnamespace IN (to_regnamespace('oar_all'), to_regnamespace('oar_compat'))
         UNION
         SELECT r.ev_class, f.depth + 1
         FROM found f JOIN pg_depend d ON d.refobjid = f.oid AND d.refclassid = 'pg_class'::regclass
@@ -88,6 +89,10 @@ class DependentViews:
         for view in views:
             self._stored.pop((view.schema, view.name), None)
             self._stored[view.schema, view.name] = view
+
+    def forget(self, schema: str) -> None:
+        """Leave away the views of a schema that a revision takes back."""
+        self._stored = {key: view for key, view in self._stored.items() if key[0] != schema}
 
     def put_back(self) -> None:
         """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is."""

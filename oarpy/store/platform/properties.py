@@ -37,6 +37,9 @@ _RENAME_ROW = "UPDATE resource_properties SET name = %s WHERE name = %s"
 # Changing the table needs it for itself: give up rather than make every reader queue behind a long transaction.
 _PATIENCE = "SET LOCAL lock_timeout = '10s'"
 
+# The view for programs that know OAR 2.5 has the properties of the site.
+_SHOW = "SELECT make_compat_resources()"
+
 _COLUMN_EXISTS = """
     SELECT EXISTS (SELECT FROM pg_attribute
                    WHERE attrelid = 'resources'::regclass AND attname = %s AND NOT attisdropped)
@@ -80,18 +83,21 @@ def add(connection: Connection, name: str, kind: str) -> None:
     if kind == "timestamptz":
         _alter(connection, SQL(_BOUND).format(Identifier(name)))
     connection.execute(_ADD_ROW, (name, kind))
+    connection.execute(_SHOW)
 
 
 def delete(connection: Connection, name: str) -> None:
     """Drop the column with all its values."""
     _alter(connection, SQL(_DROP_COLUMN).format(Identifier(name)))
     connection.execute(_DROP_ROW, (name,))
+    connection.execute(_SHOW)
 
 
 def rename(connection: Connection, old: str, new: str) -> None:
     """Give the column another name."""
     _alter(connection, SQL(_RENAME_COLUMN).format(Identifier(old), Identifier(new)))
     connection.execute(_RENAME_ROW, (new, old))
+    connection.execute(_SHOW)
 
 
 def _alter(connection: Connection, statement: Composed) -> None:

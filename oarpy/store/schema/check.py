@@ -29,8 +29,8 @@ _TRIGGERS = """
 SELECT c.relname, t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND c.relnamespace = 'public'::regnamespace
 """
-# the views for analysts
-_VIEWS = "SELECT viewname FROM pg_views WHERE schemaname = 'oar_report'"
+# the views for analysts, and those for programs that know OAR 2.5
+_VIEWS = "SELECT schemaname, viewname FROM pg_views WHERE schemaname IN ('oar_report', 'oar_compat')"
 # properties without a column, and columns that are no property
 _PROPERTIES = """
 SELECT p.name, a.attname FROM resource_properties p
@@ -109,8 +109,10 @@ def _missing(connection: Connection) -> Iterator[str]:
     firing = set(_rows(connection, _TRIGGERS))
     for table, name in sorted(statements.triggers() - firing):
         yield f"trigger {name} of table {table} is missing or disabled"
-    for view in sorted(set(statements.names("views")) - {row[0] for row in _rows(connection, _VIEWS)}):
-        yield f"view oar_report.{view} is missing"
+    expected = {("oar_report", view) for view in statements.names("views")}
+    expected |= {("oar_compat", view) for view in statements.names("compat")}
+    for schema, view in sorted(expected - set(_rows(connection, _VIEWS))):
+        yield f"view {schema}.{view} is missing"
 
 
 def expected_constraints() -> set[tuple[str, str]]:

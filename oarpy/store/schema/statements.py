@@ -1,5 +1,7 @@
 """Functions with their triggers, and views: one SQL file each below ``migrations/schema``, named after what it makes.
 
+Views for analysts (``oar_report``) are in ``views``, those for programs of OAR 2.5 (``oar_compat``) in ``compat``.
+
 A file says CREATE OR REPLACE throughout: running it again brings what is there to its text.
 """
 
@@ -15,7 +17,7 @@ from sqlalchemy import Connection
 from oarpy.store.database import Connection as DriverConnection
 from oarpy.store.past import structure
 
-Kind: TypeAlias = Literal["functions", "views"]
+Kind: TypeAlias = Literal["functions", "views", "compat"]
 
 _FOLDER = Path(str(resources.files("oarpy.migrations"))) / "schema"
 _TRIGGER = re.compile(r"^CREATE OR REPLACE TRIGGER (\w+)\s.*?\sON (\w+)\s", re.MULTILINE | re.DOTALL)

@@ -1,0 +1,4 @@
+CREATE OR REPLACE FUNCTION yes_or_no(value boolean) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN value THEN 'YES' ELSE 'NO' END
+$$;
+COMMENT ON FUNCTION yes_or_no IS 'a truth as OAR 2.5 writes it';

@@ -1,0 +1,6 @@
+"""What ``oarpy db analyst``, ``oarpy report`` and ``oarpy export`` do.
+
+May import ``oarpy.store``, ``oarpy.model`` and the client's own helpers; pyarrow and matplotlib where they are needed.
+"""
+
+from __future__ import annotations
