@@ -55,6 +55,12 @@ class Cursor:
         """Return the point after a part of a change."""
         return Cursor(self.generation, self.seen, upto, number, index)
 
+    def towards(self, later: Cursor) -> Cursor:
+        """Return this cursor, with a batch after it that ends at ``later`` if that has seen all that this one has."""
+        if self.upto or later.upto or self.generation != later.generation or not _contains(later.seen, self.seen):
+            return self
+        return self.at(later.seen, 0, 0)
+
 
 def parse_cursor(text: str) -> Cursor:
     """Return the cursor that ``text`` is; raise :class:`UsageError`."""
@@ -65,6 +71,18 @@ def parse_cursor(text: str) -> Cursor:
         )
     generation, seen, upto, number, index = found.groups()
     return Cursor(int(generation), seen, upto or "", int(number or 0), int(index or 0))
+
+
+def _contains(later: str, earlier: str) -> bool:
+    """Tell whether all that one snapshot sees is seen by another: ``xmin:xmax:transactions open in between``."""
+    first, last = _open_in(earlier), _open_in(later)
+    return first[0] <= last[0] and all(one >= first[0] or one in first[1] for one in last[1])
+
+
+def _open_in(snapshot: str) -> tuple[int, frozenset[int]]:
+    """Return the first transaction that had not begun, and those before it that were open."""
+    _, end, numbers = snapshot.split(":")
+    return int(end), frozenset(map(int, filter(None, numbers.split(","))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.web import api
 from oarpy.web.audit import Answered
+from oarpy.web.event_hub import EventHub
 from oarpy.web.identity import Unauthenticated
 from oarpy.web.limits import RequestLimits
 from oarpy.web.seats import Seats
@@ -39,15 +40,16 @@ STATUSES: dict[type[OarpyError], int] = {
 
 def application(configuration: Configuration) -> FastAPI:
     """Return the application. It connects to the database when it is first asked for something."""
-    seats = Seats(configuration)
+    seats, hub = Seats(configuration), EventHub(configuration)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        hub.close()
         seats.close()
 
     app = FastAPI(title="oarpy", version=__version__, lifespan=lifespan, root_path=configuration.web.root_path)
-    app.state.configuration, app.state.seats = configuration, seats
+    app.state.configuration, app.state.seats, app.state.event_hub = configuration, seats, hub
     app.add_middleware(Answered)
     app.add_middleware(RequestLimits, settings=configuration.web)
     app.add_exception_handler(OarpyError, _refused)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from oarpy.web.api import service
+from oarpy.web.api import events, service
 
 PREFIX = "/api/v1"
 
@@ -15,6 +15,9 @@ PREFIX = "/api/v1"
 def router() -> APIRouter:
     """Return all endpoints."""
     whole = APIRouter(prefix=PREFIX)
-    for area in (service,):
+    for area in (
+        events,
+        service,
+    ):
         whole.include_router(area.router)
     return whole
