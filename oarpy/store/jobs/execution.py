@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
@@ -156,7 +156,7 @@ _LAUNCH_ROWS = f"""
             FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
             WHERE m.job_id = j.job_id AND upper_inf(m.during))
     FROM jobs j LEFT JOIN submissions s USING (submission_id)
-    WHERE j.job_id = ANY(%s) AND j.state = %s
+    WHERE j.job_id = ANY(%s)
     ORDER BY j.job_id
 """  # noqa: S608 - a text of this file
 
@@ -175,7 +175,8 @@ _AGENDA = """
             WHERE state = 'Running' AND types && %s::text[])
 """
 
-# Jobs on nodes; with the second condition only those that the launcher has something to do about.
+# Jobs on nodes that meet a condition, which is text: one plan then serves for good, where a condition that may be none
+# has each call planned anew.
 _LIVE = f"""
     SELECT j.job_id, j.attempt, j.state, j.types,
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
@@ -186,12 +187,18 @@ _LIVE = f"""
         LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND {_HAS}
         LEFT JOIN resources r USING (resource_id)
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')
-      AND (%(jobs)s::bigint[] IS NULL OR j.job_id = ANY(%(jobs)s))
-      AND (%(all)s OR j.state IN ('Launching', 'Finishing')
-           OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
-           OR (j.types && %(noop)s::text[] AND j.state = 'Running' AND expected_end(j) <= now()))
+      AND ({{condition}})
     GROUP BY j.job_id
 """  # noqa: S608 - a text of this file
+_ALL_LIVE = _LIVE.format(condition="true")
+_LIVE_AMONG = _LIVE.format(condition="j.job_id = ANY(%s)")
+# What the launcher has something to do about.
+_ATTENTION = _LIVE.format(
+    condition="""
+        j.state IN ('Launching', 'Finishing')
+        OR j.job_id IN (SELECT job_id FROM kill_requests WHERE state = 'decided')
+        OR (j.types && %s::text[] AND j.state = 'Running' AND expected_end(j) <= now())"""
+)
 
 # A node's clock may be behind: nobody runs before he has his resources.
 _HELD = "(SELECT lower(a.during) FROM assigned_resources a WHERE a.job_id = j.job_id LIMIT 1)"
@@ -382,7 +389,8 @@ def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launc
             tuple(row[19] or ()),
             _amounts(row[20]),
         )  # type: ignore[call-arg]
-        for row in connection.execute(_LAUNCH_ROWS, [list(jobs), state]).fetchall()
+        for row in connection.execute(_LAUNCH_ROWS, [list(jobs)]).fetchall()
+        if row[2] == state
     ]
 
 
@@ -401,20 +409,18 @@ def environments(
 
 def live(connection: Connection, *, everything: bool) -> list[LiveRow]:
     """Return the jobs that the launcher answers for: all of them, or those about which something is to be done."""
-    return _live(connection, everything, None)
+    return _live(connection, _ALL_LIVE) if everything else _live(connection, _ATTENTION, list(NOOP))
 
 
 def live_among(connection: Connection, jobs: Sequence[int]) -> list[LiveRow]:
     """Return those of ``jobs`` that are on nodes."""
-    return _live(connection, True, list(jobs))
+    return _live(connection, _LIVE_AMONG, list(jobs))
 
 
-def _live(connection: Connection, everything: bool, jobs: list[int] | None) -> list[LiveRow]:
+def _live(connection: Connection, query: LiteralString, *values: object) -> list[LiveRow]:
     return [
         LiveRow(job, attempt, state, tuple(types), tuple(nodes or ()), *rest)
-        for job, attempt, state, types, nodes, *rest in connection.execute(
-            _LIVE, {"all": everything, "jobs": jobs, "noop": list(NOOP)}, binary=True
-        ).fetchall()
+        for job, attempt, state, types, nodes, *rest in connection.execute(query, values, binary=True).fetchall()
     ]
 
 
