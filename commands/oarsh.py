@@ -8,6 +8,7 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
+from oarpy.model.errors import NotAllowed, UsageError
 
 app = typer.Typer(add_completion=False)
 
@@ -31,6 +32,14 @@ def oarsh(
     as_json: Annotated[
         bool, typer.Option("-J", "--json", help="Print JSON when it has ended: status, stdout, stderr. No input.")
     ] = False,
+    user: Annotated[
+        str | None, typer.Option("-l", "--login", metavar="USER", help="The owner of the job, as in USER@HOST.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("-i", metavar="KEY", help="The key of the job: enter it by ssh; otherwise OAR_JOB_KEY_FILE."),
+    ] = None,
+    port: Annotated[str | None, typer.Option("-p", metavar="PORT", help="The port of ssh, with a key.")] = None,
     as_usual: Annotated[
         bool, typer.Option("-x", "-a", "-q", "-T", help="Taken for ssh's sake: so it is anyway.")
     ] = False,
@@ -43,9 +52,14 @@ def oarsh(
     from oarpy.client.jobs import job_steps
     from oarpy.client.session import open_session
 
+    if key is not None or port is not None:
+        raise UsageError("-p without -i" if key is None else "-i with -J or without a key", hint="oarsh -i KEY HOST")
     caller = current()
     job_id = job_steps.named_job(job, caller.environment)
+    host, user = job_steps.host_and_user(host, user)
     with open_session("oarsh") as session:
+        if user not in (None, session.user):
+            raise NotAllowed(f"'{session.user}' cannot enter a job as '{user}'", hint="only a job's owner enters it")
         found = job_steps.running_job(session, job_id)
     node = found.node(host)
     words = command or []

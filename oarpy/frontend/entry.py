@@ -22,6 +22,10 @@ def start(name: str, *, by_gateway: bool = True) -> NoReturn:
     from oarpy.frontend import standard_streams
 
     standard_streams.complete()
+    if name == "oarsh":
+        from oarpy.frontend.job_key import enter_by_key
+
+        enter_by_key(sys.argv[1:])
     if by_gateway:
         _try_gateway(name)
     import importlib
@@ -34,6 +38,7 @@ oaraccounting = partial(start, "oaraccounting")
 oaradmin = partial(start, "oaradmin")
 oaradmissionrules = partial(start, "oaradmissionrules")
 oarconnect = partial(start, "oarconnect")
+oarcp = partial(start, "oarcp", by_gateway=False)  # scp, which starts oarsh
 oardel = partial(start, "oardel")
 oarhold = partial(start, "oarhold")
 oarnodes = partial(start, "oarnodes")

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RUNNING, WAITING = 1, 2
-ON_A_NODE = {"oarsh", "oarconnect", "oarsrun", "oarprint"}
+ON_A_NODE = {"oarcp", "oarsh", "oarconnect", "oarsrun", "oarprint"}
 """Commands that need a node, or nothing but a job's files."""
 USES = [
     ("oarsub", "-l", "/nodes=1,walltime=0:10:0", "-p", "mem > 1", "date"),

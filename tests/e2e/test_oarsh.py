@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import subprocess
 from collections.abc import Iterator
@@ -161,3 +162,31 @@ def test_a_session_holds_no_worker(cluster: Sandbox, job: str) -> None:
     for session in sessions:
         session.communicate()
         assert session.returncode == 0
+
+
+def test_the_owner_may_be_named_as_with_ssh(cluster: Sandbox, job: str) -> None:
+    me = getpass.getuser()
+    for words in (("-l", me, "n1"), (f"{me}@n1",), ("-l", me, "nobody@n1")):
+        assert oarsh(cluster, "-j", job, *words, "echo here").stdout == b"here\n"
+    for words in (("-l", "nobody", "n1"), ("nobody@n1",)):
+        done = oarsh(cluster, "-j", job, *words, "true")
+        assert (done.returncode, done.stderr.partition(b" (")[0]) == (
+            5,
+            f"oarsh: '{me}' cannot enter a job as 'nobody'".encode(),
+        )
+
+
+def test_files_are_copied_to_and_from_a_node(cluster: Sandbox, job: str, tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("content")
+    environment = {**cluster.environment(), "OAR_JOB_ID": job}
+    for words in ((f"{tmp_path}/given", f"n2:{tmp_path}/there"), (f"n1:{tmp_path}/there", f"{tmp_path}/back")):
+        done = subprocess.run(
+            [command("oarcp"), *words], capture_output=True, env=environment, timeout=DEADLINE, check=False
+        )
+        assert done.returncode == 0, done
+    assert (tmp_path / "back").read_text() == "content"
+    done = subprocess.run(
+        [command("oarcp"), f"{tmp_path}/given", "n3:/tmp/x"], capture_output=True, env=environment, check=False
+    )
+    assert done.returncode == 1
+    assert f"oarsh: 'n3' is not a node of job {job}".encode() in done.stderr

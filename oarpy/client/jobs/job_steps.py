@@ -104,6 +104,16 @@ def named_job(text: str | None, environment: Mapping[str, str]) -> int:
     return parse_ids([word])[0]
 
 
+def host_and_user(host: str, user: str | None) -> tuple[str, str | None]:
+    """Return the host and the user of ``USER@HOST``; ``user`` given apart wins, as with ssh.
+
+    >>> host_and_user("ann@n1", None)
+    ('n1', 'ann')
+    """
+    before, at, name = host.rpartition("@")
+    return name, user if user is not None or not at else before
+
+
 def step_spec(
     job: RunningJob,
     node: NodeAddress,
