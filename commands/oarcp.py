@@ -19,9 +19,7 @@ app = typer.Typer(add_completion=False)
 def oarcp(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[OPTION...] SOURCE... TARGET", help="Files: PATH here, HOST:PATH on a node of the job."
-        ),
+        typer.Argument(metavar="[OPTION...] SOURCE... TARGET", help="PATH is a file here, HOST:PATH one on a node."),
     ],
 ) -> None:
     """Copy files to and from the nodes of a running job, which OAR_JOB_ID or a key (``-i``) names."""
