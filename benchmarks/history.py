@@ -1,9 +1,9 @@
 """What a long history costs: ``python -m benchmarks.history [--jobs N]``.
 
-A cluster is measured three times: with an empty history, with ``--jobs`` finished jobs in the live tables, and with all
-of them in the tables of the past. Commands are whole processes; a pass has 500 jobs that wait. A month is archived in
-both forms, dropped and restored. Finished jobs come in without going through their lives, 30 seconds apart, in
-submissions of 100.
+A cluster is measured twice, in turn with one that has no history: with ``--jobs`` finished jobs in the live tables, and
+with all of them in the tables of the past. Commands are whole processes; a pass has 500 jobs that wait. A month is
+archived in both forms, dropped and restored. Finished jobs come in without going through their lives, 30 seconds apart,
+in submissions of 100.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -89,58 +91,66 @@ def add_finished_jobs(dsn: str, jobs: int) -> None:
         connection.execute("VACUUM ANALYZE")
 
 
-def commands(sandbox: Sandbox, times: int, ended: int) -> dict[str, float]:
-    """Return the seconds of each command, with :data:`WAITING` jobs that wait, and of a pass over them.
+@dataclass(frozen=True, slots=True)
+class BusyCluster:
+    """A cluster with a job on all its cores, :data:`WAITING` jobs that wait, and ``ended``, a job that is over."""
 
-    They are the shortest of ``times``, as other programs of the machine only add to them. ``ended`` is a job that is
-    over.
-    """
-    blocking = sandbox.job_ids("-l", "/resource_id=ALL,walltime=10:0:0", "sleep 36000")
-    sandbox.wait_for(blocking, ("Running",), 60)
-    waiting = sandbox.job_ids("--array", str(WAITING), "-l", "/core=1,walltime=1:0:0", "date")
-    try:
-        found = {
-            "oarsub": _shortest(times, lambda: sandbox.run("oarsub", "--hold", "-l", "/core=1", "date")),
-            "oarstat": _shortest(times, lambda: sandbox.run("oarstat")),
-            "oarstat -j of a live job": _shortest(times, lambda: sandbox.run("oarstat", "-f", "-j", str(waiting[0]))),
-            "oarstat -j of an ended job": _shortest(times, lambda: sandbox.run("oarstat", "-f", "-j", str(ended))),
-            "oarstat --why": _shortest(times, lambda: sandbox.run("oarstat", "--why", str(waiting[0]))),
-            "oarnodes": _shortest(times, lambda: sandbox.run("oarnodes")),
-            "oarnodes --events": _shortest(times, lambda: sandbox.run("oarnodes", "--events")),
-            "oardel": _shortest(times, iter_of(waiting, lambda job: sandbox.run("oardel", str(job)))),
-            "a pass": min(_passes(sandbox, times)),
-        }
-    finally:
-        sandbox.run("oardel", "--sql", "state <> 'Terminated'")
-        _settle(sandbox)
-    return found
+    sandbox: Sandbox
+    waiting: list[int]
+    ended: int
 
+    @classmethod
+    @contextmanager
+    def made(cls, sandbox: Sandbox, ended: int) -> Iterator[BusyCluster]:
+        """Make a cluster busy, for a time."""
+        blocking = sandbox.job_ids("-l", "/resource_id=ALL,walltime=10:0:0", "sleep 36000")
+        sandbox.wait_for(blocking, ("Running",), 60)
+        try:
+            yield cls(sandbox, sandbox.job_ids("--array", str(WAITING), "-l", "/core=1,walltime=1:0:0", "date"), ended)
+        finally:
+            sandbox.run("oardel", "--sql", "state <> 'Terminated'")
+            _settle(sandbox)
 
-def iter_of(jobs: Sequence[int], action: Callable[[int], object]) -> Callable[[], object]:
-    """Return an action on the next of ``jobs`` each time that it is called, the last one first."""
-    left = list(jobs)
-    return lambda: action(left.pop())
-
-
-def _shortest(times: int, action: Callable[[], object]) -> float:
-    spent = []
-    for _ in range(times):
+    def timed(self, *words: str) -> float:
+        """Return the seconds of a command."""
         began = time.perf_counter()
-        action()
-        spent.append(time.perf_counter() - began)
-    return min(spent)
+        self.sandbox.run(*words)
+        return time.perf_counter() - began
 
-
-def _passes(sandbox: Sandbox, times: int) -> list[float]:
-    """Have passes plan everything anew, and return the seconds that each took."""
-    found = []
-    with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
-        for _ in range(times):
+    def timed_pass(self) -> float:
+        """Have a pass plan everything anew, and return the seconds that it took."""
+        with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
             number, _ = _last_pass(connection)
             connection.execute("UPDATE queues SET message = message || '.'")
             while (made := _last_pass(connection))[0] == number:
                 time.sleep(0.02)
-            found.append(made[1])
+        return made[1]
+
+
+_ACTIONS: Mapping[str, Callable[[BusyCluster], float]] = {
+    "oarsub": lambda one: one.timed("oarsub", "--hold", "-l", "/core=1", "date"),
+    "oarstat": lambda one: one.timed("oarstat"),
+    "oarstat -j of a live job": lambda one: one.timed("oarstat", "-f", "-j", str(one.waiting[0])),
+    "oarstat -j of an ended job": lambda one: one.timed("oarstat", "-f", "-j", str(one.ended)),
+    "oarstat --why": lambda one: one.timed("oarstat", "--why", str(one.waiting[0])),
+    "oarnodes": lambda one: one.timed("oarnodes"),
+    "oarnodes --events": lambda one: one.timed("oarnodes", "--events"),
+    "oardel": lambda one: one.timed("oardel", str(one.waiting.pop())),
+    "a pass": BusyCluster.timed_pass,
+}
+
+
+def compared(empty: tuple[Sandbox, int], full: tuple[Sandbox, int], times: int) -> dict[str, tuple[float, float]]:
+    """Return the seconds of each action without and with a history, as (empty, full). Each cluster has an ended job.
+
+    Both are measured in turn, so that whatever else the machine does slows both. They are the shortest of ``times``,
+    as other programs only add to them.
+    """
+    with BusyCluster.made(*empty) as without, BusyCluster.made(*full) as having:
+        found = {}
+        for name, action in _ACTIONS.items():
+            pairs = [(action(without), action(having)) for _ in range(times)]
+            found[name] = (min(one for one, _ in pairs), min(other for _, other in pairs))
     return found
 
 
@@ -234,27 +244,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=TIMES, help="how often each command is measured")
     options = parser.parse_args(arguments)
     settings: dict[str, dict[str, str | int]] = {"log": {"level": "warning"}, "history": {"keep_live": 0}}
-    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as folder:
-        nodes = local_nodes("/host=n[1-4]/cpu={1}/core={2}")
-        with running_sandbox(Path(folder), settings, nodes) as sandbox:
-            report = _measured(sandbox, options.jobs, options.times, Path(folder))
+    nodes = local_nodes("/host=n[1-4]/cpu={1}/core={2}")
+    with tempfile.TemporaryDirectory(prefix="oarpy-bench-") as name, ExitStack() as stack:
+        folder = Path(name)
+        empty, full = (
+            stack.enter_context(running_sandbox(folder / which, settings, nodes)) for which in ("empty", "full")
+        )
+        report = _measured(empty, full, options.jobs, options.times, folder)
     _print(report)
     save("history", report)
     return 0
 
 
-def _measured(sandbox: Sandbox, jobs: int, times: int, folder: Path) -> dict[str, Any]:
-    dsn = sandbox.dsn()
-    first = ended_job(sandbox)
-    commands(sandbox, 2, first)
-    empty = commands(sandbox, times, first)
+def _measured(empty: Sandbox, full: Sandbox, jobs: int, times: int, folder: Path) -> dict[str, Any]:
+    dsn, control = full.dsn(), (empty, ended_job(empty))
+    ended_job(full)
     began = time.perf_counter()
     add_finished_jobs(dsn, jobs)
     filled = time.perf_counter() - began
     with psycopg.connect(dsn) as connection:
         row = connection.execute("SELECT min(job_id) FROM jobs WHERE command = 'history'").fetchone()
     assert row is not None
-    live = commands(sandbox, times, row[0])
+    compared(control, (full, row[0]), 2)
+    live = compared(control, (full, row[0]), times)
     report: dict[str, Any] = {
         "jobs": jobs,
         "fill_seconds": filled,
@@ -263,17 +275,17 @@ def _measured(sandbox: Sandbox, jobs: int, times: int, folder: Path) -> dict[str
     }
     moved, spent = move(dsn)
     report |= {"moved_jobs": moved, "move_seconds": spent, "past_bytes_a_job": bytes_by_table(dsn, "oar_past", moved)}
-    past = commands(sandbox, times, row[0])
-    report |= {"seconds": {"empty": empty, "live": live, "past": past}}
+    past = compared(control, (full, row[0]), times)
+    report |= {"seconds": {"live": live, "past": past}}
     return report | {"month": month_costs(dsn, folder)}
 
 
 def _print(report: Mapping[str, Any]) -> None:
     seconds = report["seconds"]
-    lines = [f"{'seconds':<30}{'empty':>9}{'live':>9}{'ratio':>7}{'past':>9}{'ratio':>7}"]
-    for name, empty in seconds["empty"].items():
-        live, past = seconds["live"][name], seconds["past"][name]
-        lines.append(f"{name:<30}{empty:>9.4f}{live:>9.4f}{live / empty:>7.2f}{past:>9.4f}{past / empty:>7.2f}")
+    lines = [f"{'seconds':<30}{'empty':>9}{'live':>9}{'ratio':>7}{'empty':>9}{'past':>9}{'ratio':>7}"]
+    for name in seconds["live"]:
+        pairs = (seconds["live"][name], seconds["past"][name])
+        lines.append(f"{name:<30}" + "".join(f"{one:>9.4f}{other:>9.4f}{other / one:>7.2f}" for one, other in pairs))
     lines.append(f"\n{'bytes a job':<30}{'live':>9}{'past':>9}")
     live, past = report["live_bytes_a_job"], report["past_bytes_a_job"]
     lines += [f"{name:<30}{live[name]:>9.0f}{past.get(name, 0):>9.0f}" for name in live]
