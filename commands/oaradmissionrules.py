@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.rendering import Column, JsonValue, Table, json_text, write
+from oarpy.client.rendering import Column, Table, json_text, write
 from oarpy.client.rules import rules, trials
 from oarpy.client.session import open_session
 from oarpy.model.errors import UsageError
@@ -34,7 +34,7 @@ def list_rules(as_json: AsJson = False) -> None:
     with open_session("oaradmissionrules") as session:
         rows = rules.all_rules(session)
     if as_json:
-        write(json_text([_record(row) for row in rows]))
+        write(json_text([rules.record(row) for row in rows]))
         return
     titles = tuple(map(Column, ("priority", "name", "enabled", "version", "description")))
     cells = [
@@ -57,13 +57,13 @@ def show(
     with open_session("oaradmissionrules") as session:
         if history:
             versions = rules.history(session, name)
-            write(json_text([_version_record(row) for row in versions]) if as_json else _history(versions))
+            write(json_text([rules.version_record(row) for row in versions]) if as_json else _history(versions))
         elif version is not None:
             old = rules.version(session, name, version)
-            write(json_text(_version_record(old)) if as_json else _ended(old.text))
+            write(json_text(rules.version_record(old)) if as_json else _ended(old.text))
         else:
             row = rules.find(session, name)
-            write(json_text({**_record(row), "text": row.text}) if as_json else _ended(row.text))
+            write(json_text({**rules.record(row), "text": row.text}) if as_json else _ended(row.text))
 
 
 @app.command()
@@ -186,30 +186,7 @@ def _switch(name: str, as_json: bool, *, enabled: bool) -> None:
 
 
 def _done(row: AdmissionRuleRow, what: str, as_json: bool) -> None:
-    write(json_text(_record(row)) if as_json else f"# rule {row.name} {what}, version {row.version}\n")
-
-
-def _record(row: AdmissionRuleRow) -> dict[str, JsonValue]:
-    return {
-        "name": row.name,
-        "priority": row.priority,
-        "enabled": row.enabled,
-        "version": row.version,
-        "description": rules.as_rule(row).description,
-    }
-
-
-def _version_record(row: VersionRow) -> dict[str, JsonValue]:
-    return {
-        "name": row.name,
-        "version": row.version,
-        "priority": row.priority,
-        "enabled": row.enabled,
-        "deleted": row.deleted,
-        "changed_at": row.changed_at.isoformat(),
-        "changed_by": row.changed_by,
-        "text": row.text,
-    }
+    write(json_text(rules.record(row)) if as_json else f"# rule {row.name} {what}, version {row.version}\n")
 
 
 def _history(versions: list[VersionRow]) -> str:

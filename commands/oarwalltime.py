@@ -53,7 +53,7 @@ def oarwalltime(
         job_id = one_job(session, chosen)
         if amount is None:
             standing = walltime_changes.show(session, job_id)
-            write(walltime_changes.as_json(standing) if as_json else walltime_changes.as_text(standing))
+            write(json_text(walltime_changes.record(standing)) if as_json else walltime_changes.as_text(standing))
             return
         asked = walltime_changes.WalltimeQuestion(amount, force, whole, delay_next_jobs, timeout)
         pending = walltime_changes.change(session, job_id, asked)

@@ -17,7 +17,7 @@ COMMANDS = (*NAMES, *_ADMINISTRATION, *_ON_FRONTENDS)
 
 _PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.store")
 _LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
-_NOT_USED = frozenset({"oarpy.store.schema"})
+_NOT_USED = frozenset({"oarpy.store.schema", "oarpy.store.past.job_pages"})
 """What no command of the gateway needs: the tables bring SQLAlchemy and Alembic with them."""
 
 
@@ -41,7 +41,9 @@ def _import_all(name: str) -> None:
     """Import a package and everything below it but what is not used."""
     package = importlib.import_module(name)
     for module in pkgutil.iter_modules(package.__path__, f"{name}."):
-        if module.ispkg and module.name not in _NOT_USED:
+        if module.name in _NOT_USED:
+            continue
+        if module.ispkg:
             _import_all(module.name)
-        elif not module.ispkg:
+        else:
             importlib.import_module(module.name)

@@ -157,6 +157,10 @@ def reachable() -> Iterator[None]:
     """Turn a connection lost inside the block, or a database without room to work, into :class:`Unreachable`."""
     try:
         yield
+    except psycopg.errors.QueryCanceled as error:
+        raise Unreachable(
+            "the database took too long and was interrupted", hint="ask for less, or try again"
+        ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         if (error.sqlstate or "").startswith(_NO_RESOURCES):
             hint = "nothing was changed; an admin has to make room for it, then try again"

@@ -54,6 +54,7 @@ def application(configuration: Configuration) -> FastAPI:
     app.add_middleware(RequestLimits, settings=configuration.web)
     app.add_exception_handler(OarpyError, _refused)
     app.add_exception_handler(psycopg.Error, _failed_in_database)
+    app.add_exception_handler(UnicodeError, _no_text)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
     app.include_router(api.router())
@@ -75,7 +76,9 @@ def status_of(error: OarpyError) -> int:
 
 def _answer(status: int, code: str, message: str, hint: str = "") -> JSONResponse:
     headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}.get(status)
-    return JSONResponse({"error": {"code": code, "message": message, "hint": hint}}, status, headers)
+    # what a request holds need not be text
+    shown = {name: value.encode("utf-8", "replace").decode() for name, value in (("message", message), ("hint", hint))}
+    return JSONResponse({"error": {"code": code, **shown}}, status, headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -84,13 +87,15 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed_in_database(request: Request, error: Exception) -> Response:
-    """Answer for what the database refused by itself: a value that it has no room for, or a time that is over."""
-    if isinstance(error, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
-        return _answer(503, "busy", "the database takes too long", "ask for less, or try again")
+    """Answer for what the database refused by itself, such as a value that it has no room for."""
     if isinstance(error, psycopg.DataError | psycopg.errors.RaiseException | psycopg.IntegrityError):
         return _answer(400, "usage", error.diag.message_primary or "the database refused a value")
     log.error("request failed", path=request.url.path, exc_info=error)
     return _answer(503, "unreachable", "the database cannot be reached", "try again")
+
+
+async def _no_text(request: Request, error: Exception) -> Response:
+    return _answer(400, "usage", "the request holds characters that are no text")
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -55,14 +55,18 @@ class Seats:
         self._guard = threading.Condition()
 
     @contextmanager
-    def session(self, identity: Identity, *, changes: bool = False) -> Iterator[Session]:
+    def session(
+        self, identity: Identity, *, changes: bool = False, files: Mapping[str, bytes] | None = None
+    ) -> Iterator[Session]:
         """Open the session that a command of this user would have; without ``changes`` the database refuses writes.
+
+        ``files`` are what the request carries instead of files of the user, by name.
 
         Raises :class:`Busy`, :class:`Unreachable`.
         """
         with self._turn(identity.user), self._seat() as seat, reachable():
             connection = seat.connection.get(read_only=not changes)
-            caller = WebCaller(identity, self._configuration, connection, seat.reader)
+            caller = WebCaller(identity, self._configuration, connection, seat.reader, files or {})
             with acting_for(caller), open_session("web") as session:
                 yield session
 
@@ -109,7 +113,12 @@ class WebCaller:
     environment: Mapping[str, str] = {}
 
     def __init__(
-        self, identity: Identity, configuration: Configuration, connection: Connection, reader: KeptReader
+        self,
+        identity: Identity,
+        configuration: Configuration,
+        connection: Connection,
+        reader: KeptReader,
+        files: Mapping[str, bytes],
     ) -> None:
         self.uid = identity.uid
         self.administers = identity.scope is Scope.ADMIN
@@ -117,6 +126,7 @@ class WebCaller:
         self._configuration = configuration
         self._connection = connection
         self._reader = reader
+        self._files = files
 
     def directory(self) -> str:
         """Raise :class:`OSError`: a request has none."""
@@ -127,7 +137,9 @@ class WebCaller:
         return True
 
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
-        """Raise :class:`OSError`: the files of this machine are none of the request's business."""
+        """Return what the request carries under that name; raise :class:`OSError` for everything else."""
+        if path in self._files and not executable:
+            return self._files[path][: largest + 1]
         raise PermissionError(errno.EACCES, "a request reads no files", path)
 
     def read_input(self, largest: int) -> bytes:

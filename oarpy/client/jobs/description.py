@@ -15,7 +15,7 @@ from oarpy.store.jobs.details import JobDetails, JobRow
 def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
     """Return the keys of OAR 2.5 (times in epoch seconds, durations in seconds, null for none).
 
-    ``private`` says that the reader may see what was typed; ``environment`` is added when given.
+    ``private`` says that the reader may see the command and what was typed; ``environment`` is added when given.
     """
     row = job.row
     document: dict[str, JsonValue] = {
@@ -30,7 +30,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "assigned_network_address": job.hosts,
         "assigned_amounts": _amounts_json(job),
         "queue": row.queue,
-        "command": row.command,
+        "command": row.command if private else None,
         "launchingDirectory": row.directory,
         "jobType": row.kind,
         "properties": row.properties,
@@ -77,7 +77,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "queue": row.queue,
         "jobType": row.kind,
         "types": ", ".join(row.types),
-        "command": row.command,
+        "command": row.command if private else "",
         "launchingDirectory": row.directory,
         "stdout_file": _file_name(row, row.stdout),
         "stderr_file": _file_name(row, row.stderr),
@@ -153,6 +153,11 @@ def scheduled_start(row: JobRow) -> float | None:
     if row.started is not None or row.ended is not None:
         return None
     return row.predicted if row.predicted is not None else row.reservation_start
+
+
+def output_file(row: JobRow, stream: str) -> str:
+    """Return the file of ``stdout`` or ``stderr``; below the job's directory unless it is absolute."""
+    return _file_name(row, row.stdout if stream == "stdout" else row.stderr)
 
 
 def _file_name(row: JobRow, path: str) -> str:

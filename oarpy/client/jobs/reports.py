@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from oarpy.client import rendering
 from oarpy.client.jobs import description, job_table
+from oarpy.client.jobs.job_views import may_look_into
 from oarpy.client.jobs.selection import JobSelection, require_known
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
 from oarpy.client.rendering import JsonValue, Look
@@ -15,7 +16,6 @@ from oarpy.client.session import Session, has_account
 from oarpy.model.errors import NotFound
 from oarpy.store import events
 from oarpy.store.jobs import details, job_listing, scope
-from oarpy.store.jobs.details import JobDetails
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.platform import queues, resources
 
@@ -79,15 +79,17 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
         jobs = details.details(session.connection, question.scope())
         failure = _missing(session, question)
         if as_json and complete:
-            seen = [job.row.job_id for job in jobs if _private(session, job)]
+            seen = [job.row.job_id for job in jobs if may_look_into(session, job.row.user)]
             environments = details.environments(session.connection, seen)
     if not as_json:
-        text = "\n".join(description.as_text(job, private=_private(session, job)) for job in jobs)
+        text = "\n".join(description.as_text(job, private=may_look_into(session, job.row.user)) for job in jobs)
         return _report(text, bool(jobs), failure)
     document: dict[str, JsonValue] = {}
     for job in jobs:
         shown = environments.get(job.row.job_id, {}) if complete else None
-        document[str(job.row.job_id)] = description.as_json(job, private=_private(session, job), environment=shown)
+        document[str(job.row.job_id)] = description.as_json(
+            job, private=may_look_into(session, job.row.user), environment=shown
+        )
     return _report(rendering.json_text(document), bool(jobs), failure)
 
 
@@ -158,10 +160,6 @@ def _ids(session: Session, question: Question) -> tuple[list[int], NotFound | No
 def _report(text: str, any_found: bool, failure: NotFound | None) -> ReportText:
     """Print nothing at all when every job asked for is missing."""
     return ReportText(text if any_found or failure is None else "", failure)
-
-
-def _private(session: Session, job: JobDetails) -> bool:
-    return session.is_admin or job.row.user == session.user
 
 
 def _missing(session: Session, question: Question) -> NotFound | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oarpy.client.rendering import json_text
+from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.configuration import Walltime
 from oarpy.model.durations import format_duration, parse_duration
@@ -208,19 +208,17 @@ def as_text(standing: WalltimeStanding) -> str:
     )
 
 
-def as_json(standing: WalltimeStanding) -> str:
+def record(standing: WalltimeStanding) -> dict[str, JsonValue]:
     """Return the same for programs; durations in seconds, null for no limit."""
-    return json_text(
-        {
-            "job": standing.job,
-            "state": standing.state,
-            "walltime": standing.walltime,
-            "possible_increase": standing.possible_increase,
-            "why_not": standing.why_not,
-            "granted": standing.granted,
-            "pending": standing.pending,
-            "forced": standing.forced,
-            "whole": standing.whole,
-            "delay_next_jobs": standing.delay_next_jobs,
-        }
-    )
+    return {
+        "job": standing.job,
+        "state": standing.state,
+        "walltime": standing.walltime,
+        "possible_increase": standing.possible_increase,
+        "why_not": standing.why_not,
+        "granted": standing.granted,
+        "pending": standing.pending,
+        "forced": standing.forced,
+        "whole": standing.whole,
+        "delay_next_jobs": standing.delay_next_jobs,
+    }

@@ -72,6 +72,12 @@ def activate(session: Session, names: Sequence[str] | None, *, active: bool) -> 
     return chosen
 
 
+def find(session: Session, name: str) -> QueueDescription:
+    """Return the queue called ``name``; raise :class:`NotFound`."""
+    _require(session, [name])
+    return next(queue for queue in queues.queues(session.connection) if queue.name == name)
+
+
 def _names(session: Session) -> list[str]:
     return [queue.name for queue in queues.queues(session.connection)]
 

@@ -7,6 +7,7 @@ import re
 
 from oarpy.admission.rules.rules import Rule, check_syntax
 from oarpy.client.caller import current
+from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.store.platform import admission_rules as store
@@ -81,6 +82,31 @@ def delete(session: Session, name: str) -> None:
     with session.connection.transaction():
         if not store.delete(session.connection, name, by=session.user):
             raise _unknown(session, name)
+
+
+def record(row: store.AdmissionRuleRow) -> dict[str, JsonValue]:
+    """Return a rule for JSON, without its text."""
+    return {
+        "name": row.name,
+        "priority": row.priority,
+        "enabled": row.enabled,
+        "version": row.version,
+        "description": as_rule(row).description,
+    }
+
+
+def version_record(row: store.VersionRow) -> dict[str, JsonValue]:
+    """Return a version of a rule for JSON."""
+    return {
+        "name": row.name,
+        "version": row.version,
+        "priority": row.priority,
+        "enabled": row.enabled,
+        "deleted": row.deleted,
+        "changed_at": row.changed_at.isoformat(),
+        "changed_by": row.changed_by,
+        "text": row.text,
+    }
 
 
 def read_text(path: str) -> str:

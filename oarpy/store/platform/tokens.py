@@ -54,6 +54,22 @@ class NewAction:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """An action as it is on record; ``status`` is that of the answer, None when the process ended before."""
+
+    action_id: int
+    at: datetime
+    user_name: str
+    source: str
+    token_id: int | None
+    address: str
+    method: str
+    path: str
+    detail: str
+    status: int | None
+
+
 _COLUMNS = """
     token_id, user_name, scope, label, parent_id, made_at, made_by, expires_at, revoked_at, used_at, used_from
 """
@@ -89,6 +105,11 @@ _BEGIN_ACTION = """
     VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING action_id
 """
 _END_ACTION = "UPDATE web_actions SET status = %s WHERE action_id = %s"
+
+_ACTIONS = """
+    SELECT action_id, at, user_name, source, token_id, address, method, path, detail, status FROM web_actions
+    WHERE %(before)s::bigint IS NULL OR action_id < %(before)s ORDER BY action_id DESC LIMIT %(limit)s
+"""
 
 
 def add(connection: Connection, new: NewToken) -> int:
@@ -132,3 +153,9 @@ def begin_action(connection: Connection, new: NewAction) -> int:
 def end_action(connection: Connection, action: int, status: int) -> None:
     """Write down how it was answered."""
     connection.execute(_END_ACTION, [status, action])
+
+
+def actions(connection: Connection, before: int | None, limit: int) -> list[ActionRow]:
+    """Return at most ``limit`` actions with smaller numbers than ``before``, the newest first."""
+    with connection.cursor(row_factory=class_row(ActionRow)) as cursor:
+        return cursor.execute(_ACTIONS, {"before": before, "limit": limit}).fetchall()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from oarpy.web.api import events, service
+from oarpy.web.api import audit, events, jobs, past, platform, rules, service, submission, tokens
 
 PREFIX = "/api/v1"
 
@@ -15,9 +15,6 @@ PREFIX = "/api/v1"
 def router() -> APIRouter:
     """Return all endpoints."""
     whole = APIRouter(prefix=PREFIX)
-    for area in (
-        events,
-        service,
-    ):
+    for area in (service, jobs, submission, platform, past, events, rules, tokens, audit):
         whole.include_router(area.router)
     return whole

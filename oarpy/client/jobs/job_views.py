@@ -1,0 +1,85 @@
+"""Jobs for programs and pages: a page of a list, or one in full, with what the reader may know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oarpy.client.jobs import description
+from oarpy.client.jobs.selection import parse_user
+from oarpy.client.rendering import JsonValue
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.states import JobState
+from oarpy.store.jobs import details, scope
+from oarpy.store.jobs.details import JobDetails
+from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.scope import JobScope
+
+
+def may_look_into(session: Session, user: str) -> bool:
+    """Tell whether the caller may see what a job of ``user`` runs, how it was asked for, and its environment."""
+    return session.is_admin or user == session.user
+
+
+def one(session: Session, job_id: int) -> JobDetails:
+    """Return a job, live or past; raise :class:`NotFound`."""
+    return several(session, [job_id])[0]
+
+
+def several(session: Session, ids: list[int]) -> tuple[JobDetails, ...]:
+    """Return jobs in order of id; raise :class:`NotFound` for one that does not exist."""
+    wanted = JobScope(tuple(ids), live=False)
+    with scope.reached(session.connection, wanted):
+        found = details.details(session.connection, wanted) if ids else ()
+    known = {job.row.job_id for job in found}
+    for number in ids:
+        if number not in known:
+            raise NotFound(f"job {number} does not exist", hint="GET jobs lists them")
+    return found
+
+
+def full(session: Session, job: JobDetails) -> dict[str, JsonValue]:
+    """Return all of a job that the caller may know, as ``oarstat -f -J``."""
+    return description.as_json(job, private=may_look_into(session, job.row.user))
+
+
+def brief(job: ListedJob) -> dict[str, JsonValue]:
+    """Return a job in a list; times in epoch seconds."""
+    return {
+        "job_id": job.job_id,
+        "array_id": job.array_id,
+        "array_index": job.array_index,
+        "name": job.name or None,
+        "owner": job.user,
+        "project": job.project,
+        "queue": job.queue,
+        "state": job.state,
+        "message": job.message,
+        "submitted": job.submitted,
+        "started": job.started,
+        "ended": job.ended,
+        "predicted": job.predicted,
+        "reason": job.reason or None,
+    }
+
+
+def environment(session: Session, job: JobDetails) -> Mapping[str, str]:
+    """Return what a job was submitted with, of those the caller may look into; else nothing."""
+    if not may_look_into(session, job.row.user):
+        return {}
+    with scope.reached(session.connection, JobScope((job.row.job_id,), live=False)):
+        return details.environments(session.connection, [job.row.job_id]).get(job.row.job_id, {})
+
+
+def known_states(words: list[str]) -> tuple[str, ...]:
+    """Return these states of jobs; raise :class:`UsageError` for one that is none."""
+    names = {state.value.lower(): state.value for state in JobState}
+    for word in words:
+        if word.lower() not in names:
+            raise UsageError(f"'{word[:40]}' is not a state of jobs", hint=", ".join(names.values()))
+    return tuple(names[word.lower()] for word in words)
+
+
+def known_users(words: list[str]) -> tuple[str, ...]:
+    """Return these names of users; raise :class:`UsageError` for one that can be none."""
+    return tuple(map(parse_user, words))

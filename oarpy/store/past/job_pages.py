@@ -1,0 +1,131 @@
+"""Jobs, live and past, a page at a time: the statement is put together from the filters that are given.
+
+SQLAlchemy writes it, psycopg runs it. No command of the gateway needs this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.sql import SQL
+from sqlalchemy import ColumnElement, Dialect, Double, Select, cast, extract, func, literal, or_, select
+from sqlalchemy.dialects.postgresql.psycopg import dialect
+
+from oarpy.model.states import FINAL_STATES
+from oarpy.store.database import Connection
+from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.past.reading import is_in_past, with_past
+from oarpy.store.schema.assignments import gantt_predictions as predictions
+from oarpy.store.schema.jobs import jobs
+
+_DIALECT: Dialect = dialect()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """What the jobs of a page have in common; what is empty or None restricts nothing.
+
+    ``live`` leaves ended jobs out. ``begin`` and ``end``: jobs that had not ended at the one, nor were yet to be
+    submitted at the other.
+    """
+
+    live: bool = True
+    ids: tuple[int, ...] = ()
+    users: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    name: str | None = None
+    array: int | None = None
+    begin: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs, the newest first; ``before`` is the key of the next page, None on the last one."""
+
+    jobs: tuple[ListedJob, ...]
+    before: int | None
+
+
+def page(connection: Connection, chosen: JobFilter, *, before: int | None, limit: int, offset: int = 0) -> JobPage:
+    """Return at most ``limit`` jobs with smaller ids than ``before``."""
+    statement = select(*_columns()).select_from(jobs.outerjoin(predictions, predictions.c.job_id == jobs.c.job_id))
+    statement = statement.where(*_conditions(chosen)).order_by(jobs.c.job_id.desc()).limit(limit + 1).offset(offset)
+    if before is not None:
+        statement = statement.where(jobs.c.job_id < before)
+    with _reached(connection, chosen), connection.cursor(row_factory=class_row(ListedJob)) as cursor:
+        text, values = _compiled(statement)
+        found = cursor.execute(SQL(text), values).fetchall()
+    more = len(found) > limit
+    return JobPage(tuple(found[:limit]), found[limit - 1].job_id if more else None)
+
+
+def count(connection: Connection, chosen: JobFilter) -> int:
+    """Return how many jobs there are on all pages."""
+    text, values = _compiled(select(func.count()).select_from(jobs).where(*_conditions(chosen)))
+    with _reached(connection, chosen):
+        row = connection.execute(SQL(text), values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _columns() -> list[ColumnElement[Any]]:
+    """Return a column for each field of a listed job."""
+    found: dict[str, ColumnElement[Any]] = {
+        "name": jobs.c.job_name,
+        "user": jobs.c.user_name,
+        "queue": jobs.c.queue_name,
+        "submitted": _epoch(jobs.c.submitted_at),
+        "started": _epoch(jobs.c.started_at),
+        "ended": _epoch(jobs.c.ended_at),
+        "predicted": _epoch(predictions.c.start_time),
+        "reason": func.coalesce(predictions.c.reason, ""),
+    }
+    names = [field.name for field in fields(ListedJob)]
+    return [(found[name] if name in found else jobs.c[name]).label(name) for name in names]
+
+
+def _epoch(moment: ColumnElement[Any]) -> ColumnElement[float]:
+    return cast(extract("epoch", moment), Double)
+
+
+def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
+    several: Sequence[tuple[Sequence[Any], ColumnElement[Any]]] = (
+        (chosen.ids, jobs.c.job_id),
+        (chosen.users, jobs.c.user_name),
+        (chosen.states, jobs.c.state),
+        (chosen.queues, jobs.c.queue_name),
+        (chosen.projects, jobs.c.project),
+    )
+    conditions: list[ColumnElement[bool]] = [column.in_(values) for values, column in several if values]
+    if chosen.live:
+        conditions.append(func.is_live(jobs.c.state))
+    if chosen.name is not None:
+        conditions.append(jobs.c.job_name == chosen.name)
+    if chosen.array is not None:
+        conditions.append(jobs.c.array_id == chosen.array)
+    if chosen.begin is not None:
+        conditions.append(or_(jobs.c.ended_at.is_(None), jobs.c.ended_at >= chosen.begin))
+    if chosen.end is not None:
+        conditions.append(jobs.c.submitted_at <= chosen.end)
+    return conditions or [literal(value=True)]
+
+
+def _compiled(statement: Select[Any]) -> tuple[str, dict[str, Any]]:
+    compiled = statement.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
+    return str(compiled), dict(compiled.params)
+
+
+def _reached(connection: Connection, chosen: JobFilter) -> Any:
+    """Inside, the statement finds the jobs of the past too, where it may need any."""
+    ended = not chosen.live and not (chosen.states and FINAL_STATES.isdisjoint(chosen.states))
+    if ended and is_in_past(connection, chosen.ids, (), others=not chosen.ids):
+        return with_past(connection)
+    return nullcontext()

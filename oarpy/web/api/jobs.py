@@ -1,0 +1,213 @@
+"""Jobs: listed, looked into, submitted, and acted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
+
+from oarpy.client.jobs import actions, job_views, walltime_changes
+from oarpy.client.jobs.selection import JobSelection
+from oarpy.client.past.periods import parse_date
+from oarpy.client.rendering import JsonValue
+from oarpy.client.session import Session
+from oarpy.model.submission_checks import read_signal
+from oarpy.store.past import job_pages
+from oarpy.store.past.job_pages import JobFilter
+from oarpy.web.identity import Identity, Reader, Submitting
+from oarpy.web.seats import seats_of
+
+router = APIRouter(tags=["jobs"])
+
+LARGEST_ID = 2**63 - 1
+MOST = 1000
+"""Jobs of one page at most."""
+
+JobId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="number of a job")]
+Words = Annotated[list[str], Query(max_length=1000)]
+Date = Annotated[str | None, Query(description="ISO date, epoch seconds, now, -1d ...", max_length=60)]
+
+
+def job_filter(
+    state: Words = [],  # noqa: B006
+    user: Words = [],  # noqa: B006
+    queue: Words = [],  # noqa: B006
+    project: Words = [],  # noqa: B006
+    name: Annotated[str | None, Query(max_length=1000)] = None,
+    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
+    since: Date = None,
+    until: Date = None,
+    ended: Annotated[bool, Query(description="ended jobs too; implied by since, until and final states")] = False,
+) -> JobFilter:
+    """Return what the parameters of a list mean; raise :class:`oarpy.model.errors.UsageError`."""
+    states = job_views.known_states(state)
+    begin, end = (None if text is None else parse_date(text) for text in (since, until))
+    return JobFilter(
+        live=not (ended or states or array or begin or end),
+        users=job_views.known_users(user),
+        states=states,
+        queues=tuple(queue),
+        projects=tuple(project),
+        name=name,
+        array=array,
+        begin=begin,
+        end=end,
+    )
+
+
+@router.get("/jobs")
+def jobs(
+    request: Request,
+    identity: Reader,
+    state: Words = [],  # noqa: B006
+    user: Words = [],  # noqa: B006
+    queue: Words = [],  # noqa: B006
+    project: Words = [],  # noqa: B006
+    name: Annotated[str | None, Query(max_length=1000)] = None,
+    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
+    since: Date = None,
+    until: Date = None,
+    ended: Annotated[bool, Query(description="ended jobs too; implied by state, array, since and until")] = False,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="key of a page: next of the last one")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+) -> dict[str, Any]:
+    """List jobs, the newest first; ``next`` is what ``before`` has to be for the following page."""
+    chosen = job_filter(state, user, queue, project, name, array, since, until, ended)
+    with seats_of(request).session(identity) as session:
+        page = job_pages.page(session.connection, chosen, before=before, limit=limit)
+    return {"items": [job_views.brief(job) for job in page.jobs], "next": page.before}
+
+
+@router.get("/jobs/{job_id}")
+def job(
+    request: Request,
+    identity: Reader,
+    job_id: JobId,
+    environment: Annotated[bool, Query(description="with the environment it was submitted in")] = False,
+) -> dict[str, Any]:
+    """Return everything on a job, as ``oarstat -f -J``; of another's job neither command nor environment."""
+    with seats_of(request).session(identity) as session:
+        found = job_views.one(session, job_id)
+        document = job_views.full(session, found)
+        if environment:
+            document["environment"] = dict(job_views.environment(session, found)) or None
+        return document
+
+
+@router.get("/jobs/{job_id}/why")
+def why(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Say why a job waits, and what would let it start earlier, as ``oarstat --why``."""
+    from oarpy.client.jobs import explanation, explanation_report
+
+    with seats_of(request).session(identity) as session:
+        return explanation_report.record(explanation.explain(session, job_id))
+
+
+@router.get("/jobs/{job_id}/priority")
+def priority(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Return the rank of a waiting job and the numbers behind it, as ``oarstat --priority``."""
+    from oarpy.client.jobs import priority_report
+
+    with seats_of(request).session(identity) as session:
+        return priority_report.record(priority_report.priority(session, job_id))
+
+
+@router.get("/jobs/{job_id}/output")
+def output(
+    request: Request,
+    identity: Reader,
+    job_id: JobId,
+    stream: Annotated[str, Query(pattern="^(stdout|stderr)$")] = "stdout",
+    size: Annotated[int, Query(ge=1, le=262_144, description="bytes from the end")] = 16_384,
+) -> dict[str, Any]:
+    """Return the end of what the caller's own job wrote, not even an admin another's."""
+    from oarpy.web.output_tail import tail
+
+    with seats_of(request).session(identity) as session:
+        found = job_views.one(session, job_id)
+    return tail(identity, found, stream, size)
+
+
+@router.delete("/jobs/{job_id}")
+def delete(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Ask for the end of a job, as ``oardel``."""
+    with seats_of(request).session(identity, changes=True) as session:
+        deletion = actions.delete(session, JobSelection((job_id,)))
+    deletion.raise_complaints()
+    return {"action": "delete", "jobs": deletion.job_ids}
+
+
+class SuspendWish(BaseModel):
+    """How to hold a job."""
+
+    running: bool = Field(False, description="suspend it if it runs, as oarhold -r")
+
+
+class SignalWish(BaseModel):
+    """Which signal."""
+
+    signal: str = Field(max_length=20, description="10, USR1 or SIGUSR1")
+
+
+class WalltimeWish(BaseModel):
+    """Which walltime, as ``oarwalltime``."""
+
+    walltime: str = Field(max_length=40, description="H:M:S, with a sign how much it changes")
+    force: bool = False
+    whole: bool = False
+    delay_next_jobs: bool = False
+    timeout: int | None = Field(None, ge=0, le=315_360_000)
+
+
+@router.post("/jobs/{job_id}/hold")
+def hold(request: Request, identity: Submitting, job_id: JobId, wish: SuspendWish | None = None) -> dict[str, Any]:
+    """Keep a job from being scheduled, as ``oarhold``."""
+    running = wish is not None and wish.running
+    return _acted(request, identity, "hold", lambda session: actions.hold(session, _named(job_id), running=running))
+
+
+@router.post("/jobs/{job_id}/resume")
+def resume(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Let a job go on, as ``oarresume``."""
+    return _acted(request, identity, "resume", lambda session: actions.resume(session, _named(job_id)))
+
+
+@router.post("/jobs/{job_id}/signal")
+def signal(request: Request, identity: Submitting, job_id: JobId, wish: SignalWish) -> dict[str, Any]:
+    """Send a signal to a job that runs, as ``oardel -s``."""
+    number = read_signal(wish.signal)
+    return _acted(request, identity, "signal", lambda session: actions.send_signal(session, _named(job_id), number))
+
+
+@router.post("/jobs/{job_id}/checkpoint")
+def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Send a job its checkpoint signal, as ``oardel -c``."""
+    return _acted(request, identity, "checkpoint", lambda session: actions.checkpoint(session, _named(job_id)))
+
+
+@router.get("/jobs/{job_id}/walltime")
+def walltime(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Return how the walltime of a job stands, as ``oarwalltime``."""
+    with seats_of(request).session(identity) as session:
+        return walltime_changes.record(walltime_changes.show(session, job_id))
+
+
+@router.post("/jobs/{job_id}/walltime")
+def change_walltime(request: Request, identity: Submitting, job_id: JobId, wish: WalltimeWish) -> dict[str, Any]:
+    """Ask for another walltime, as ``oarwalltime``; ``pending`` is in seconds."""
+    asked = walltime_changes.WalltimeQuestion(wish.walltime, wish.force, wish.whole, wish.delay_next_jobs, wish.timeout)
+    with seats_of(request).session(identity, changes=True) as session:
+        return {"action": "walltime", "job": job_id, "pending": walltime_changes.change(session, job_id, asked)}
+
+
+def _named(job_id: int) -> JobSelection:
+    return JobSelection((job_id,))
+
+
+def _acted(
+    request: Request, identity: Identity, word: str, act: Callable[[Session], tuple[int, ...]]
+) -> dict[str, JsonValue]:
+    with seats_of(request).session(identity, changes=True) as session:
+        return {"action": word, "jobs": act(session)}

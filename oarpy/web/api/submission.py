@@ -1,0 +1,104 @@
+"""Submitting: the options of ``oarsub`` are the fields of the body, by the same names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from oarpy.client.jobs.selection import parse_ids
+from oarpy.client.submission import report, submission
+from oarpy.client.submission.options import Options
+from oarpy.model.errors import UsageError
+from oarpy.model.submission import OPTIONS
+from oarpy.web.identity import Submitting
+from oarpy.web.seats import seats_of
+
+router = APIRouter(tags=["submission"])
+
+_PARAMETERS = "array_parameters"
+_LEFT_OUT = frozenset(("interactive",))
+"""What needs a terminal."""
+
+
+def _field(name: str) -> tuple[Any, Any]:
+    option = OPTIONS[name]
+    told = f"{option.words[0]}: {option.help}"
+    if name == _PARAMETERS:
+        return list[str], Field([], max_length=100_000, description="one job for each line of arguments")
+    if option.repeated:
+        return list[str], Field([], max_length=1000, description=told)
+    return (str | None, Field(None, description=told)) if option.metavar else (bool, Field(False, description=told))
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    command: str = Field("", description="what the job runs, as one line of shell")
+    environment: dict[str, str] = Field({}, max_length=10_000, description="variables of the job")
+    resubmit: int | None = Field(None, ge=1, le=2**59, description="submit this ended job again; goes alone")
+    dry_run: bool = Field(False, description="say what would come of it; submit nothing")
+    trace: bool = Field(False, description="with what each admission rule did")
+
+    def options(self) -> Options:
+        """Return the same as oarsub reads it."""
+        given = {name: getattr(self, name) for name in OPTIONS if name not in _LEFT_OUT}
+        lines = given.pop(_PARAMETERS)
+        texts = {name: value for name, value in given.items() if isinstance(value, str)}
+        if lines:
+            texts[_PARAMETERS] = _PARAMETERS
+        return Options(
+            words=(self.command,) if self.command else (),
+            texts=texts,
+            lists={name: tuple(value) for name, value in given.items() if isinstance(value, list) and value},
+            flags=frozenset(name for name, value in given.items() if value is True),
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """Return what stands in the body instead of a file of the user."""
+        lines: list[str] = getattr(self, _PARAMETERS)
+        return {_PARAMETERS: "\n".join(lines).encode("utf-8", "surrogateescape")} if lines else {}
+
+    def words(self) -> list[str]:
+        """Return the call of oarsub that would have asked for the same."""
+        options = self.options()
+        words = []
+        for name, value in options.texts.items():
+            words += [OPTIONS[name].words[0], value]
+        for name, values in options.lists.items():
+            for value in values:
+                words += [OPTIONS[name].words[0], value]
+        words += [OPTIONS[name].words[0] for name in sorted(options.flags)]
+        return [*words, *options.words]
+
+
+_FIELDS: dict[str, Any] = {name: _field(name) for name in OPTIONS if name not in _LEFT_OUT}
+JobWish: Any = create_model("JobWish", __base__=_Asked, **_FIELDS)
+"""What a body may say."""
+
+
+@router.post("/jobs", status_code=201)
+def submit(request: Request, identity: Submitting, wish: JobWish) -> dict[str, Any]:
+    """Submit a job, an array, a reservation, or an ended job again, as ``oarsub -J``.
+
+    The answer to a reservation is not waited for: GET the job.
+    """
+    return submitted(request, identity, wish)
+
+
+def submitted(request: Request, identity: Submitting, wish: Any) -> dict[str, Any]:
+    """Return what came of a submission."""
+    options, words = wish.options(), wish.words()
+    with seats_of(request).session(identity, changes=not wish.dry_run, files=wish.files()) as session:
+        if wish.resubmit is not None:
+            if options != Options() or wish.dry_run:
+                raise UsageError("resubmit goes with no other field", hint="the job keeps its own")
+            (number,) = parse_ids([str(wish.resubmit)])
+            return report.record(submission.resubmit(session, str(number)), (), verbose=wish.trace)
+        if wish.dry_run:
+            from oarpy.client.submission import dry_run_report
+            from oarpy.client.submission.dry_run import dry_run
+
+            return dry_run_report.record(dry_run(session, options, words, wish.environment))
+        return report.record(submission.submit(session, options, words, wish.environment), (), verbose=wish.trace)
