@@ -12,6 +12,7 @@ from oarpy.client.past.periods import parse_date
 from oarpy.client.platform import maintenance, node_settings, nodes, queues, quotas
 from oarpy.client.platform.quota_file import document
 from oarpy.client.platform.resource_selection import find
+from oarpy.client.rendering import PLAIN
 from oarpy.store.platform import queues as queue_store
 from oarpy.web.identity import Administering, Reader
 from oarpy.web.seats import seats_of
@@ -42,7 +43,7 @@ def resources(
 def node_states(request: Request, identity: Reader, host: Hosts = []) -> dict[str, Any]:  # noqa: B006
     """Return the state of each resource by node, as ``oarnodes -s -J``."""
     with seats_of(request).session(identity) as session:
-        states: dict[str, Any] = json.loads(nodes.states(session, find(session, (), host), as_json=True))
+        states: dict[str, Any] = json.loads(nodes.states(session, find(session, (), host), PLAIN, as_json=True))
         return states
 
 
