@@ -1,9 +1,9 @@
 """Wrong and contradictory rows, written by hand beside a running workload: all other jobs go on.
 
 ``python -m tests.campaigns.bad_rows --seed 1`` makes 500 changes that the constraints let through, as the owner of the
-database: any column of any table to any odd value, rows deleted and rows copied. After each, a job of another queue on
-another node is submitted, which has to begin within 2 s; then the change is undone. In the end all jobs are deleted and
-have to end. A few changes are a test.
+database: any column of any table to any odd value, up to two more columns of its row with it, rows deleted and rows
+copied. After each, a job of another queue on another node is submitted, which has to begin within 2 s; then the change
+is undone. In the end all jobs are deleted and have to end. A few changes are a test.
 """
 
 from __future__ import annotations
@@ -121,21 +121,24 @@ ODD: dict[str, tuple[str, ...]] = {
         "{nice=-5,qos=9,nonsense=}",
         '{""}',
     ),
+    "_int8": ("{}", "{1}", "{-1}", "{NULL}", "{{1,2},{3,4}}"),
     "jsonb": ("{}", "[]", "null", '{"A": 1}', '{"A": "b"}', '{"A=B": "c", "": "d"}', '"x"'),
     "uuid": ("00000000-0000-0000-0000-000000000000",),
     "time": ("00:00", "24:00", "12:00"),
+    "xid8": ("0", "1", "9223372036854775807"),
     "int4multirange": ("{}", "{[1,3)}", "{[1,100000)}"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What was done: a row ``before`` and ``after``, None where there was none."""
+    """What was done: a row ``before`` and ``after``, None where there was none; ``columns`` if it was changed."""
 
     table: str
     what: str
     before: Row | None
     after: Row | None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -261,12 +264,16 @@ def _made(
         copied = {**row, column: _odd(connection, chance, table, column, kind)}
         after = _inserted(connection, table, copied)
         return Change(table, f"INSERT with {column}", None, after)
-    value = _odd(connection, chance, table, what, kind)
-    if value == row[what]:
+    others = [(name, other) for one, name, other in connection.execute(_COLUMNS) if one == table and name != what]
+    changed = [(what, kind), *chance.sample(others, min(len(others), chance.choice((0, 0, 1, 2))))]
+    values = {name: (_odd(connection, chance, table, name, one), one) for name, one in changed}
+    values = {name: (value, one) for name, (value, one) in values.items() if value != row[name]}
+    if what not in values:
         return None
-    statement = SQL("UPDATE {} t SET {} = {}").format(Identifier(table), Identifier(what), _cast(value, kind))
+    settings = SQL(", ").join(SQL("{} = {}").format(Identifier(name), _cast(*value)) for name, value in values.items())
+    statement = SQL("UPDATE {} t SET {}").format(Identifier(table), settings)
     found = connection.execute(statement + here + SQL(" RETURNING to_jsonb(t)")).fetchone()
-    return None if found is None else Change(table, what, row, found[0])
+    return None if found is None else Change(table, " and ".join(values), row, found[0], tuple(values))
 
 
 def _odd(connection: Connection, chance: random.Random, table: str, column: str, kind: str) -> Any:
@@ -287,13 +294,11 @@ def _odd(connection: Connection, chance: random.Random, table: str, column: str,
 
 def _cast(value: Any, kind: str) -> Composed:
     """Write a value, as JSON tells it, as SQL of its type."""
-    if isinstance(value, dict | list) and kind != "_text":
+    array = kind.startswith("_")
+    if isinstance(value, dict | list) and not array:
         return SQL("{}").format(Literal(Jsonb(value)))
-    if isinstance(value, list):
-        return SQL("{}::text[]").format(Literal(value))
-    return SQL("{}::{}").format(
-        Literal(None if value is None else str(value)), SQL("text[]" if kind == "_text" else kind)
-    )
+    written = value if value is None or isinstance(value, list) else str(value)
+    return SQL("{}::{}").format(Literal(written), SQL(f"{kind[1:]}[]" if array else kind))
 
 
 def _inserted(connection: Connection, table: str, row: Row) -> Row:
@@ -323,10 +328,10 @@ def _undone(connection: Connection, change: Change) -> bool:
             elif change.after is None:
                 done = bool(_inserted(connection, change.table, change.before))
             else:
-                old = SQL("(jsonb_populate_record(NULL::{}, {})).{}").format(
-                    table, Literal(Jsonb(change.before)), Identifier(change.what)
-                )
-                statement = SQL("UPDATE {} t SET {} = {} WHERE {}").format(table, Identifier(change.what), old, there)
+                columns = SQL(", ").join(map(Identifier, change.columns))
+                statement = SQL(
+                    "UPDATE {0} t SET ({1}) = (SELECT {1} FROM jsonb_populate_record(NULL::{0}, {2})) WHERE {3}"
+                ).format(table, columns, Literal(Jsonb(change.before)), there)
                 done = connection.execute(statement).rowcount
     except psycopg.Error:
         return False
