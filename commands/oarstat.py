@@ -33,6 +33,7 @@ class OarstatCommand(OptionalValueCommand):
         "-u": OptionalValue("--user"),
         "--user": OptionalValue("--user"),
         "--array": OptionalValue("--array"),
+        "--graph": OptionalValue("--graph", r"(text|dot)\Z"),
     }
 
 
@@ -49,6 +50,7 @@ class StatusView:
     properties: bool
     layout: str
     look: Look
+    graph: str | None
 
 
 @app.command(cls=OarstatCommand)
@@ -86,6 +88,14 @@ def oarstat(
     accounting: Annotated[
         str | None, typer.Option("--accounting", metavar="'D1, D2'", help="Show consumption between two dates.")
     ] = None,
+    failures: Annotated[
+        str | None,
+        typer.Option("--failures", metavar="ARRAY", help="Show what failed in this array, by cause and node."),
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option("--graph", metavar="[text|dot]", help="Draw the jobs and what they wait for; dot: for Graphviz."),
+    ] = None,
     condition: Annotated[
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Show jobs, ended or not, that meet a condition on columns."),
@@ -114,6 +124,9 @@ def oarstat(
     if why is not None or priority is not None:
         _show_standing(why, priority, as_json=as_json)
         return
+    if failures is not None:
+        _show_failures(failures, look(color), as_json=as_json)
+        return
     from oarpy.client.jobs.job_table import DEFAULT_FORMAT, check_format
     from oarpy.client.jobs.selection import parse_user
 
@@ -121,7 +134,7 @@ def oarstat(
     if gantt is not None and accounting is not None:
         raise UsageError("--gantt and --accounting exclude each other")
     chosen = check_format(layout or current().environment.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
-    view = StatusView(full, state, as_json, arrays is not None, compact, events, properties, chosen, look(color))
+    view = StatusView(full, state, as_json, arrays is not None, compact, events, properties, chosen, look(color), graph)
     if gantt is not None or accounting is not None:
         _show_period(gantt, accounting, whose, as_json=as_json)
         return
@@ -191,6 +204,8 @@ def _watch(question: Question, user: str | None, *, as_json: bool) -> None:
 def _report(session: Session, question: Question, view: StatusView) -> ReportText:
     from oarpy.client.jobs import reports
 
+    if view.graph is not None:
+        return reports.graph(session, question, view.graph, as_json=view.as_json)
     if view.state:
         return reports.states(session, question, as_json=view.as_json)
     if view.events:
@@ -222,6 +237,15 @@ def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> N
             place = priority_report.priority(session, number)
             shown = priority_report.record(place) if as_json else priority_report.text(place)
     write(json_text(shown) if not isinstance(shown, str) else shown)
+
+
+def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:
+    from oarpy.client.jobs.selection import parse_one
+    from oarpy.client.jobs.views.failures import failed_array, failures
+
+    chosen = parse_one(array)
+    with open_session("oarstat") as session:
+        write(failures(session, failed_array(session, chosen), seen, as_json=as_json))
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, *, as_json: bool) -> None:

@@ -83,6 +83,10 @@ def oarsub(
     resubmit: Annotated[
         str | None, typer.Option("--resubmit", metavar="ID", help="submit a finished job again")
     ] = None,
+    resubmit_failed: Annotated[
+        str | None,
+        typer.Option("--resubmit-failed", metavar="ARRAY", help="submit the failed members of an array again"),
+    ] = None,
     answer_timeout: Annotated[
         float,
         typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="wait so long for a reservation's answer"),
@@ -117,16 +121,20 @@ def oarsub(
         _check_wait({"-C": connect, "--dry-run": dry_run, "-I": "interactive" in options.flags})
     if connect:
         _connect(options, as_json=as_json)
-    if dry_run and resubmit is not None:
+    again = resubmit if resubmit is not None else resubmit_failed
+    if resubmit is not None and resubmit_failed is not None:
+        raise UsageError("--resubmit and --resubmit-failed exclude each other")
+    if dry_run and again is not None:
         raise UsageError("--dry-run with --resubmit", hint="give the request instead")
     with open_session("oarsub") as session:
         if dry_run:
             _rehearse(session, options, as_json=as_json)
             return
-        if resubmit is not None:
+        if again is not None:
             if options != Options():
                 raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
-            submitted = submission.resubmit(session, resubmit)
+            redo = submission.resubmit if resubmit is not None else submission.resubmit_failed
+            submitted = redo(session, again)
         else:
             submitted = _submit(session, options, verbose=verbose)
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)

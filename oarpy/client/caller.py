@@ -96,6 +96,9 @@ class Caller(Protocol):
         ``executable``: the caller must be allowed to execute it, the error is ``ENOEXEC`` otherwise.
         """
 
+    def last_line(self, path: str) -> str:
+        """Return the last line of a file that the caller may read, empty when there is none to be read."""
+
     def read_input(self, largest: int) -> bytes:
         """Return at most ``largest`` + 1 bytes of the caller's standard input."""
 
@@ -222,6 +225,10 @@ class ProcessCaller:
     def read_file(self, path: str, largest: int, *, plain: bool = True, executable: bool = False) -> bytes:
         """Read the file."""
         return local_files.read_file(path, largest, plain=plain, executable=executable)
+
+    def last_line(self, path: str) -> str:
+        """Read the file."""
+        return local_files.last_line(path)
 
     def read_input(self, largest: int) -> bytes:
         """Read standard input."""

@@ -74,12 +74,16 @@ def look(wish: str = "auto") -> Look:
         raise UsageError(f"'{wish[:40]}' is no wish for colours", hint="auto, always or never")
     terminal = sys.stdout.isatty()
     fit = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
     return Look(
         shutil.get_terminal_size().columns if terminal else None,
         wish == "always" or (wish == "auto" and fit),
-        "\u2026" if unicode else "~",
+        "\u2026" if speaks_unicode() else "~",
     )
+
+
+def speaks_unicode() -> bool:
+    """Tell whether standard output takes more than ASCII."""
+    return (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
 
 
 def width(text: str) -> int:
@@ -155,9 +159,8 @@ class Table:
             rows = [
                 tuple(cut(cell, most, seen.ellipsis) for cell, most in zip(row, widths, strict=True)) for row in rows
             ]
-        else:
-            # a last column of free text does not stretch the line under its title
-            widths[-1] = max(self.columns[-1].width, len(self.columns[-1].title))
+        # a last column of free text does not stretch the line under its title
+        widths[-1] = min(widths[-1], max(self.columns[-1].width, len(self.columns[-1].title)))
         lines = [_aligned(titles, widths), " ".join("-" * most for most in widths)]
         return "\n".join([*lines, *(self._painted(row, widths, seen) for row in rows)]) + "\n"
 

@@ -101,6 +101,8 @@ class _Talk:
             self._send_file(_word(question["file"]), _number(question.get("largest")), question)
         elif "input" in question:
             self._send_input(_number(question["input"]))
+        elif "last_line" in question:
+            self._send_last_line(_word(question["last_line"]))
         elif "edit" in question:
             self._send_edited(_word(question["edit"]), _word(question.get("text")))
         else:
@@ -114,6 +116,13 @@ class _Talk:
             raise Malformed("a file was asked for that was not named")
         plain, executable = question.get("plain") is True, question.get("executable") is True
         self._send(lambda: read_file(path, largest, plain=plain, executable=executable))
+
+    def _send_last_line(self, path: str) -> None:
+        from oarpy.frontend.local_files import last_line
+
+        if self._command != "oarstat" or not any(word.startswith("--failures") for word in self._arguments):
+            raise Malformed("the last line of a file was asked for, and no failures")
+        self._channel.send_message({"answer": last_line(path)})
 
     def _send_input(self, largest: int) -> None:
         import select

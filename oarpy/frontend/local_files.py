@@ -6,6 +6,9 @@ import errno
 import os
 import sys
 
+_TAIL = 4096
+_LONGEST_LINE = 300
+
 
 def read_file(path: str, largest: int, *, plain: bool, executable: bool = False) -> bytes:
     """Return at most ``largest`` + 1 bytes of a file, so that one that is too large can be told.
@@ -22,6 +25,19 @@ def read_file(path: str, largest: int, *, plain: bool, executable: bool = False)
             return file.read(largest + 1)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), path) from None
+
+
+def last_line(path: str) -> str:
+    """Return the last line that is not blank of a plain file's last 4 KiB; empty when none can be read."""
+    try:
+        if not os.path.isfile(path):
+            return ""
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
+    except (OSError, ValueError):
+        return ""
+    return next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
 
 
 def read_input(largest: int) -> bytes:

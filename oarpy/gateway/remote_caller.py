@@ -104,6 +104,11 @@ class RemoteCaller:
         question = {"file": path, "largest": largest, "plain": plain, "executable": executable}
         return self._content(question, largest, path)
 
+    def last_line(self, path: str) -> str:
+        """Have the line read by the caller's process."""
+        answer = self._answer({"last_line": path}).get("answer")
+        return answer if isinstance(answer, str) else ""
+
     def read_input(self, largest: int) -> bytes:
         """Have standard input read; raise :class:`Unreachable` when it does not arrive in time."""
         limit = self._configuration.gateway.input_limit

@@ -21,7 +21,7 @@ from oarpy.benchmarks.server_processes import is_running
 from oarpy.wire.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, pack_message
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, final, gateway, request
 from tests.harness.oarsub_cluster import build, process, settings
-from tests.harness.sample_cluster import Connection
+from tests.harness.sample_cluster import Connection, add_job
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
@@ -449,3 +449,37 @@ def test_what_is_no_request_is_refused(running: GatewayProcess, name: str) -> No
         received = b"".join(iter(lambda: connection.recv(65536), b""))
     assert received == b"" or b"does not understand" in received
     assert running.answers()
+
+
+def _shown(running: GatewayProcess, command: str, *arguments: str, columns: int) -> str:
+    """Return what a terminal of so many columns is sent."""
+    terminal = {"input": True, "output": True, "errors": True, "columns": columns}
+    with running.connect() as connection:
+        connection.sendall(pack_message({**request(command, *arguments), "terminal": terminal}))
+        channel, text = Channel(connection), b""
+        while (frame := channel.receive())[0] != MESSAGE:
+            text += frame[1]
+    return text.decode()
+
+
+def test_tables_fit_the_terminal_of_the_caller(running: GatewayProcess, connection: Connection) -> None:
+    add_job(connection, user="alice", message="a long message " * 20)
+    wide, narrow = (_shown(running, "oarstat", columns=columns).splitlines() for columns in (120, 40))
+    assert [len(line) > 80 for line in wide] == [False, False, True]
+    assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in narrow) == 40
+    assert "\x1b[33mW\x1b[0m" in narrow[2]
+    assert "\x1b" not in _shown(running, "oarstat", "--color", "never", columns=40)
+    assert len(running.run("oarstat").out.splitlines()[2]) > 300
+
+
+def test_the_last_line_of_stderr_is_read_by_the_callers_process(
+    running: GatewayProcess, connection: Connection, tmp_path: Path
+) -> None:
+    add_job(
+        connection, "Terminated", status=256, array_id=1, launching_directory=str(tmp_path), stderr_path="errors"
+    )  # fmt: skip
+    (tmp_path / "errors").write_text("the reason\n")
+    assert "the reason" in running.run("oarstat", "--failures", "1").out
+    (tmp_path / "errors").unlink()
+    os.mkfifo(tmp_path / "errors")
+    assert running.run("oarstat", "--failures", "1").status == 0

@@ -10,10 +10,11 @@ from oarpy.client import rendering
 from oarpy.client.jobs import description, job_table
 from oarpy.client.jobs.job_views import may_look_into
 from oarpy.client.jobs.selection import JobSelection, require_known
+from oarpy.client.jobs.views import dependency_graph
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
 from oarpy.client.rendering import JsonValue, Look
 from oarpy.client.session import Session, has_account
-from oarpy.model.errors import NotFound
+from oarpy.model.errors import NotFound, UsageError
 from oarpy.store import events
 from oarpy.store.jobs import details, job_listing, scope
 from oarpy.store.jobs.scope import JobScope
@@ -91,6 +92,24 @@ def full(session: Session, question: Question, *, as_json: bool, complete: bool)
             job, private=may_look_into(session, job.row.user), environment=shown
         )
     return _report(rendering.json_text(document), bool(jobs), failure)
+
+
+def graph(session: Session, question: Question, form: str, *, as_json: bool) -> ReportText:
+    """Return the jobs with what they wait for and what waits for them; of all live jobs, those that hang together."""
+    if form not in ("", *dependency_graph.FORMS):
+        raise UsageError(f"'{form[:40]}' is no form of a graph", hint=" or ".join(dependency_graph.FORMS))
+    with _reached(session, question):
+        failure = _missing(session, question)
+        found = job_listing.dependencies(session.connection, question.scope())
+        ends = {number for one in found for number in (one.job, one.required)}
+        if question.selection.names_jobs:
+            ends |= {job for job, _ in job_listing.states(session.connection, question.scope())}
+        jobs = job_listing.listing(session.connection, JobScope(tuple(ends), live=False)) if ends else ()
+    drawn = dependency_graph.DependencyGraph(jobs, found)
+    if as_json:
+        return _report(rendering.json_text(drawn.document()), bool(jobs), failure)
+    text = drawn.dot() if form == "dot" else drawn.text(unicode=rendering.speaks_unicode())
+    return _report(text, bool(jobs), failure)
 
 
 def event_log(session: Session, question: Question, *, as_json: bool) -> ReportText:

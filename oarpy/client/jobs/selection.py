@@ -59,6 +59,11 @@ class JobSelection:
         return bool(self.condition or self.ranges or self.names or self.states or self.users)
 
     @property
+    def names_jobs(self) -> bool:
+        """True if some jobs are named one by one, or as an array."""
+        return bool(self.job_ids or self.array_ids or self.last)
+
+    @property
     def wants_ended(self) -> bool:
         """True if jobs that have ended are meant too."""
         named = self.job_ids or self.array_ids or self.ranges or self.last or self.condition

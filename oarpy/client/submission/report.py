@@ -16,7 +16,7 @@ def text(submitted: Submitted, *, verbose: bool) -> str:
         lines += trace_lines(submitted.trace)
     lines += [f"OAR_JOB_ID={job_id}" for job_id in submitted.job_ids]
     if submitted.is_array:
-        lines.append(f"OAR_ARRAY_ID={submitted.job_ids[0]}")
+        lines.append(f"OAR_ARRAY_ID={submitted.array_id}")
     return "\n".join(lines) + "\n"
 
 
@@ -40,7 +40,7 @@ def record(submitted: Submitted, answers: Sequence[ReservationAnswer], *, verbos
     """
     result: dict[str, JsonValue] = {
         "job_id": submitted.job_ids[0],
-        "array_id": submitted.job_ids[0],
+        "array_id": submitted.array_id,
         "job_ids": list(submitted.job_ids),
         "notes": list(submitted.notes),
         "warnings": list(submitted.warnings),

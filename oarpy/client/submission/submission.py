@@ -11,6 +11,7 @@ from oarpy import configuration as settings
 from oarpy.admission.rules.process import RuleSet
 from oarpy.admission.rules.rules import AdmissionTrace, Rule
 from oarpy.client.jobs.selection import one_job, parse_one
+from oarpy.client.jobs.views.failures import failed_array
 from oarpy.client.session import Session
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, needed_resources
@@ -24,7 +25,8 @@ from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
 from oarpy.store import notifications
-from oarpy.store.jobs import submissions
+from oarpy.store.jobs import job_listing, submissions
+from oarpy.store.jobs.scope import JobScope, reached
 from oarpy.store.platform import admission_rules as rule_store
 
 _RESUBMITTABLE = frozenset({JobState.TERMINATED, JobState.ERROR, JobState.FINISHING})
@@ -34,6 +36,32 @@ NO_SERVER = "no server is running: jobs start when 'oarpy server' does"
 """What is said while nobody schedules."""
 
 
+def resubmit_failed(session: Session, array: str) -> Submitted:
+    """Submit the members of an array that failed again, each in its place in the array and with its parameters.
+
+    Raises as :func:`resubmit`, and :class:`NotFound` when none has failed. A member that waits again has not failed.
+    """
+    number = failed_array(session, parse_one(array))
+    with reached(session.connection, JobScope(array_ids=(number,), live=False)):
+        failed = [one.job_id for one in job_listing.failed_members(session.connection, number)]
+    if not failed:
+        raise NotFound(f"no member of array {number} has failed", hint=f"oarstat --array {number} shows them")
+    with session.connection.transaction():
+        WAITING_JOBS.check(session, len(failed))
+        # members are copies of each other, so that the rules see one of them
+        again, traces = list[int](), dict[tuple[object, ...], AdmissionTrace]()
+        for job_id in failed:
+            old = _ended_job(session, job_id)
+            alike = old.queue, old.project, *old.types
+            if alike not in traces:
+                traces[alike] = _admit_again(session, job_id, old)
+            again.append(submissions.copy_job(session.connection, job_id))
+        WAITING_JOBS.recheck(session, again[-1], len(again))
+    notes = tuple(dict.fromkeys(note for trace in traces.values() for note in trace.notes))
+    lines = tuple(line for trace in traces.values() for line in trace.lines())
+    return Submitted(tuple(again), is_array=True, notes=notes, trace=lines, array=number)
+
+
 def resubmit(session: Session, job: str) -> Submitted:
     """Submit the job with this id again, for its own user; jobs that wait for the old one wait for the new one.
 
@@ -41,20 +69,26 @@ def resubmit(session: Session, job: str) -> Submitted:
     """
     job_id = one_job(session, parse_one(job))
     with session.connection.transaction():
-        old = submissions.ended_job(session.connection, job_id)
-        if old is None:
-            raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
-        session.require_owner(old.user, f"job {job_id}")
-        if old.state not in _RESUBMITTABLE:
-            raise UsageError(f"job {job_id} is {old.state}, not over", hint="oardel it, or wait for its end")
-        if old.kind != "PASSIVE":
-            raise UsageError(f"job {job_id} is interactive", hint="only a job with a command can run again")
-        if not submissions.queues(session.connection)[old.queue].active:
-            raise AdmissionRefused(f"queue '{old.queue}' is not active", hint="oarqueue shows the queues")
+        old = _ended_job(session, job_id)
         trace = _admit_again(session, job_id, old)
         new = submissions.copy_job(session.connection, job_id)
         WAITING_JOBS.recheck(session, new, 1)
     return Submitted((new,), is_array=False, notes=tuple(trace.notes), trace=tuple(trace.lines()))
+
+
+def _ended_job(session: Session, job_id: int) -> submissions.EndedJobRow:
+    """Return a job that may be submitted again; raise as :func:`resubmit`."""
+    old = submissions.ended_job(session.connection, job_id)
+    if old is None:
+        raise NotFound(f"job {job_id} does not exist", hint="oarstat shows the jobs")
+    session.require_owner(old.user, f"job {job_id}")
+    if old.state not in _RESUBMITTABLE:
+        raise UsageError(f"job {job_id} is {old.state}, not over", hint="oardel it, or wait for its end")
+    if old.kind != "PASSIVE":
+        raise UsageError(f"job {job_id} is interactive", hint="only a job with a command can run again")
+    if not submissions.queues(session.connection)[old.queue].active:
+        raise AdmissionRefused(f"queue '{old.queue}' is not active", hint="oarqueue shows the queues")
+    return old
 
 
 def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) -> AdmissionTrace:
@@ -85,6 +119,7 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
 class Submitted:
     """The jobs made by one call, ascending; the first one names the array.
 
+    ``array`` is an older array that they join.
     ``warnings`` come from the client, ``notes`` from the rules as they are; ``trace`` says what each rule did.
     """
 
@@ -94,6 +129,12 @@ class Submitted:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
+    array: int | None = None
+
+    @property
+    def array_id(self) -> int:
+        """The array of the jobs: an older one, or that of the first job."""
+        return self.job_ids[0] if self.array is None else self.array
 
 
 @dataclass(frozen=True, slots=True)

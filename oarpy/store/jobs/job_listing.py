@@ -1,4 +1,7 @@
-"""One line a job: what ``oarstat`` prints without ``-f``. One query reads it, through the indexes of live jobs."""
+"""Jobs in brief, as ``oarstat`` lists them: a line a job, states, arrays and who waits for whom.
+
+A list comes from one query, through the indexes of live jobs.
+"""
 
 from __future__ import annotations
 
@@ -100,3 +103,73 @@ def database_time(connection: Connection) -> float:
     row = connection.execute(_NOW).fetchone()
     assert row is not None
     return float(row[0])
+
+
+@dataclass(frozen=True, slots=True)
+class JobDependency:
+    """``job`` waits for ``required``; ``outcome`` is ``ok``, ``notok``, or empty for any."""
+
+    job: int
+    required: int
+    outcome: str
+
+
+# From the jobs asked for in both directions; what has ended leads no further.
+_DEPENDENCIES = """
+    WITH RECURSIVE reached AS (
+        SELECT j.job_id, true AS leads_on FROM jobs j WHERE {where}
+        UNION
+        SELECT n.job_id, is_live(j.state)
+        FROM reached r
+        CROSS JOIN LATERAL (
+            SELECT required_job_id FROM job_dependencies WHERE job_id = r.job_id
+            UNION ALL SELECT job_id FROM job_dependencies WHERE required_job_id = r.job_id) AS n (job_id)
+        JOIN jobs j ON j.job_id = n.job_id
+        WHERE r.leads_on
+    )
+    SELECT d.job_id, d.required_job_id, CASE d.outcome WHEN 'any' THEN '' ELSE d.outcome END FROM job_dependencies d
+    WHERE d.job_id IN (SELECT job_id FROM reached) AND d.required_job_id IN (SELECT job_id FROM reached)
+    ORDER BY 1, 2
+"""
+
+
+def dependencies(connection: Connection, scope: JobScope) -> list[JobDependency]:
+    """Return what the jobs of ``scope`` wait for, what waits for them, and so on."""
+    where, values = scope.where()
+    return [JobDependency(*row) for row in connection.execute(SQL(_DEPENDENCIES).format(where=where), values)]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMember:
+    """A member of an array that failed; ``exit_status`` is that of ``wait``, ``events`` are the kinds, in order."""
+
+    job_id: int
+    array_id: int
+    array_index: int
+    name: str
+    user: str
+    state: str
+    message: str
+    exit_status: int | None
+    directory: str
+    stderr: str
+    hosts: Sequence[str]
+    events: Sequence[str]
+
+
+# The last copy of each member is what counts: one that waits or runs again has not failed.
+_FAILED = """
+    SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.state, j.message, j.exit_status,
+           j.launching_directory, j.stderr_path,
+           ARRAY(SELECT DISTINCT r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)
+                 WHERE a.job_id = j.job_id AND r.network_address IS NOT NULL ORDER BY 1),
+           ARRAY(SELECT e.type FROM event_logs e WHERE e.job_id = j.job_id ORDER BY e.event_id)
+    FROM (SELECT DISTINCT ON (array_index) * FROM jobs WHERE array_id = %s ORDER BY array_index, job_id DESC) AS j
+    WHERE j.state = 'Error' OR (j.state = 'Terminated' AND j.exit_status <> 0)
+    ORDER BY j.array_index
+"""
+
+
+def failed_members(connection: Connection, array_id: int) -> list[FailedMember]:
+    """Return the members of the array that failed, in order of their place in it."""
+    return [FailedMember(*row) for row in connection.execute(_FAILED, [array_id])]

@@ -1,0 +1,5 @@
+"""Views of several jobs together: dependencies drawn, failures of an array, the list as it changes.
+
+A *view* is a whole answer of ``oarstat``; lines of single jobs are made by the modules of the folder above. It imports
+what that folder may import.
+"""

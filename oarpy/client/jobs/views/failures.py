@@ -1,0 +1,148 @@
+"""``oarstat --failures``: the failed members of an array, by what went wrong and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.client.caller import current
+from oarpy.client.jobs.job_table import exit_text
+from oarpy.client.jobs.selection import JobSelection, ids_in_brief
+from oarpy.client.rendering import RED, Column, JsonValue, Look, Table, json_text
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.file_names import file_name
+from oarpy.store.jobs import job_listing, scope
+from oarpy.store.jobs.job_listing import ArrayProgress, FailedMember
+from oarpy.store.jobs.scope import JobScope
+
+MOST_SAMPLES = 20
+"""Groups of which a file is looked into."""
+
+_CAUSES: Mapping[str, str] = {
+    "WALLTIME": "walltime",
+    "FRAG_JOB_REQUEST": "deleted",
+    "BESTEFFORT_KILL": "cancelled as best-effort",
+    "NODE_LOST": "node lost",
+    "JOB_LOST": "lost",
+    "OUT_OF_MEMORY": "out of memory",
+    "PROLOGUE_ERROR": "prologue failed",
+    "EPILOGUE_ERROR": "epilogue failed",
+    "SERVER_PROLOGUE_LOST": "prologue failed",
+    "WORKING_DIRECTORY": "no such directory",
+    "OUTPUT_FILES": "output files cannot be written",
+    "USER_SHELL": "no shell of the user",
+    "DEADLINE_MISSED": "deadline missed",
+    "DEPENDENCY_WINDOW_MISSED": "dependency missed",
+}
+"""Kinds of events that say why a job failed; another one stands for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Members that failed of one cause on one node (or on none); ``sample`` is the last line of stderr of one."""
+
+    cause: str
+    node: str
+    members: tuple[FailedMember, ...]
+    sample: str = ""
+
+
+def failures(session: Session, array_id: int, seen: Look, *, as_json: bool) -> str:
+    """Return the failures of an array, the most frequent first; raise :class:`NotFound` for no such array."""
+    asked = JobScope(array_ids=(array_id,), live=False)
+    with scope.reached(session.connection, asked):
+        progress = job_listing.array_progress(session.connection, [array_id]).get(array_id)
+        members = job_listing.failed_members(session.connection, array_id)
+    if progress is None:
+        raise NotFound(f"array {array_id} does not exist", hint="oarstat lists the jobs")
+    may_look = all(session.is_admin or one.user == session.user for one in members)
+    found = grouped(members, last_line if may_look else lambda _: "")
+    return json_text(_document(array_id, progress, found)) if as_json else _text(array_id, progress, found, seen)
+
+
+def failed_array(session: Session, selection: JobSelection) -> int:
+    """Return the array that a word means: its id, or ``last``; raise :class:`UsageError` for another word."""
+    if selection.last and not selection.searches and not selection.job_ids:
+        (array,) = selection.resolved(session).array_ids
+        return array
+    if len(selection.job_ids) != 1 or selection.searches:
+        raise UsageError("no array given", hint="the id of an array, or last")
+    return selection.job_ids[0]
+
+
+def grouped(members: Sequence[FailedMember], sample: Callable[[FailedMember], str]) -> list[FailureGroup]:
+    """Return ``members`` by cause and node, with a ``sample`` of the first of each group."""
+    groups: dict[tuple[str, str], list[FailedMember]] = {}
+    for member in members:
+        groups.setdefault((cause(member), _node(member)), []).append(member)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        FailureGroup(what, node, tuple(some), sample(some[0]) if place < MOST_SAMPLES else "")
+        for place, ((what, node), some) in enumerate(ordered)
+    ]
+
+
+def cause(member: FailedMember) -> str:
+    """Return why a member failed, in the words of :data:`_CAUSES`, else by its exit code or signal."""
+    for kind in reversed(member.events if member.state == "Error" else ()):
+        if kind in _CAUSES:
+            return _CAUSES[kind]
+    if member.exit_status:
+        ended = exit_text(member.exit_status)
+        return f"exit code {ended}" if ended.isdigit() else f"signal {ended}"
+    return member.events[-1] if member.events else "unknown"
+
+
+def last_line(member: FailedMember) -> str:
+    """Return the last line of the member's stderr, read as the caller may; empty when there is none."""
+    if not member.stderr:
+        return ""
+    named = file_name(
+        member.stderr, job=member.job_id, name=member.name, array=member.array_id, index=member.array_index
+    )
+    path = named if named.startswith("/") else f"{member.directory}/{named}"
+    return current().last_line(path)
+
+
+def _node(member: FailedMember) -> str:
+    more = len(member.hosts) - 1
+    return (member.hosts[0] if member.hosts else "") + (f" +{more}" if more > 0 else "")
+
+
+def _text(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup], seen: Look) -> str:
+    failed = sum(len(one.members) for one in found)
+    head = f"Array {array_id}: {progress.ended} of {progress.size} ended, {failed} failed.\n"
+    if not found:
+        return head
+    columns = (
+        Column("Cause", 12, colour=lambda _: RED),
+        Column("Node", 8),
+        Column("Failed", 6),
+        Column("Members", 8),
+        Column("Last line of stderr", 20),
+    )
+    rows = tuple(
+        (one.cause, one.node, str(len(one.members)), ids_in_brief([m.array_index for m in one.members]), one.sample)
+        for one in found
+    )
+    again = f"oarsub --resubmit-failed {array_id} submits these again.\n"
+    return head + Table(columns, rows).text(seen) + again
+
+
+def _document(array_id: int, progress: ArrayProgress, found: Sequence[FailureGroup]) -> dict[str, JsonValue]:
+    return {
+        "array_id": array_id,
+        "size": progress.size,
+        "ended": progress.ended,
+        "failures": [
+            {
+                "cause": one.cause,
+                "node": one.node or None,
+                "jobs": [member.job_id for member in one.members],
+                "indexes": [member.array_index for member in one.members],
+                "last_line": one.sample or None,
+            }
+            for one in found
+        ],
+    }
