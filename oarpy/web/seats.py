@@ -142,6 +142,10 @@ class WebCaller:
             return self._files[path][: largest + 1]
         raise PermissionError(errno.EACCES, "a request reads no files", path)
 
+    def last_line(self, path: str) -> str:
+        """Return nothing: a request reads no files."""
+        return ""
+
     def read_input(self, largest: int) -> bytes:
         """Return nothing."""
         return b""

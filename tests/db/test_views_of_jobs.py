@@ -77,7 +77,6 @@ def test_a_circle_made_by_hand_is_drawn_once(connection: Connection, shell: Shel
 def array(connection: Connection, tmp_path: Path) -> None:
     """An array of six: one done, three with exit code 1, one killed by a signal, one for its walltime."""
     cores = add_nodes(connection, "node1", "node2", cores=1)
-    common = {"array_id": 1, "launching_directory": str(tmp_path), "stderr_path": "OAR.%jobid%.stderr"}
     for index, state, status, resources in (
         (1, "Terminated", 0, cores[:1]),
         (2, "Terminated", 256, cores[:1]),
@@ -86,7 +85,16 @@ def array(connection: Connection, tmp_path: Path) -> None:
         (5, "Terminated", 11, cores[1:]),
         (6, "Error", 15, cores[1:]),
     ):
-        add_job(connection, state, status=status, resources=resources, array_index=index, **common)
+        add_job(
+            connection,
+            state,
+            status=status,
+            resources=resources,
+            array_id=1,
+            array_index=index,
+            launching_directory=str(tmp_path),
+            stderr_path="OAR.%jobid%.stderr",
+        )
     connection.execute("INSERT INTO event_logs (type, job_id) VALUES ('WALLTIME', 6)")
     (tmp_path / "OAR.2.stderr").write_text("Traceback\nValueError: no such file\n\n")
 
