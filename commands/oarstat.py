@@ -17,6 +17,7 @@ from oarpy.model.errors import UsageError
 
 if TYPE_CHECKING:
     from oarpy.client.jobs.reports import Question, ReportText
+    from oarpy.store.jobs.scope import JobScope
 
 app = typer.Typer(add_completion=False)
 
@@ -88,6 +89,10 @@ def oarstat(
     accounting: Annotated[
         str | None, typer.Option("--accounting", metavar="'D1, D2'", help="Show consumption between two dates.")
     ] = None,
+    top: Annotated[
+        bool, typer.Option("--top", help="Show the list and renew it as things happen, until q or ctrl-C.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="With --top: show it once and end.")] = False,
     failures: Annotated[
         str | None,
         typer.Option("--failures", metavar="ARRAY", help="Show what failed in this array, by cause and node."),
@@ -142,6 +147,9 @@ def oarstat(
     if watch:
         _watch(question, whose, as_json=as_json)
         return
+    if top:
+        _show_top(question, whose, queue, view.look, once=once)
+        return
     with open_session("oarstat") as session:
         _show_jobs(session, question, whose, queue, view)
 
@@ -176,12 +184,7 @@ def _question(
 def _show_jobs(session: Session, question: Question, user: str | None, queue: str | None, view: StatusView) -> None:
     from oarpy.client.jobs import reports
 
-    chosen = question.selection.resolved(session)
-    if user is not None:
-        chosen = replace(chosen, users=(*chosen.users, user or session.user))
-    reports.require_users(session, [one for one in chosen.users if one != session.user])
-    named = None if queue is None else reports.known_queue(session, queue)
-    _print(_report(session, reports.Question(chosen, named), view))
+    _print(_report(session, reports.settled(session, question, user, queue), view))
 
 
 def _watch(question: Question, user: str | None, *, as_json: bool) -> None:
@@ -227,7 +230,8 @@ def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> N
     chosen = parse_one(why if why is not None else priority or "")
     with open_session("oarstat") as session:
         # imported when the connection stands: the scheduler, with the numpy under it, is needed here alone
-        from oarpy.client.jobs import explanation, explanation_report, priority_report
+        from oarpy.client.jobs import explanation, explanation_report
+        from oarpy.client.jobs.views import priority_report
 
         number = one_job(session, chosen)
         if why is not None:
@@ -237,6 +241,20 @@ def _show_standing(why: str | None, priority: str | None, *, as_json: bool) -> N
             place = priority_report.priority(session, number)
             shown = priority_report.record(place) if as_json else priority_report.text(place)
     write(json_text(shown) if not isinstance(shown, str) else shown)
+
+
+def _show_top(question: Question, user: str | None, queue: str | None, seen: Look, *, once: bool) -> None:
+    from oarpy.client.jobs import reports
+    from oarpy.client.jobs.views import live_view
+
+    def find(session: Session) -> JobScope:
+        return reports.settled(session, question, user, queue).scope()
+
+    if not once:
+        live_view.follow(find, seen)
+        return
+    with open_session("oarstat") as session:
+        write("".join(f"{line}\n" for line in live_view.frame(session, find(session), seen)))
 
 
 def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from oarpy.wire.frames import HEADER, LARGEST_REQUEST, MESSAGE, Channel, pack, p
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, final, gateway, request
 from tests.harness.oarsub_cluster import build, process, settings
 from tests.harness.sample_cluster import Connection, add_job
+from tests.harness.terminal_session import TerminalSession
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
@@ -483,3 +484,28 @@ def test_the_last_line_of_stderr_is_read_by_the_callers_process(
     (tmp_path / "errors").unlink()
     os.mkfifo(tmp_path / "errors")
     assert running.run("oarstat", "--failures", "1").status == 0
+
+
+def test_the_live_view_follows_and_leaves(running: GatewayProcess, connection: Connection) -> None:
+    add_job(connection, user="alice", message="first")
+    words = running.command("oarstat", "--top")
+    with TerminalSession(words, running.user_environment(), rows=12, columns=60) as session:
+        session.expect("first")
+        session.expect("q ends")
+        add_job(connection, user="alice", message="second")
+        session.expect("second")
+        session.type("q")
+        assert session.wait() == 0
+        assert session.text.rstrip().endswith("\x1b[?25h\x1b[?1049l")
+
+
+def test_the_live_view_once_and_without_a_terminal(running: GatewayProcess, connection: Connection) -> None:
+    add_job(connection, user="alice", message="first")
+    lines = running.run("oarstat", "--top", "--once").out.splitlines()
+    assert lines[0].endswith("resources held  1 jobs  W 1")
+    assert lines[-1].endswith("first")
+    refused = running.run("oarstat", "--top")
+    assert (refused.status, refused.err) == (
+        2,
+        "oarstat: --top needs a terminal (--top --once prints the list once)\n",
+    )

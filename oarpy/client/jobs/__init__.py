@@ -2,7 +2,7 @@
 
 - ``selection`` reads which jobs are meant; ``actions`` and ``walltime_changes`` act on them.
 - ``reports`` are the forms of ``oarstat``: ``job_table``, ``description``, ``explanation`` (``--why``) with its
-  ``explanation_report``, ``priority_report``.
+  ``explanation_report``; ``views`` are about several jobs together.
 - ``job_steps``, ``parallel_steps`` and ``interactive`` run programs inside jobs; ``resource_print`` prints what a job
   has.
 

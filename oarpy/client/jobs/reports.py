@@ -33,6 +33,15 @@ class Question:
         return replace(self.selection.scope(live=not self.selection.wants_ended), queue=self.queue)
 
 
+def settled(session: Session, question: Question, user: str | None, queue: str | None) -> Question:
+    """Return the question with the value of ``-u`` (empty: the caller) and a queue; raise :class:`NotFound`."""
+    chosen = question.selection.resolved(session)
+    if user is not None:
+        chosen = replace(chosen, users=(*chosen.users, user or session.user))
+    require_users(session, [one for one in chosen.users if one != session.user])
+    return Question(chosen, None if queue is None else known_queue(session, queue))
+
+
 @dataclass(frozen=True, slots=True)
 class ReportText:
     """Text to print, and the error to end with once it is printed (ids that do not exist)."""

@@ -151,6 +151,20 @@ def holders(connection: Connection, resource_ids: Sequence[int]) -> dict[int, tu
     return {resource: tuple(jobs) for resource, jobs in found.items()}
 
 
+# Of those that can be held: what jobs hold now, and all that are up.
+_OCCUPATION = """
+    SELECT (SELECT count(DISTINCT a.resource_id) FROM assigned_resources a WHERE upper_inf(a.during) OR a.suspended),
+           (SELECT count(*) FROM resources WHERE state = 'Alive')
+"""
+
+
+def occupation(connection: Connection) -> tuple[int, int]:
+    """Return how many resources jobs hold now, and how many are Alive."""
+    row = connection.execute(_OCCUPATION).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
 def set_state(connection: Connection, resource_ids: Sequence[int], state: str) -> None:
     """Put the resources in ``state`` by an admin's decision, which the monitor leaves alone."""
     connection.execute(_SET_STATE, (state, list(resource_ids)))

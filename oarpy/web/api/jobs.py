@@ -108,7 +108,7 @@ def why(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
 @router.get("/jobs/{job_id}/priority")
 def priority(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
     """Return the rank of a waiting job and the numbers behind it, as ``oarstat --priority``."""
-    from oarpy.client.jobs import priority_report
+    from oarpy.client.jobs.views import priority_report
 
     with seats_of(request).session(identity) as session:
         return priority_report.record(priority_report.priority(session, job_id))
