@@ -99,6 +99,12 @@ class Caller(Protocol):
     def last_line(self, path: str) -> str:
         """Return the last line of a file that the caller may read, empty when there is none to be read."""
 
+    def write_private(self, named: str, path: str, text: str) -> None:
+        """Write a file that the caller alone may read; it was ``named`` in a call, with ids to be filled in.
+
+        Raises :class:`OSError`.
+        """
+
     def read_input(self, largest: int) -> bytes:
         """Return at most ``largest`` + 1 bytes of the caller's standard input."""
 
@@ -229,6 +235,10 @@ class ProcessCaller:
     def last_line(self, path: str) -> str:
         """Read the file."""
         return local_files.last_line(path)
+
+    def write_private(self, named: str, path: str, text: str) -> None:
+        """Write the file."""
+        local_files.write_private(path, text)
 
     def read_input(self, largest: int) -> bytes:
         """Read standard input."""

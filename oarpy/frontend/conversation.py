@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ _UNREACHABLE = 6
 _USUAL_COLUMNS = 80
 _READ = 1 << 16
 _VARIABLES = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ", "OAR_JOB_ID", "OAR_OARSTAT_OUTPUT_FORMAT")
-_FILE_VARIABLES = {"oarprint": ("OAR_RESOURCE_PROPERTIES_FILE",)}
+_FILE_VARIABLES = {"oarprint": ("OAR_RESOURCE_PROPERTIES_FILE",), "oarsub": ("OAR_JOB_KEY_FILE",)}
 """The variables that name a file for a command, as an argument would."""
 _ALL_VARIABLES = frozenset({"oarsub"})
 """Commands whose jobs get the environment of the caller."""
@@ -99,6 +100,8 @@ class _Talk:
             self._channel.send_message({"answer": os.path.isdir(_word(question["has_directory"]))})
         elif "file" in question:
             self._send_file(_word(question["file"]), _number(question.get("largest")), question)
+        elif "write" in question:
+            self._write_private(_word(question["write"]), _word(question.get("named")), _word(question.get("text")))
         elif "input" in question:
             self._send_input(_number(question["input"]))
         elif "last_line" in question:
@@ -123,6 +126,20 @@ class _Talk:
         if self._command != "oarstat" or not any(word.startswith("--failures") for word in self._arguments):
             raise Malformed("the last line of a file was asked for, and no failures")
         self._channel.send_message({"answer": last_line(path)})
+
+    def _write_private(self, path: str, named: str, text: str) -> None:
+        from oarpy.frontend.local_files import write_private
+
+        parts = re.split("%[a-z]+%", named)
+        filled = "[^/]*".join(map(re.escape, parts))
+        if not (self._was_named(named) and re.fullmatch(filled, path)):
+            raise Malformed("a file was to be written that was not named")
+        try:
+            write_private(path, text)
+        except OSError as error:
+            self._channel.send_message({"errno": error.errno or 0, "strerror": error.strerror or str(error)})
+        else:
+            self._channel.send_message({"answer": True})
 
     def _send_input(self, largest: int) -> None:
         import select
@@ -159,7 +176,7 @@ class _Talk:
         except OSError as error:
             self._channel.send_message({"errno": error.errno or 0, "strerror": error.strerror or str(error)})
             return
-        self._sent = content
+        self._sent += content
         self._channel.send(CONTENT, content)
 
     def _was_named(self, path: str) -> bool:

@@ -43,3 +43,14 @@ def last_line(path: str) -> str:
 def read_input(largest: int) -> bytes:
     """Return at most ``largest`` + 1 bytes of standard input."""
     return sys.stdin.buffer.read(largest + 1)
+
+
+def write_private(path: str, text: str) -> None:
+    """Write a file that its owner alone may read, over one that is there. Raises :class:`OSError`."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error), path) from None
+    with open(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)
+        file.write(text.encode())

@@ -109,6 +109,13 @@ class RemoteCaller:
         answer = self._answer({"last_line": path}).get("answer")
         return answer if isinstance(answer, str) else ""
 
+    def write_private(self, named: str, path: str, text: str) -> None:
+        """Have the file written by the caller's process."""
+        answer = self._answer({"write": path, "named": named, "text": text})
+        number = answer.get("errno")
+        if type(number) is int:
+            raise OSError(number, _word(answer.get("strerror")), path)
+
     def read_input(self, largest: int) -> bytes:
         """Have standard input read; raise :class:`Unreachable` when it does not arrive in time."""
         limit = self._configuration.gateway.input_limit

@@ -233,6 +233,34 @@ class Submission:
         Option(("--signal",), "checkpoint signal (USR1, 10; default 12)", "SIGNAL", read=checks.read_signal),
         column="checkpoint_signal",
     )
+    use_key: bool = _field(
+        checks.boolean, False, Option(("-k", "--use-job-key"), "give the job an SSH key"), read_only=True
+    )
+    key_file: str = _field(
+        checks.text,
+        "",
+        Option(("-i", "--import-job-key-from-file"), "take this private key for the job", "FILE", read=str),
+        read_only=True,
+    )
+    key_text: str = _field(
+        checks.text,
+        "",
+        Option(
+            ("--import-job-key-inline-priv", "--import-job-key-inline"),
+            "take this private key for the job",
+            "TEXT",
+            verbatim=True,
+            read=str,
+        ),
+        read_only=True,
+        recorded=False,
+    )
+    key_export: str = _field(
+        checks.text,
+        "",
+        Option(("-e", "--export-job-key-to-file"), "write the key of the job there (%jobid%)", "FILE", read=str),
+        read_only=True,
+    )
     resubmit_of: int | None = _field(checks.optional_integer, None, read_only=True)
     initial_request: str = _field(checks.text, "", read_only=True, recorded=False)
     submitted_from: str = _field(checks.text, "", read_only=True, recorded=False)

@@ -22,6 +22,7 @@ from oarpy.model.errors import UsageError
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting, event_stream
 from oarpy.store.database import Connection
+from oarpy.store.jobs.submissions import drop_keys
 from oarpy.store.past import months, moving
 from oarpy.store.past.tables import filed_tables
 
@@ -92,6 +93,7 @@ class Accounting:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Count one batch; again if it was full. With nothing to count, move one batch that is due."""
         if counted := account(connection, self._window):
+            drop_keys(connection)
             return Outcome(f"accounted {counted}", again=counted == BATCH)
         if self._next_look is not None and now < self._next_look:
             return Outcome()

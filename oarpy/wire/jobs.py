@@ -65,7 +65,8 @@ class JobSpec(Structure):
     since the epoch, by the node's clock; 0 is none. ``variables`` are set last and win over the submission's
     ``environment``. ``processors`` are those of the node that the job is confined to; none: it is not confined.
     ``memory`` is what the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
-    instead of a command it waits so long for its shell, a leading step, and ends with that.
+    instead of a command it waits so long for its shell, a leading step, and ends with that. ``private_key`` is its
+    SSH key.
     """
 
     job: int = field(job_number)
@@ -94,6 +95,7 @@ class JobSpec(Structure):
     processors: tuple[int, ...] = field(each(whole()), default=())
     memory: int = field(whole(), default=0)
     keep: float = field(seconds, default=0.0)
+    private_key: str = field(text, default="")
 
     @property
     def key(self) -> JobKey:

@@ -22,6 +22,7 @@ from oarpy.wire.fields import (
     seconds,
     short,
     signal_number,
+    text,
     token,
     whole,
 )
@@ -107,6 +108,14 @@ class Signal(JobOrder, word="signal"):
     """Send signal number ``signal`` to the processes of jobs."""
 
     signal: int = field(signal_number)
+
+
+class Admit(JobOrder, word="admit"):
+    """Let ``user`` into these jobs, which this node is called ``node`` in, with an SSH key; until :class:`Clean`."""
+
+    user: str = field(name)
+    public_key: str = field(text)
+    node: str = field(name)
 
 
 class Suspend(JobOrder, word="suspend"):

@@ -109,7 +109,7 @@ ListenAddress {address}
 Port {port}
 HostKey {home}/host_key
 PidFile {home}/sshd.pid
-AuthorizedKeysFile {directory}/authorized_keys
+AuthorizedKeysFile {directory}/authorized_keys {directory.parent}/cluster/nodes/{name}/keys/%u
 StrictModes no
 PermitRootLogin yes
 PasswordAuthentication no

@@ -59,7 +59,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
             "groups": unix_groups(caller.user),
             "command": _command(options),
             "directory": _directory(options),
-            "initial_request": as_typed(caller.arguments, script_lines),
+            "initial_request": _without_key(as_typed(caller.arguments, script_lines), options),
             "submitted_from": socket.gethostname(),
             "environment": _environment(caller.environment, warnings),
             **_outputs(options),
@@ -70,6 +70,12 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
     submission = _with_reservation(submission, options, caller.now)
     check_values(submission)
     return submission, warnings
+
+
+def _without_key(typed: str, options: Options) -> str:
+    """Leave a private key out of the call as it was typed."""
+    key = options.texts.get("key_text")
+    return typed.replace(key, "...") if key else typed
 
 
 def _check_interactive(options: Options) -> list[str]:

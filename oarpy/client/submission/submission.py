@@ -13,6 +13,7 @@ from oarpy.admission.rules.rules import AdmissionTrace, Rule
 from oarpy.client.jobs.selection import one_job, parse_one
 from oarpy.client.jobs.views.failures import failed_array
 from oarpy.client.session import Session
+from oarpy.client.submission import job_keys
 from oarpy.client.submission.draft import Submitter, draft
 from oarpy.client.submission.feasibility import Need, check_consumables, check_names, needed_resources
 from oarpy.client.submission.options import Options
@@ -159,12 +160,14 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
     """
     admitted = admit(session, options, arguments, environment)
     submission = admitted.submission
+    pairs = job_keys.key_pairs(submission, environment)
     with session.connection.transaction():
         WAITING_JOBS.check(session, submission.array_size)
         job_ids = submissions.insert(
             session.connection, submission, asked=admitted.asked, message=_message(submission, admitted.need)
         )
         WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
+        job_keys.store(session.connection, submission, job_ids, pairs)
     unscheduled = () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
     return Submitted(
         job_ids=tuple(job_ids),

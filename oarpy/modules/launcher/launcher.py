@@ -50,6 +50,7 @@ from oarpy.transport.agent.descriptors import allow_many
 from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import (
     CLAIMED,
+    Admit,
     Check,
     Clean,
     Cleaned,
@@ -418,6 +419,9 @@ class Launcher:
         batches: dict[tuple[str, str], list[execution.LaunchRow]] = {}
         for row in rows:
             batches.setdefault((places[row.id][0], row.incarnation), []).append(row)
+        for row in rows:
+            for node in places[row.id] if row.public_key else ():
+                channels.send(node, Admit((JobKey(row.id, row.attempt),), row.user, row.public_key, node))
         for (node, incarnation), batch in batches.items():
             specs = [
                 specification(row, environments[row.submission], self._jobs, node, confined=channels.confines(node))

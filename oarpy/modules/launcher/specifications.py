@@ -69,6 +69,7 @@ def specification(
         variables=_devices(mine) | _amounts(row),
         memory=_memory(row, node),
         processors=_numbers(mine, "cpuset") if confined else (),
+        private_key=row.private_key,
         keep=settings.interactive_patience if row.kind == INTERACTIVE else 0.0,
     )
 

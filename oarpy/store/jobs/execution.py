@@ -58,6 +58,8 @@ class LaunchRow:
     kind: str
     resources: tuple[dict[str, object], ...]
     amounts: tuple[HeldAmount, ...] = ()
+    public_key: str = ""
+    private_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +156,9 @@ _LAUNCH_ROWS = f"""
             WHERE a.job_id = j.job_id AND {_HAS}),
            (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
             FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
-            WHERE m.job_id = j.job_id AND upper_inf(m.during))
-    FROM jobs j LEFT JOIN submissions s USING (submission_id)
+            WHERE m.job_id = j.job_id AND upper_inf(m.during)),
+           coalesce(k.public_key, ''), coalesce(k.private_key, '')
+    FROM jobs j LEFT JOIN submissions s USING (submission_id) LEFT JOIN job_keys k ON k.job_id = j.job_id
     WHERE j.job_id = ANY(%s)
     ORDER BY j.job_id
 """  # noqa: S608 - a text of this file
@@ -388,6 +391,7 @@ def launch_rows(connection: Connection, jobs: Sequence[int], state: str = "Launc
             *row[17:19],
             tuple(row[19] or ()),
             _amounts(row[20]),
+            *row[21:],
         )  # type: ignore[call-arg]
         for row in connection.execute(_LAUNCH_ROWS, [list(jobs)]).fetchall()
         if row[2] == state

@@ -29,6 +29,19 @@ _LIVE_JOBS_OF_TYPE = f"""
     SELECT {_JOB_COLUMNS} FROM jobs WHERE is_live(state) AND types @> ARRAY[%s]::text[]
 """  # noqa: S608
 
+# The private key is for the job's nodes. It goes when the job is over, and never to the past: no reference to jobs.
+_KEEP_KEYS = """
+    INSERT INTO job_keys (job_id, public_key, private_key)
+    SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[])
+"""
+_JOB_WITH_KEY = """
+    SELECT min(k.job_id) FROM job_keys k JOIN jobs j USING (job_id)
+    WHERE k.public_key = ANY(%s) AND is_live(j.state)
+"""
+_DROP_KEYS = """
+    DELETE FROM job_keys k WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.job_id = k.job_id AND is_live(j.state))
+"""
+
 # Every condition is optional: NULL stands for "any".
 _COUNT_LIVE = """
     SELECT count(*) FROM jobs
@@ -209,6 +222,31 @@ class ReservationRow:
     reservation_state: str | None
     message: str
     offer: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """The SSH key of a job, each half as OpenSSH writes it."""
+
+    public: str
+    private: str
+
+
+def keep_keys(connection: Connection, jobs: Sequence[int], pairs: Sequence[KeyPair]) -> None:
+    """Give each of the jobs its key."""
+    columns = [list(jobs), [pair.public for pair in pairs], [pair.private for pair in pairs]]
+    connection.execute(_KEEP_KEYS, columns)
+
+
+def job_with_key(connection: Connection, public: Sequence[str]) -> int | None:
+    """Return a live job that has one of these keys, None when none has."""
+    row = connection.execute(_JOB_WITH_KEY, [list(public)]).fetchone()
+    return None if row is None else row[0]
+
+
+def drop_keys(connection: Connection) -> None:
+    """Forget the keys of jobs that are over."""
+    connection.execute(_DROP_KEYS)
 
 
 def queues(connection: Connection) -> dict[str, SubmissionQueue]:

@@ -260,6 +260,15 @@ job_dependencies = table(
     Index("job_dependencies_required", "required_job_id"),
 )
 
+job_keys = table(
+    "job_keys",
+    "the SSH keys of live jobs (oarsub -k); for the nodes of the job and nobody else",
+    column("job_id", BigInteger, "the job; its key goes when it is over", key=True),
+    column("public_key", Text, "kind and content of the public half"),
+    column("private_key", Text, "the private half, as OpenSSH writes it"),
+    Index("job_keys_public", "public_key"),
+)
+
 job_state_logs = table(
     "job_state_logs",
     "every state of every job; written by triggers",

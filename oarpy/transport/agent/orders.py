@@ -7,11 +7,13 @@ import os
 import signal
 import time
 
+from oarpy.transport.agent import admitted_keys
 from oarpy.transport.agent.job import record, requests
 from oarpy.transport.agent.job.environment import remove_files
 from oarpy.transport.agent.job.foreign_processes import ForeignProcesses
 from oarpy.wire.frames import Malformed
 from oarpy.wire.messages import (
+    Admit,
     ChangeWalltime,
     Clean,
     Cleaned,
@@ -61,6 +63,7 @@ class Orders:
         return {
             Kill: self._on_kill,
             Terminate: self._on_terminate,
+            Admit: self._on_admit,
             Signal: self._on_signal,
             Suspend: self._on_suspend,
             Resume: self._on_resume,
@@ -142,6 +145,13 @@ class Orders:
             if not self._jobs.has_record(key):
                 self._foreign.terminate(key)
 
+    def _on_admit(self, order: Admit) -> None:
+        for job in order.jobs:
+            try:
+                admitted_keys.admit(self._state, job, order.user, order.public_key, order.node)
+            except (OSError, ValueError) as error:
+                self._outbox.complain(f"admit: {error}")
+
     def _on_suspend(self, order: Suspend) -> None:
         for key in self._pause(order.jobs, requests.SUSPEND):
             self._jobs.stop(key)
@@ -201,6 +211,8 @@ class Orders:
         # Remembered first: a step that comes now is either refused, or its processes are found below.
         with contextlib.suppress(OSError):  # a full disk: what is there must end all the same
             self._tombstones.add(list(keys.values()))
+        with contextlib.suppress(OSError):  # the server lets nobody into a job that is over
+            admitted_keys.withdraw(self._state, list(keys.values()))
         for key in keys.values():
             self._jobs.thaw(key)
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
@@ -218,6 +230,7 @@ class Orders:
             for found in opened:
                 os.unlink(os.path.join(self._state.jobs, found.key))
                 remove_files(self._state, found.key)
+            admitted_keys.withdraw(self._state, keys)
             requests.drop_requests(self._state, set(keys))
         finally:
             for found in opened:

@@ -35,12 +35,22 @@ def properties_file(state: StateDir, key: str) -> str:
     return f"{state.files}/{key}.properties"
 
 
+def key_file(state: StateDir, key: str) -> str:
+    """Return where the SSH key of a job is."""
+    return f"{state.files}/{key}.key"
+
+
 def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
     """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing.
 
     Raises ``OSError``.
     """
-    for path, lines in ((node_file(state, key), spec.nodes), (properties_file(state, key), spec.resources)):
+    contents = (
+        (node_file(state, key), spec.nodes),
+        (properties_file(state, key), spec.resources),
+        (key_file(state, key), spec.private_key.splitlines()),
+    )
+    for path, lines in contents:
         if not lines:
             continue
         text = "".join(f"{line}\n" for line in lines)
@@ -80,7 +90,7 @@ def _let_read(fd: int, account: Account) -> None:
 def remove_files(state: StateDir, key: str) -> None:
     """Remove the files of a job that is forgotten."""
     notes = (state.step_note(key), state.session_pipe(key))
-    for path in (node_file(state, key), properties_file(state, key), *notes):
+    for path in (node_file(state, key), properties_file(state, key), key_file(state, key), *notes):
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -134,6 +144,9 @@ def job_environment(
         environment.update(dict.fromkeys(_NODE_FILE_NAMES, node_file(state, key)))
     if spec.resources:
         environment["OAR_RESOURCE_PROPERTIES_FILE"] = properties_file(state, key)
+    environment.pop("OAR_JOB_KEY_FILE", None)
+    if spec.private_key:
+        environment["OAR_JOB_KEY_FILE"] = key_file(state, key)
     environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark
