@@ -146,6 +146,10 @@ class WebCaller:
         """Return nothing: a request reads no files."""
         return ""
 
+    def write_private(self, named: str, path: str, text: str) -> None:
+        """Refuse: the caller's files are elsewhere."""
+        raise PermissionError(errno.EACCES, "files are not written over the web", path)
+
     def read_input(self, largest: int) -> bytes:
         """Return nothing."""
         return b""
