@@ -17,7 +17,7 @@ from starlette.responses import Response
 from oarpy import __version__
 from oarpy.configuration import Configuration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, Unreachable, UsageError
-from oarpy.web import api
+from oarpy.web import api, oarapi
 from oarpy.web.audit import Answered
 from oarpy.web.event_hub import EventHub
 from oarpy.web.identity import Unauthenticated
@@ -50,6 +50,7 @@ def application(configuration: Configuration) -> FastAPI:
 
     app = FastAPI(title="oarpy", version=__version__, lifespan=lifespan, root_path=configuration.web.root_path)
     app.state.configuration, app.state.seats, app.state.event_hub = configuration, seats, hub
+    app.add_middleware(oarapi.WithoutExtension)
     app.add_middleware(Answered)
     app.add_middleware(RequestLimits, settings=configuration.web)
     app.add_exception_handler(OarpyError, _refused)
@@ -58,6 +59,7 @@ def application(configuration: Configuration) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
     app.include_router(api.router())
+    app.include_router(oarapi.router)
     if find_spec("oarpy.web.pages.routes") is not None:
         _add_pages(app)
     return app
@@ -74,40 +76,44 @@ def status_of(error: OarpyError) -> int:
     return next(status for kind, status in STATUSES.items() if isinstance(error, kind))
 
 
-def _answer(status: int, code: str, message: str, hint: str = "") -> JSONResponse:
+def _answer(request: Request, status: int, code: str, message: str, hint: str = "") -> JSONResponse:
+    """Return an error in our form, or in that of OAR below its paths."""
     headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}.get(status)
     # what a request holds need not be text
     shown = {name: value.encode("utf-8", "replace").decode() for name, value in (("message", message), ("hint", hint))}
+    if f"{oarapi.PREFIX}/" in request.url.path:
+        whole = f"{shown['message']} ({shown['hint']})" if hint else shown["message"]
+        return JSONResponse({"code": status, "title": f"ERROR {status} - {code}", "message": whole}, status, headers)
     return JSONResponse({"error": {"code": code, **shown}}, status, headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, OarpyError)
-    return _answer(status_of(error), error.code, error.message, error.hint)
+    return _answer(request, status_of(error), error.code, error.message, error.hint)
 
 
 async def _failed_in_database(request: Request, error: Exception) -> Response:
     """Answer for what the database refused by itself, such as a value that it has no room for."""
     if isinstance(error, psycopg.DataError | psycopg.errors.RaiseException | psycopg.IntegrityError):
-        return _answer(400, "usage", error.diag.message_primary or "the database refused a value")
+        return _answer(request, 400, "usage", error.diag.message_primary or "the database refused a value")
     log.error("request failed", path=request.url.path, exc_info=error)
-    return _answer(503, "unreachable", "the database cannot be reached", "try again")
+    return _answer(request, 503, "unreachable", "the database cannot be reached", "try again")
 
 
 async def _no_text(request: Request, error: Exception) -> Response:
-    return _answer(400, "usage", "the request holds characters that are no text")
+    return _answer(request, 400, "usage", "the request holds characters that are no text")
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return _answer(422, "usage", f"{where}: {first['msg']}"[:500], "see /openapi.json")
+    return _answer(request, 422, "usage", f"{where}: {first['msg']}"[:500], "see /openapi.json")
 
 
 async def _plain(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 401: "unauthenticated", 403: "not_allowed"}.get(error.status_code, "usage")
-    answer = _answer(error.status_code, code, str(error.detail))
+    answer = _answer(request, error.status_code, code, str(error.detail))
     answer.headers.update(error.headers or {})
     return answer

@@ -49,7 +49,7 @@ class WalltimeStanding:
 def show(session: Session, job_id: int) -> WalltimeStanding:
     """Return how the walltime of a job stands. Raises :class:`NotFound`, :class:`NotAllowed`."""
     with session.connection.transaction():
-        job = _job(session, job_id)
+        job = _job(session, job_id, locked=False)
     possible, why_not = _possible(job, session.configuration.walltime, exempt=session.is_admin)
     return WalltimeStanding(
         job.job,
@@ -73,7 +73,7 @@ def change(session: Session, job_id: int, asked: WalltimeQuestion) -> int:
     sign, amount = _amount(asked.amount)
     rules = session.configuration.walltime
     with session.connection.transaction():
-        job = _job(session, job_id)
+        job = _job(session, job_id, locked=True)
         if not rules.enabled:
             raise NotAllowed("walltime changes are not enabled here", hint="walltime.enabled = true enables them")
         if job.state != JobState.RUNNING or job.walltime is None:
@@ -90,8 +90,8 @@ def change(session: Session, job_id: int, asked: WalltimeQuestion) -> int:
     return seconds
 
 
-def _job(session: Session, job_id: int) -> PendingChange:
-    job = walltime_changes.one(session.connection, job_id)
+def _job(session: Session, job_id: int, *, locked: bool) -> PendingChange:
+    job = walltime_changes.one(session.connection, job_id, locked=locked)
     if job is None:
         raise NotFound(f"job {job_id} does not exist", hint="oarstat lists the jobs")
     session.require_owner(job.user, f"job {job_id}")

@@ -65,7 +65,8 @@ _COLUMNS = """
            coalesce(w.forced, false), coalesce(w.whole, false), coalesce(w.delay_next_jobs, false),
            extract(epoch FROM w.give_up_at)::float8
 """
-_ONE = _COLUMNS + "FROM jobs j LEFT JOIN walltime_changes w USING (job_id) WHERE j.job_id = %s FOR NO KEY UPDATE OF j"
+_ONE = _COLUMNS + "FROM jobs j LEFT JOIN walltime_changes w USING (job_id) WHERE j.job_id = %s"
+_LOCKED = _ONE + " FOR NO KEY UPDATE OF j"
 _PENDING = (
     _COLUMNS
     + """
@@ -143,9 +144,9 @@ _TELL_NO_MORE = """
 """
 
 
-def one(connection: Connection, job: int) -> PendingChange | None:
-    """Return a job with its walltime change, if any, and lock it until the end of the transaction."""
-    row = first_found(connection, lambda: connection.execute(_ONE, [job]).fetchone())
+def one(connection: Connection, job: int, *, locked: bool) -> PendingChange | None:
+    """Return a job with its walltime change, if any; ``locked`` until the end of the transaction."""
+    row = first_found(connection, lambda: connection.execute(_LOCKED if locked else _ONE, [job]).fetchone())
     return None if row is None else _change(row)
 
 

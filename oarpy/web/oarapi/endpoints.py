@@ -1,0 +1,324 @@
+"""The endpoints of OAR 2.5: each calls what the command of the same purpose calls."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query, Request
+from pydantic import ValidationError
+
+from oarpy import __version__
+from oarpy.client.jobs import actions, job_views
+from oarpy.client.jobs.selection import JobSelection, parse_ids
+from oarpy.client.platform import nodes
+from oarpy.client.platform.resource_selection import find
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.submission import OPTIONS
+from oarpy.model.submission_checks import read_signal
+from oarpy.store.jobs.details import JobDetails
+from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.past import job_pages
+from oarpy.store.past.job_pages import JobFilter
+from oarpy.web.api.jobs import LARGEST_ID, MOST, JobId
+from oarpy.web.api.submission import JobWish, submitted
+from oarpy.web.identity import Anybody, Reader, Submitting
+from oarpy.web.oarapi.shapes import (
+    PREFIX,
+    brief,
+    collection,
+    detailed,
+    full_resource,
+    link,
+    nodes_of,
+    now,
+    registered,
+    resource_record,
+    resources_of,
+)
+from oarpy.web.seats import seats_of
+
+router = APIRouter(prefix=PREFIX, tags=["OAR 2.5"])
+
+Limit = Annotated[int, Query(ge=1, le=MOST)]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Begin = Annotated[int | None, Query(alias="from", ge=0, le=7_000_000_000)]
+End = Annotated[int | None, Query(alias="to", ge=0, le=7_000_000_000)]
+_NAMES = {
+    word.removeprefix("--"): name for name, option in OPTIONS.items() for word in option.words if word[:2] == "--"
+}
+"""The field of a submission by the long option that programs name."""
+
+
+@router.get("/version")
+def version() -> dict[str, Any]:
+    """Return the versions. Everybody may ask."""
+    return {"oar": "2.5.9", "oarpy": __version__, "api": "1.0", "apilib": "1.0", **_timezone()}
+
+
+@router.get("/timezone")
+def timezone() -> dict[str, Any]:
+    """Return the time zone of this process. Everybody may ask."""
+    return _timezone()
+
+
+@router.get("/whoami")
+def whoami(identity: Anybody) -> dict[str, Any]:
+    """Return whose request it is, null for nobody."""
+    return {"authenticated_user": identity.user or None, "api_timestamp": now()}
+
+
+@router.get("/jobs")
+def jobs(
+    request: Request,
+    identity: Reader,
+    state: Annotated[str | None, Query(max_length=1000, description="states with commas between them")] = None,
+    user: Annotated[str | None, Query(max_length=256)] = None,
+    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
+    ids: Annotated[str | None, Query(max_length=10_000, description="ids with colons between them")] = None,
+    begin: Begin = None,
+    end: End = None,
+    limit: Limit = 500,
+    offset: Offset = 0,
+) -> dict[str, Any]:
+    """List jobs, the newest first; those that have not ended unless something else is asked for."""
+    chosen = _filter(state, user, array, ids, begin, end)
+    with seats_of(request).session(identity) as session:
+        found, total = _page(session, chosen, limit, offset)
+    return collection(request, [brief(job) for job in found], total, offset, limit)
+
+
+@router.get("/jobs/details")
+def details(
+    request: Request,
+    identity: Reader,
+    state: Annotated[str | None, Query(max_length=1000)] = None,
+    user: Annotated[str | None, Query(max_length=256)] = None,
+    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
+    ids: Annotated[str | None, Query(max_length=10_000)] = None,
+    begin: Begin = None,
+    end: End = None,
+    limit: Limit = 500,
+    offset: Offset = 0,
+) -> dict[str, Any]:
+    """List jobs with everything on each."""
+    chosen = _filter(state, user, array, ids, begin, end)
+    with seats_of(request).session(identity) as session:
+        found, total = _page(session, chosen, limit, offset)
+        shown = {job.row.job_id: detailed(session, job) for job in _full(session, found)}
+    items = [shown[job.job_id] for job in found if job.job_id in shown]
+    return collection(request, items, total, offset, limit)
+
+
+@router.get("/jobs/{job_id}")
+def job(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Return everything on a job; of another's, not its command."""
+    with seats_of(request).session(identity) as session:
+        found = job_views.one(session, job_id)
+        return {name: value for name, value in detailed(session, found).items() if name not in ("resources", "nodes")}
+
+
+@router.get("/jobs/{job_id}/details")
+def job_details(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Return everything on a job, with its resources and nodes."""
+    with seats_of(request).session(identity) as session:
+        return detailed(session, job_views.one(session, job_id))
+
+
+@router.get("/jobs/{job_id}/resources")
+def job_resources(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Return what a job holds, held or has reserved."""
+    with seats_of(request).session(identity) as session:
+        items = resources_of(job_views.one(session, job_id))
+    return collection(request, items, len(items), 0, None)
+
+
+@router.get("/jobs/{job_id}/nodes")
+def job_nodes(request: Request, identity: Reader, job_id: JobId) -> dict[str, Any]:
+    """Return the nodes of a job."""
+    with seats_of(request).session(identity) as session:
+        items = nodes_of(job_views.one(session, job_id))
+    return collection(request, items, len(items), 0, None)
+
+
+@router.post("/jobs", status_code=201)
+def submit(request: Request, identity: Submitting, asked: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
+    """Submit a job: ``resource``, ``command``, ``workdir``, ``param_file``, and long options of oarsub by name."""
+    try:
+        wish = JobWish(**_fields(asked))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    made = submitted(request, identity, wish)
+    number = made["job_id"]
+    told = [*made["notes"], *made["warnings"], *(f"OAR_JOB_ID={one}" for one in made["job_ids"])]
+    return {
+        "id": number,
+        "cmd_output": "".join(f"{line}\n" for line in told),
+        "links": [link("self", f"/jobs/{number}")],
+        "api_timestamp": now(),
+    }
+
+
+@router.delete("/jobs/{job_id}")
+@router.post("/jobs/{job_id}/deletions/new")
+def delete(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Ask for the end of a job."""
+    with seats_of(request).session(identity, changes=True) as session:
+        deletion = actions.delete(session, JobSelection((job_id,)))
+    deletion.raise_complaints()
+    return registered("Delete", job_id)
+
+
+@router.post("/jobs/{job_id}/checkpoints/new")
+def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Send a job its checkpoint signal."""
+    with seats_of(request).session(identity, changes=True) as session:
+        actions.checkpoint(session, JobSelection((job_id,)))
+    return registered("Checkpoint", job_id)
+
+
+@router.post("/jobs/{job_id}/holds/new")
+def hold(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Keep a job that waits from being scheduled."""
+    with seats_of(request).session(identity, changes=True) as session:
+        actions.hold(session, JobSelection((job_id,)))
+    return registered("Hold", job_id)
+
+
+@router.post("/jobs/{job_id}/rholds/new")
+def suspend(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Suspend a job that runs."""
+    with seats_of(request).session(identity, changes=True) as session:
+        actions.hold(session, JobSelection((job_id,)), running=True)
+    return registered("Hold", job_id)
+
+
+@router.post("/jobs/{job_id}/resumptions/new")
+def resume(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
+    """Let a job go on."""
+    with seats_of(request).session(identity, changes=True) as session:
+        actions.resume(session, JobSelection((job_id,)))
+    return registered("Resume", job_id)
+
+
+@router.post("/jobs/{job_id}/signals/{signal}")
+def send_signal(
+    request: Request, identity: Submitting, job_id: JobId, signal: Annotated[str, Path(max_length=20)]
+) -> dict[str, Any]:
+    """Send a signal to a job that runs."""
+    number = read_signal(signal)
+    with seats_of(request).session(identity, changes=True) as session:
+        actions.send_signal(session, JobSelection((job_id,)), number)
+    return registered("Signal sending", job_id)
+
+
+@router.get("/resources")
+def resources(request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0) -> dict[str, Any]:
+    """List resources with their states."""
+    with seats_of(request).session(identity) as session:
+        found = sorted(find(session), key=lambda one: one.resource_id)
+    items = [resource_record(one.resource_id, one.network_address, one.state) for one in found[offset : offset + limit]]
+    return collection(request, items, len(found), offset, limit)
+
+
+@router.get("/resources/full")
+@router.get("/resources/details")
+def full_resources(request: Request, identity: Reader, limit: Limit = 500, offset: Offset = 0) -> dict[str, Any]:
+    """List resources with all their properties."""
+    with seats_of(request).session(identity) as session:
+        found = sorted(find(session), key=lambda one: one.resource_id)
+        shown = json.loads(nodes.full(session, found[offset : offset + limit], as_json=True))
+    return collection(request, [full_resource(one) for one in shown.values()], len(found), offset, limit)
+
+
+@router.get("/resources/nodes/{name}")
+def node(request: Request, identity: Reader, name: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
+    """List the resources of a node."""
+    with seats_of(request).session(identity) as session:
+        found = find(session, (), [name])
+    items = [resource_record(one.resource_id, one.network_address, one.state) for one in found]
+    return collection(request, items, len(items), 0, None)
+
+
+ResourceId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+@router.get("/resources/{resource_id}")
+def resource(request: Request, identity: Reader, resource_id: ResourceId) -> dict[str, Any]:
+    """Return a resource with all its properties."""
+    with seats_of(request).session(identity) as session:
+        shown = json.loads(nodes.full(session, find(session, [str(resource_id)]), as_json=True))
+    return {**full_resource(shown[str(resource_id)]), "api_timestamp": now()}
+
+
+@router.get("/resources/{resource_id}/jobs")
+def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -> dict[str, Any]:
+    """List the jobs that hold a resource now."""
+    with seats_of(request).session(identity) as session:
+        shown = json.loads(nodes.full(session, find(session, [str(resource_id)]), as_json=True))
+        ids = tuple(shown[str(resource_id)]["jobs"])
+        found = job_pages.page(session.connection, JobFilter(ids=ids), before=None, limit=MOST).jobs if ids else ()
+    return collection(request, [brief(one) for one in found], len(found), 0, None)
+
+
+def _filter(
+    state: str | None, user: str | None, array: int | None, ids: str | None, begin: int | None, end: int | None
+) -> JobFilter:
+    numbers = parse_ids(ids.split(":")) if ids else ()
+    states = job_views.known_states(state.split(",")) if state else ()
+    first, last = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (begin, end))
+    return JobFilter(
+        live=not (states or array or numbers or first or last),
+        ids=numbers,
+        users=job_views.known_users([user]) if user else (),
+        states=states,
+        array=array,
+        begin=first,
+        end=last,
+    )
+
+
+def _page(session: Session, chosen: JobFilter, limit: int, offset: int) -> tuple[Sequence[ListedJob], int]:
+    found = job_pages.page(session.connection, chosen, before=None, limit=limit, offset=offset).jobs
+    return found, job_pages.count(session.connection, chosen)
+
+
+def _full(session: Session, listed: Sequence[ListedJob]) -> tuple[JobDetails, ...]:
+    try:
+        return job_views.several(session, [job.job_id for job in listed])
+    except NotFound:  # the past was tidied up meanwhile
+        return ()
+
+
+def _fields(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a submission that OAR's names mean; raise :class:`UsageError` for an unknown one."""
+    fields: dict[str, Any] = {}
+    for key, value in asked.items():
+        if key == "command":
+            fields["command"] = value
+        elif key == "param_file":
+            fields["array_parameters"] = [line for line in str(value).splitlines() if line.strip()]
+        elif key == "workdir":
+            fields["directory"] = value
+        elif key not in _NAMES:
+            raise UsageError(f"'{key[:40]}' is no option of oarsub here", hint="resource, command, workdir, ...")
+        else:
+            name = _NAMES[key]
+            fields[name] = _value(name, value)
+    return fields
+
+
+def _value(name: str, value: Any) -> Any:
+    option = OPTIONS[name]
+    if option.repeated:
+        return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    return str(value) if option.metavar else str(value).lower() not in ("0", "false", "")
+
+
+def _timezone() -> dict[str, Any]:
+    return {"timezone": time.tzname[time.localtime().tm_isdst > 0], "api_timestamp": now()}
