@@ -253,6 +253,12 @@ def remark(line: str) -> None:
     sys.stderr.flush()
 
 
+def warn(line: str) -> None:
+    """Show a line on standard error at once."""
+    sys.stderr.write(f"{one_line(line)}\n")
+    sys.stderr.flush()
+
+
 def write(text: str) -> None:
     """Put ``text`` on standard output in one write."""
     sys.stdout.write(text)

@@ -361,6 +361,20 @@ def test_a_script_without_a_folder(connection: Connection, oarsub: Submitter, tm
     assert connection.execute("SELECT job_name, command FROM jobs").fetchall() == [("here", "./job.sh")]
 
 
+def test_lines_of_slurm_stand_behind_those_of_oar_and_the_command_line(
+    connection: Connection, oarsub: Submitter, tmp_path: Path
+) -> None:
+    (tmp_path / "job.sh").write_text(
+        "#!/bin/sh\n#SBATCH -N 2 -t 90 -J theirs --account=p\n#SBATCH --qos=high\n#OAR -n ours\n", encoding="utf-8"
+    )
+    (tmp_path / "job.sh").chmod(0o755)
+    result = oarsub("-S", "job.sh")
+    assert result.err == "oarsub: ./job.sh, line 3: #SBATCH --qos=high: it is left out\n"
+    assert oarsub("-S", "-l", "core=1,walltime=0:10:0", "--project", "q", "job.sh").status == 0
+    rows = connection.execute("SELECT job_name, project, message FROM jobs ORDER BY job_id").fetchall()
+    assert rows == [("ours", "p", "R=2,W=1:30:0,J=B,N=ours,P=p"), ("ours", "q", "R=1,W=0:10:0,J=B,N=ours,P=q")]
+
+
 def test_version(oarsub: Submitter) -> None:
     result = oarsub("--version")
     assert result.status == 0

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from oarpy import configuration as settings
 from oarpy.client.caller import current
+from oarpy.client.rendering import warn
+from oarpy.client.submission.directives.reading import read_directives
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
-from oarpy.client.submission.script import in_directory, read_script
+from oarpy.client.submission.script import in_directory, own_options, read_script
 from oarpy.client.submission.site import unix_groups
 from oarpy.client.submission.values import check_values, read_reservation
 from oarpy.model.errors import UsageError
@@ -34,6 +35,8 @@ class Submitter:
     environment: Mapping[str, str]
     arguments: Sequence[str]
     now: datetime
+    consumables: Callable[[], Collection[str]] = tuple
+    """What the site shares out, asked for when it matters."""
 
 
 def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettings) -> tuple[Submission, list[str]]:
@@ -48,9 +51,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
     warnings: list[str] = []
     script_lines: tuple[str, ...] = ()
     if options.scan_script:
-        options = in_directory(options)
-        script, script_lines = read_script(options.command)
-        options, warnings = merge(options, script)
+        options, script_lines, warnings = _scanned(in_directory(options), caller)
     if "interactive" in options.flags:
         warnings += _check_interactive(options)
     submission = Submission(
@@ -76,6 +77,24 @@ def _without_key(typed: str, options: Options) -> str:
     """Leave a private key out of the call as it was typed."""
     key = options.texts.get("key_text")
     return typed.replace(key, "...") if key else typed
+
+
+def _scanned(typed: Options, caller: Submitter) -> tuple[Options, tuple[str, ...], list[str]]:
+    """Return what was typed and what the script asks for, its lines that say so, and warnings.
+
+    The command line wins over ``#OAR`` lines, and these over lines of other schedulers. What is left out of the latter
+    is told at once, since it may explain a refusal that follows.
+    """
+    script = read_script(typed.command)
+    written, own_lines = own_options(script)
+    translated, complaints, other_lines = read_directives(script.path, script.lines, caller.user, caller.consumables)
+    for complaint in complaints:
+        warn(f"oarsub: {complaint}")
+    options, warnings = merge(typed, written)
+    if "alternatives" in options.lists:  # resources are those of one side: joined, they would be a choice
+        lists = {name: values for name, values in translated.lists.items() if name != "alternatives"}
+        translated = replace(translated, lists=lists)
+    return merge(options, translated, quiet=True)[0], (*own_lines, *other_lines), warnings
 
 
 def _check_interactive(options: Options) -> list[str]:
@@ -150,10 +169,10 @@ def _with_reservation(submission: Submission, options: Options, now: datetime) -
     alternatives = submission.alternatives
     if length is not None:
         alternatives = tuple(
-            request if request.walltime else dataclasses.replace(request, walltime=length)
+            request if request.walltime else replace(request, walltime=length)
             for request in alternatives or (ResourceRequest(()),)
         )
-    return dataclasses.replace(submission, reservation=start, alternatives=alternatives)
+    return replace(submission, reservation=start, alternatives=alternatives)
 
 
 def _environment(given: Mapping[str, str], warnings: list[str]) -> dict[str, str]:

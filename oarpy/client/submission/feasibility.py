@@ -75,6 +75,11 @@ def check_consumables(
         raise UsageError(f"'{name}' is a consumable, not a level", hint=f"amounts come last: /nodes=1,{name}=4")
 
 
+def consumable_names(session: Session) -> tuple[str, ...]:
+    """Return the names of what the site shares out."""
+    return tuple(one.name for one in consumables(session.connection))
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """The first possible alternative (its position) and how many resources it takes; warnings about impossible ones."""

@@ -45,12 +45,12 @@ class Options:
         return read | dict.fromkeys(self.flags, True)
 
 
-def merge(typed: Options, script: Options) -> tuple[Options, list[str]]:
-    """Join the two: a single value of the command line wins (with a warning), repeatable ones are appended."""
+def merge(typed: Options, script: Options, *, quiet: bool = False) -> tuple[Options, list[str]]:
+    """Join the two: a single value that was typed wins (with a warning unless ``quiet``), repeatable ones are added."""
     warnings = [
         f"Warning: {OPTIONS[name].name} '{mine[:80]}' of the command line wins over '{its[:80]}' of the script"
         for name, mine in typed.texts.items()
-        if (its := script.texts.get(name, mine)) != mine
+        if not quiet and (its := script.texts.get(name, mine)) != mine
     ]
     several = {
         name: (*typed.lists.get(name, ()), *script.lists.get(name, ())) for name in {**typed.lists, **script.lists}

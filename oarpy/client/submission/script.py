@@ -1,10 +1,10 @@
-"""The options on the ``#OAR`` lines of a script (``oarsub -S``)."""
+"""A script that is scanned for options (``oarsub -S``), and those on its ``#OAR`` lines."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from oarpy.client.submission.options import Options, read_lines
 from oarpy.model.errors import UsageError
@@ -27,23 +27,36 @@ def in_directory(options: Options) -> Options:
     return options if "/" in path else replace(options, words=(f"./{options.command.lstrip()}",))
 
 
-def read_script(command: str) -> tuple[Options, tuple[str, ...]]:
-    """Return the options on the ``#OAR`` lines of the script that ``command`` begins with, and these lines.
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The lines of a file."""
 
-    Raises :class:`UsageError` naming the line that is not understood.
-    """
+    path: str
+    lines: tuple[str, ...]
+
+
+def read_script(command: str) -> Script:
+    """Read the script that ``command`` begins with. Raises :class:`UsageError` for what is none."""
     path = _script_path(command)
     lines = read_lines(path, executable=True)
     if not lines or not lines[0].startswith("#"):
         raise UsageError(f"the first line of script '{path}' does not begin with '#'", hint="begin it with #!/bin/sh")
+    return Script(path, tuple(lines))
+
+
+def own_options(script: Script) -> tuple[Options, tuple[str, ...]]:
+    """Return the options on the ``#OAR`` lines of a script, and these lines.
+
+    Raises :class:`UsageError` naming the line that is not understood.
+    """
     texts: dict[str, str] = {}
     several: dict[str, tuple[str, ...]] = {}
     flags = set()
     kept = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(script.lines, 1):
         if not re.match(r"#OAR(\s|$)", line):
             continue
-        where = f"{path}, line {number}"
+        where = f"{script.path}, line {number}"
         word, value = _option(line.rstrip(), where)
         kept.append(line.rstrip())
         name = _ON_LINES[word]

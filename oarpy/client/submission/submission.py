@@ -15,7 +15,7 @@ from oarpy.client.jobs.views.failures import failed_array
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
 from oarpy.client.submission.draft import Submitter, draft
-from oarpy.client.submission.feasibility import Need, check_consumables, check_names, needed_resources
+from oarpy.client.submission.feasibility import Need, check_consumables, check_names, consumable_names, needed_resources
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.values import check_values
@@ -183,7 +183,9 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
     limits = session.configuration.submission
     now = datetime.now().astimezone()
-    asked, warnings = draft(options, Submitter(session.user, environment, arguments, now), limits)
+    asked, warnings = draft(
+        options, Submitter(session.user, environment, arguments, now, lambda: consumable_names(session)), limits
+    )
     site = DatabaseSite(session, now)
     _check_against_cluster(asked, site, session)
     ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))

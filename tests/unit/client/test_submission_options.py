@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
-from oarpy.client.submission.script import in_directory, read_script
+from oarpy.client.submission.script import in_directory, own_options, read_script
 from oarpy.model.errors import UsageError
 
 
@@ -48,7 +48,7 @@ def script(folder: Path, *lines: str) -> str:
     ],
 )
 def test_line(tmp_path: Path, line: str, field: str, value: object) -> None:
-    options, kept = read_script(f"{script(tmp_path, line)} some arguments")
+    options, kept = own_options(read_script(f"{script(tmp_path, line)} some arguments"))
     assert {**options.texts, **options.lists, **dict.fromkeys(options.flags, True)} == {field: value}
     assert kept == (line.rstrip(),)
 
@@ -70,17 +70,17 @@ def test_line(tmp_path: Path, line: str, field: str, value: object) -> None:
 )
 def test_unknown_line_names_its_place(tmp_path: Path, line: str) -> None:
     with pytest.raises(UsageError, match="line 3"):
-        read_script(script(tmp_path, "# a comment", line))
+        own_options(read_script(script(tmp_path, "# a comment", line)))
 
 
 def test_other_comments_are_left_alone(tmp_path: Path) -> None:
-    options, kept = read_script(script(tmp_path, "#OARISH -z", "# OAR -z", " #OAR -z", "#SBATCH -z"))
+    options, kept = own_options(read_script(script(tmp_path, "#OARISH -z", "# OAR -z", " #OAR -z", "#SBATCH -z")))
     assert (options, kept) == (Options(), ())
 
 
 def test_scalar_given_twice(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="twice"):
-        read_script(script(tmp_path, "#OAR -n a", "#OAR -n b"))
+        own_options(read_script(script(tmp_path, "#OAR -n a", "#OAR -n b")))
 
 
 @pytest.mark.parametrize("content", [b"echo no hash\n#OAR -n x\n", b"", b"\x7fELF\0\0"])

@@ -1,0 +1,204 @@
+"""``#PBS`` lines, of OpenPBS and of Torque."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from oarpy.client.submission.directives.translation import (
+    NotTranslated,
+    Translation,
+    array_size,
+    file_pattern,
+    whole_number,
+)
+from oarpy.model.durations import parse_duration
+from oarpy.model.errors import UsageError
+
+_FLAGS = frozenset("VhIXz")
+_FILES = {
+    word: ours
+    for name, ours in (("PBS_JOBID", "%jobid%"), ("PBS_JOBNAME", "%jobname%"), ("PBS_ARRAYID", "%arrayindex%"))
+    for word in (f"${name}", f"${{{name}}}")
+} | {"^array_index^": "%arrayindex%"}
+_DEPENDENCIES = {"after": "{},[+0", "afterany": "{}", "afterok": "ok:{}", "afternotok": "notok:{}"}
+_MAIL = {"b": "RUNNING", "e": "END", "a": "ERROR"}
+
+
+def words(line: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each option of a line: as written, its letter (and resource), its value. Raises :class:`NotTranslated`."""
+    try:
+        waiting = shlex.split(line.removeprefix("#PBS"), comments=True)[::-1]
+    except ValueError as error:
+        raise NotTranslated(str(error)) from None
+    while waiting:
+        word = waiting.pop()
+        if not re.fullmatch(r"-[A-Za-z].*", word):
+            raise NotTranslated(f"'{word[:40]}' is no option")
+        letter, value = word[1], word[2:]
+        if not value and letter not in _FLAGS and waiting:
+            value = waiting.pop()
+        if letter != "l":
+            yield f"-{letter} {value}".rstrip(), letter, value
+            continue
+        for part in value.split(","):
+            name, _, amount = part.partition("=")
+            yield f"-l {part}", f"l {name.strip()}", amount.strip()
+
+
+def translate(asked: Translation, name: str, value: str) -> str:
+    """Add one option to what is asked for; return what of it is lost. Raises :class:`NotTranslated`."""
+    if name not in _OPTIONS:
+        raise NotTranslated
+    return _OPTIONS[name](asked, value) or ""
+
+
+def _text(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        asked.texts[field] = value
+
+    return take
+
+
+def _file(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        asked.texts[field] = file_pattern(value.rpartition(":")[2], _FILES)
+
+    return take
+
+
+def _join(asked: Translation, value: str) -> None:
+    asked.joined = value != "n"
+
+
+def _select(asked: Translation, value: str) -> str:
+    """Read ``2:ncpus=4:mem=8gb+1:ncpus=16``: chunks, each on a node of its own."""
+    lost = []
+    for chunk in value.split("+"):
+        count, *parts = chunk.split(":")
+        if "=" in count:
+            count, parts = "1", [count, *parts]
+        said = dict(part.partition("=")[::2] for part in parts)
+        asked.chunks.append(f"/nodes={whole_number(count)}/core={whole_number(said.pop('ncpus', '1'))}")
+        said.pop("mpiprocs", None)
+        said.pop("ompthreads", None)
+        if "mem" in said and "+" not in value:
+            asked.take_memory(_amount(said.pop("mem")))
+        lost += [f"{name}={amount}" for name, amount in said.items()]
+    return f"without {', '.join(lost)}" if lost else ""
+
+
+def _nodes(asked: Translation, value: str) -> str:
+    """Read Torque's ``2:ppn=8+1:ppn=4``."""
+    lost = []
+    for chunk in value.split("+"):
+        count, *parts = chunk.split(":")
+        said = dict(part.partition("=")[::2] for part in parts)
+        asked.chunks.append(f"/nodes={whole_number(count)}/core={whole_number(said.pop('ppn', '1'))}")
+        lost += [f"{name}={amount}".rstrip("=") for name, amount in said.items()]
+    return f"without {', '.join(lost)}" if lost else ""
+
+
+def _cores(asked: Translation, value: str) -> None:
+    asked.tasks, asked.cores = 1, whole_number(value)
+
+
+def _tasks(asked: Translation, value: str) -> None:
+    asked.tasks = whole_number(value)
+
+
+def _memory(asked: Translation, value: str) -> None:
+    asked.take_memory(_amount(value))
+
+
+def _amount(text: str) -> str:
+    found = re.fullmatch(r"(\d{1,12})([kmgt]?)b?", text.lower(), re.ASCII)
+    if found is None or not int(found[1]):
+        raise NotTranslated("write -l nodes=1,memory=16G")
+    return found[1] + found[2].upper()
+
+
+def _walltime(asked: Translation, value: str) -> None:
+    """Read ``h:m:s``, ``m:s`` or seconds."""
+    parts = value.split(":")
+    try:
+        asked.walltime = parse_duration(f"{':'.join(['0'] * (3 - len(parts)) + parts)}".partition(".")[0])
+    except UsageError:
+        raise NotTranslated("write -l walltime=H:M:S") from None
+
+
+def _depend(asked: Translation, value: str) -> None:
+    for one in value.split(","):
+        kind, *jobs = one.removeprefix("depend=").split(":")
+        numbers = [job.partition(".")[0] for job in jobs]
+        if kind not in _DEPENDENCIES or not numbers or not all(re.fullmatch("[0-9]+", job) for job in numbers):
+            raise NotTranslated("write -a ID, -a ok:ID or -a notok:ID")
+        asked.add("dependencies", *(_DEPENDENCIES[kind].format(job) for job in numbers))
+
+
+def _array(asked: Translation, value: str) -> str:
+    asked.texts["array_size"], lost = array_size(value)
+    return lost
+
+
+def _mail(asked: Translation, value: str) -> None:
+    """Read letters; those of mails that nobody sends here are left out."""
+    asked.mail_tags = tuple(_MAIL[letter] for letter in value if letter in _MAIL)
+
+
+def _mail_user(asked: Translation, value: str) -> None:
+    asked.mail_to = value.partition(",")[0]
+    asked.mail_tags = ("ERROR",) if asked.mail_tags is None else asked.mail_tags
+    if "," in value:
+        raise NotTranslated("mail goes to the first address")
+
+
+def _after_date(asked: Translation, value: str) -> None:
+    """Read ``[[CC]YY]MMDDhhmm[.SS]``."""
+    digits, _, seconds = value.partition(".")
+    for length, form in ((12, "%Y%m%d%H%M"), (10, "%y%m%d%H%M"), (8, "%m%d%H%M"), (4, "%H%M")):
+        if len(digits) == length and digits.isdigit():
+            now = datetime.now()
+            full = {4: f"{now:%Y%m%d}", 8: f"{now:%Y}"}.get(length, "") + digits
+            try:
+                date = datetime.strptime(full, {4: "%Y%m%d%H%M", 8: "%Y%m%d%H%M"}.get(length, form))
+            except ValueError:
+                break
+            asked.add("types", f"postpone={date:%Y-%m-%d %H:%M}:{seconds or '00'}")
+            return
+    raise NotTranslated("write -t postpone=DATE")
+
+
+def _rerun(asked: Translation, value: str) -> None:
+    if value == "y":
+        asked.add("types", "idempotent")
+
+
+_OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
+    "N": _text("name"),
+    "q": _text("queue"),
+    "A": _text("project"),
+    "P": _text("project"),
+    "o": _file("stdout"),
+    "e": _file("stderr"),
+    "j": _join,
+    "l select": _select,
+    "l nodes": _nodes,
+    "l ncpus": _cores,
+    "l procs": _tasks,
+    "l mem": _memory,
+    "l walltime": _walltime,
+    "W": _depend,
+    "J": _array,
+    "t": _array,
+    "m": _mail,
+    "M": _mail_user,
+    "a": _after_date,
+    "d": _text("directory"),
+    "w": _text("directory"),
+    "h": lambda asked, value: asked.flags.add("hold"),
+    "r": _rerun,
+    "V": lambda asked, value: None,
+}

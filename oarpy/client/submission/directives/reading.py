@@ -1,0 +1,66 @@
+"""The lines of other schedulers at the head of a script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from oarpy.client.submission.directives import pbs, slurm
+from oarpy.client.submission.directives.translation import NotTranslated, Translation
+from oarpy.client.submission.options import Options
+
+
+class _Dialect(Protocol):
+    """What ``slurm`` and ``pbs`` both have."""
+
+    def words(self, line: str) -> Iterator[tuple[str, str, str]]:
+        """Yield each option of a line: as written, its name, its value."""
+
+    def translate(self, asked: Translation, name: str, value: str) -> str:
+        """Add one option to what is asked for."""
+
+
+DIALECTS: Final[Mapping[str, _Dialect]] = {"#SBATCH": slurm, "#PBS": pbs}
+_LINE = re.compile(r"(#SBATCH|#PBS)\s", re.ASCII)
+
+
+def read_directives(
+    path: str, lines: Sequence[str], user: str, consumables: Callable[[], Collection[str]]
+) -> tuple[Options, list[str], tuple[str, ...]]:
+    """Return the options that the lines make, a complaint for each that is left out, and the lines themselves.
+
+    They stand before the first command. Of a script with lines of both kinds, the kind that comes first counts.
+    ``consumables`` tells what the site shares out.
+    """
+    asked = Translation(user, consumables)
+    kind, kept, complaints = "", [], list[str]()
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.startswith("#"):
+            break
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        where = f"{path}, line {number}"
+        if kind and found[1] != kind:
+            complaints.append(f"{where}: {found[1]} beside {kind}, whose lines count")
+            continue
+        kind = found[1]
+        kept.append(line.rstrip())
+        complaints += (f"{where}: {text}" for text in _translated(asked, kind, line))
+    return asked.options(), complaints, tuple(kept)
+
+
+def _translated(asked: Translation, kind: str, line: str) -> Iterator[str]:
+    """Translate a line; yield what is lost of it."""
+    written = line.removeprefix(kind).strip()
+    try:
+        for written, name, value in DIALECTS[kind].words(line):
+            try:
+                lost = DIALECTS[kind].translate(asked, name, value)
+            except NotTranslated as reason:
+                lost = f"it is left out: {reason}" if str(reason) else "it is left out"
+            if lost:
+                yield f"{kind} {written[:80]}: {lost}"
+    except NotTranslated as reason:
+        yield f"{kind} {written[:80]}: it is left out: {reason}"

@@ -1,0 +1,211 @@
+"""``#SBATCH`` lines."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+
+from oarpy.client.submission.directives.translation import (
+    NotTranslated,
+    Translation,
+    array_size,
+    file_pattern,
+    whole_number,
+)
+
+_SHORT = {
+    "N": "nodes",
+    "n": "ntasks",
+    "c": "cpus-per-task",
+    "t": "time",
+    "J": "job-name",
+    "o": "output",
+    "e": "error",
+    "p": "partition",
+    "A": "account",
+    "a": "array",
+    "d": "dependency",
+    "D": "chdir",
+    "H": "hold",
+    "b": "begin",
+    "q": "qos",
+    "C": "constraint",
+    "w": "nodelist",
+    "x": "exclude",
+    "G": "gpus",
+    "s": "oversubscribe",
+    "v": "verbose",
+    "Q": "quiet",
+}
+_FLAGS = frozenset(
+    {"hold", "exclusive", "requeue", "no-requeue", "oversubscribe", "verbose", "quiet", "contiguous", "spread-job"}
+)
+_FILES = {"%j": "%jobid%", "%x": "%jobname%", "%A": "%arrayid%", "%a": "%arrayindex%", "%%": "%"}
+_TAGS = {"BEGIN": ("RUNNING",), "END": ("END",), "FAIL": ("ERROR",), "REQUEUE": ("INFO",)}
+_DEPENDENCIES = {"after": "{},[+0", "afterany": "{}", "afterok": "ok:{}", "afternotok": "notok:{}"}
+_UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w"}
+
+
+def words(line: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each option of a line: as written, its long name, its value. Raises :class:`NotTranslated`."""
+    try:
+        waiting = shlex.split(line.removeprefix("#SBATCH"), comments=True)[::-1]
+    except ValueError as error:
+        raise NotTranslated(str(error)) from None
+    while waiting:
+        word = waiting.pop()
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+        elif re.fullmatch(r"-[A-Za-z].*", word):
+            name, value = _SHORT.get(word[1], word[1]), word[2:].removeprefix("=")
+            equals = value
+        else:
+            raise NotTranslated(f"'{word[:40]}' is no option")
+        if not equals and name not in _FLAGS and waiting and not waiting[-1].startswith("-"):
+            value = waiting.pop()
+        yield (f"{word} {value}" if value and not equals else word), name, value
+
+
+def translate(asked: Translation, name: str, value: str) -> str:
+    """Add one option to what is asked for; return what of it is lost. Raises :class:`NotTranslated`."""
+    if name not in _OPTIONS:
+        raise NotTranslated
+    return _OPTIONS[name](asked, value) or ""
+
+
+def _text(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        asked.texts[field] = value
+
+    return take
+
+
+def _number(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        setattr(asked, field, whole_number(value.partition("-")[0] if field == "nodes" else value))
+
+    return take
+
+
+def _file(field: str) -> Callable[[Translation, str], None]:
+    def take(asked: Translation, value: str) -> None:
+        asked.texts[field] = file_pattern(value, _FILES)
+
+    return take
+
+
+def _output(asked: Translation, value: str) -> None:
+    """Without a file for errors they go to that for output, as in Slurm."""
+    _file("stdout")(asked, value)
+    asked.texts.setdefault("stderr", asked.texts["stdout"])
+
+
+def _time(asked: Translation, value: str) -> None:
+    """Read minutes, ``m:s``, ``h:m:s``, ``d-h``, ``d-h:m`` or ``d-h:m:s``."""
+    found = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,6})(?::(\d{1,4}))?(?::(\d{1,4}))?", value, re.ASCII)
+    if found is None:
+        raise NotTranslated("write -l walltime=H:M:S")
+    days, *parts = (None if part is None else int(part) for part in found.groups())
+    first, second, third = (part or 0 for part in parts)
+    if days is not None or parts[2] is not None:
+        hours, minutes, seconds = first, second, third
+    else:
+        hours, minutes, seconds = 0, first, second
+    asked.walltime = (days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+    if not asked.walltime:
+        raise NotTranslated("a job without a limit of time: write -l walltime=H:M:S")
+
+
+def _dependency(asked: Translation, value: str) -> None:
+    if "?" in value:
+        raise NotTranslated("one of several jobs")
+    found = []
+    for part in value.split(","):
+        kind, *jobs = part.split(":")
+        if kind not in _DEPENDENCIES or not jobs or not all(re.fullmatch("[0-9]+", job, re.ASCII) for job in jobs):
+            raise NotTranslated("write -a ID, -a ok:ID or -a notok:ID")
+        found += [_DEPENDENCIES[kind].format(job) for job in jobs]
+    asked.add("dependencies", *found)
+
+
+def _array(asked: Translation, value: str) -> str:
+    asked.texts["array_size"], lost = array_size(value)
+    return lost
+
+
+def _memory(asked: Translation, value: str) -> None:
+    found = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", value.upper(), re.ASCII)
+    if found is None or not int(found[1]):
+        raise NotTranslated("write -l nodes=1,memory=16G")
+    asked.take_memory(found[1] + (found[2] or "M"))
+
+
+def _mail_type(asked: Translation, value: str) -> None:
+    kinds = [kind.strip().upper() for kind in value.split(",")]
+    if kinds == ["NONE"]:
+        asked.mail_tags = ()
+    elif "ALL" in kinds:
+        asked.mail_tags = ("RUNNING", "END", "ERROR", "INFO")
+    elif unknown := [kind for kind in kinds if kind not in _TAGS]:
+        raise NotTranslated(f"no mail about {unknown[0]}")
+    else:
+        asked.mail_tags = tuple(tag for kind in kinds for tag in _TAGS[kind])
+
+
+def _mail_user(asked: Translation, value: str) -> None:
+    asked.mail_to = value
+
+
+def _begin(asked: Translation, value: str) -> None:
+    found = re.fullmatch(r"now\+(\d+)(second|minute|hour|day)?s?", value)
+    asked.add("types", f"postpone=+{found[1]}{_UNITS[found[2] or 'second']}" if found else f"postpone={value}")
+
+
+def _signal(asked: Translation, value: str) -> str:
+    found = re.fullmatch(r"(?:([BR]+):)?(\w+)(?:@(\d{1,7}))?", value)
+    if found is None:
+        raise NotTranslated("write --checkpoint SECONDS --signal SIGNAL")
+    asked.texts |= {"checkpoint_signal": found[2], "checkpoint": found[3] or "60"}
+    return ""
+
+
+def _exclusive(asked: Translation, value: str) -> None:
+    if value:
+        raise NotTranslated("write -l nodes=N for whole nodes")
+    asked.whole_nodes = True
+
+
+def _export(asked: Translation, value: str) -> None:
+    if value.upper() != "ALL":
+        raise NotTranslated("a job has all of the environment")
+
+
+_OPTIONS: dict[str, Callable[[Translation, str], str | None]] = {
+    "nodes": _number("nodes"),
+    "ntasks": _number("tasks"),
+    "ntasks-per-node": _number("per_node"),
+    "cpus-per-task": _number("cores"),
+    "exclusive": _exclusive,
+    "mem": _memory,
+    "time": _time,
+    "job-name": _text("name"),
+    "output": _output,
+    "error": _file("stderr"),
+    "partition": _text("queue"),
+    "account": _text("project"),
+    "array": _array,
+    "dependency": _dependency,
+    "chdir": _text("directory"),
+    "hold": lambda asked, value: asked.flags.add("hold"),
+    "begin": _begin,
+    "deadline": lambda asked, value: asked.add("types", f"deadline={value}"),
+    "requeue": lambda asked, value: asked.add("types", "idempotent"),
+    "no-requeue": lambda asked, value: None,
+    "verbose": lambda asked, value: None,
+    "quiet": lambda asked, value: None,
+    "signal": _signal,
+    "mail-type": _mail_type,
+    "mail-user": _mail_user,
+    "export": _export,
+}

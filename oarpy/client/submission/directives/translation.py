@@ -1,0 +1,114 @@
+"""What lines of another scheduler ask for, gathered line by line, and the options of ours that this makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from oarpy.client.submission.options import Options
+from oarpy.model.durations import format_duration
+
+
+class NotTranslated(Exception):
+    """An option that has no counterpart here; the text says why, or what to write."""
+
+
+@dataclass(slots=True)
+class Translation:
+    """Gathers what was asked for.
+
+    ``tasks`` of ``cores`` each are on ``nodes`` nodes (0: not said), ``per_node`` of them on one; ``chunks`` are parts
+    of a request that are complete. ``memory`` is an amount of each node. ``walltime`` is in seconds.
+    """
+
+    user: str
+    consumables: Callable[[], Collection[str]]
+    texts: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    nodes: int = 0
+    tasks: int = 0
+    per_node: int = 0
+    cores: int = 0
+    whole_nodes: bool = False
+    chunks: list[str] = field(default_factory=list)
+    memory: str = ""
+    walltime: int = 0
+    mail_to: str = ""
+    mail_tags: tuple[str, ...] | None = None
+    joined: bool = False
+    """Both outputs go into one file."""
+
+    def add(self, name: str, *values: str) -> None:
+        """Add values of an option that may be repeated."""
+        self.lists[name] = (*self.lists.get(name, ()), *values)
+
+    def take_memory(self, amount: str) -> None:
+        """Note the memory of each node. Raises :class:`NotTranslated` where the site does not share it out."""
+        if "memory" not in self.consumables():
+            raise NotTranslated("this site has no consumable 'memory'")
+        self.memory = amount
+
+    def options(self) -> Options:
+        """Return the options that all of this makes."""
+        texts, lists = dict(self.texts), dict(self.lists)
+        if request := self._request():
+            lists["alternatives"] = (request,)
+        if self.mail_tags:
+            texts["notify"] = f"[{','.join(self.mail_tags)}]mail:{self.mail_to or self.user}"
+        if self.joined:
+            name = re.sub(r"[^a-zA-Z0-9_.-]", "_", texts.get("name", "OAR"))
+            texts["stderr"] = texts.setdefault("stdout", f"{name}.o%jobid%")
+        return Options(texts=texts, lists=lists, flags=frozenset(self.flags))
+
+    def _request(self) -> str:
+        """Return what follows ``-l``, "" when nothing was asked for."""
+        groups = "+".join(self.chunks) or self._group()
+        parts = [groups or ("/nodes=1" if self.memory else "")]
+        parts += [f"memory={self.memory}"] if self.memory else []
+        parts += [f"walltime={format_duration(self.walltime)}"] if self.walltime else []
+        return ",".join(filter(None, parts))
+
+    def _group(self) -> str:
+        cores = self.cores or 1
+        if self.nodes or self.per_node:
+            nodes = self.nodes or -(-(self.tasks or 1) // self.per_node)
+            if self.whole_nodes:
+                return f"/nodes={nodes}"
+            per_node = self.per_node or -(-self.tasks // nodes) or 1
+            return f"/nodes={nodes}/core={per_node * cores}"
+        if self.whole_nodes:
+            return "/nodes=1"
+        if self.tasks > 1:
+            return f"/core={self.tasks * cores}"
+        return f"/nodes=1/core={cores}" if self.tasks or self.cores else ""
+
+
+def whole_number(text: str) -> int:
+    """Return a number above 0. Raises :class:`NotTranslated`."""
+    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not int(text):
+        raise NotTranslated(f"'{text[:40]}' is no number above 0")
+    return int(text)
+
+
+def array_size(text: str) -> tuple[str, str]:
+    """Return the size of an array given as ``1-10``, and what of it is lost. Raises :class:`NotTranslated`."""
+    found = re.fullmatch(r"(\d{1,9})-(\d{1,9})(%\d+)?", text, re.ASCII)
+    if found is None or int(found[2]) < int(found[1]):
+        raise NotTranslated("write --array N: indexes are 1 to N")
+    size = int(found[2]) - int(found[1]) + 1
+    lost = [f"OAR_ARRAY_INDEX is 1 to {size}"] if found[1] != "1" else []
+    lost += ["as many run at once as there is room for"] if found[3] else []
+    return str(size), "; ".join(lost)
+
+
+def file_pattern(text: str, words: dict[str, str]) -> str:
+    """Return the name of a file with our words for ``%j`` and the like. Raises :class:`NotTranslated`."""
+
+    def ours(found: re.Match[str]) -> str:
+        if found[0] not in words:
+            raise NotTranslated(f"no word for '{found[0]}' in names of files")
+        return words[found[0]]
+
+    return re.sub(r"%\d*[A-Za-z%]|\$\{?\w+\}?|\^array_index\^", ours, text)

@@ -1,0 +1,88 @@
+"""Lines of Slurm and PBS: the table of the guide, one row a test, and what is said of the rest."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from oarpy.commands.oarsub import app
+
+from oarpy.client.boundary import parser
+from oarpy.client.submission.directives.reading import read_directives
+from oarpy.client.submission.options import Options
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "other-directives.md"
+ROWS = re.findall(
+    r"^\| `(#(?:SBATCH|PBS) [^`]*)` \| (?:`([^`]*)`|nothing.*?) \|$", GUIDE.read_text("utf-8"), re.MULTILINE
+)
+
+
+def read(*lines: str, consumables: tuple[str, ...] = ("memory",)) -> tuple[Options, list[str]]:
+    options, complaints, kept = read_directives("job.sh", ("#!/bin/sh", *lines, "run"), "ann", lambda: consumables)
+    assert set(kept) <= set(lines)
+    return options, complaints
+
+
+def typed(words: str) -> Options:
+    """Return the options that ``oarsub`` reads from its command line."""
+    given, _, _ = (
+        parser(app)
+        .make_parser(parser(app).make_context("oarsub", [], resilient_parsing=True))
+        .parse_args(shlex.split(words))
+    )
+    return Options(
+        texts={name: value for name, value in given.items() if isinstance(value, str)},
+        lists={name: tuple(value) for name, value in given.items() if isinstance(value, list | tuple) and value},
+        flags=frozenset(name for name, value in given.items() if value is True),
+    )
+
+
+def test_the_guide_has_both() -> None:
+    assert len(ROWS) > 45
+
+
+@pytest.mark.parametrize(("line", "ours"), ROWS, ids=[line for line, _ in ROWS])
+def test_row_of_the_guide(line: str, ours: str) -> None:
+    options, complaints = read(line)
+    assert complaints == []
+    assert options == typed(ours)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("#SBATCH --qos=high", "job.sh, line 2: #SBATCH --qos=high: it is left out"),
+        ("#SBATCH --gres gpu:2", "job.sh, line 2: #SBATCH --gres gpu:2: it is left out"),
+        ("#SBATCH -q", "job.sh, line 2: #SBATCH -q: it is left out"),
+        ("#SBATCH --time=UNLIMITED", "walltime=H:M:S"),
+        ("#SBATCH --array=1,3,5", "write --array N: indexes are 1 to N"),
+        ("#SBATCH --array=0-9%2", "OAR_ARRAY_INDEX is 1 to 10; as many run at once as there is room for"),
+        ("#SBATCH --dependency=singleton", "write -a ID"),
+        ("#SBATCH --output=%N.out", "no word for '%N'"),
+        ("#SBATCH 'open", "No closing quotation"),
+        ("#SBATCH nodes=2", "'nodes=2' is no option"),
+        ("#PBS -l select=2:ncpus=4:ngpus=1", "without ngpus=1"),
+        ("#PBS -l place=scatter", "#PBS -l place=scatter: it is left out"),
+        ("#PBS -v A=1", "#PBS -v A=1: it is left out"),
+        ("#PBS -l walltime=soon", "walltime=H:M:S"),
+    ],
+)
+def test_what_is_left_out_is_named_in_one_line(line: str, told: str) -> None:
+    _, complaints = read(line)
+    assert len(complaints) == 1
+    assert told in complaints[0]
+
+
+def test_memory_needs_the_consumable() -> None:
+    options, complaints = read("#SBATCH --mem=4000", "#SBATCH -N 2", consumables=())
+    assert complaints == ["job.sh, line 2: #SBATCH --mem=4000: it is left out: this site has no consumable 'memory'"]
+    assert options.lists["alternatives"] == ("/nodes=2/core=1",)
+    assert read("#SBATCH --mem=4000", "#SBATCH -N 2")[0].lists["alternatives"] == ("/nodes=2/core=1,memory=4000M",)
+
+
+def test_lines_end_with_the_first_command_and_are_of_one_kind() -> None:
+    options, complaints = read("", "# text", "#SBATCH -J one", "#PBS -N two", "date", "#SBATCH -J three")
+    assert options.texts == {"name": "one"}
+    assert complaints == ["job.sh, line 5: #PBS beside #SBATCH, whose lines count"]
