@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from oarpy.client.caller import current
-
 Since = Annotated[
     str | None,
     typer.Option("--since", metavar="CURSOR", help="Go on after this cursor of an event; default: now."),
@@ -27,6 +25,7 @@ def events(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print a JSON object a line.")] = False,
 ) -> None:
     """Print what happens to jobs, nodes and queues, a line each, until interrupted."""
+    from oarpy.client.caller import current
     from oarpy.client.events import watching
     from oarpy.client.jobs.selection import parse_ids
 

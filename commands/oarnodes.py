@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from oarpy.client.boundary import run
+from oarpy.client.documents import DocumentCommand
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import Color, look, write
 from oarpy.model.errors import UsageError
@@ -19,7 +20,7 @@ _DATE = r"(?i:\d{4}-|\d{9,11}$|\d{1,2}:|now|yesterday|today|[+-]\d)"
 """How a date begins, unlike the name of a node."""
 
 
-class OarnodesCommand(OptionalValueCommand):
+class OarnodesCommand(OptionalValueCommand, DocumentCommand):
     """``-e`` may come without a date; a word after it that is none is a node."""
 
     optional_values: ClassVar[Mapping[str, OptionalValue]] = {

@@ -10,6 +10,7 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
+from oarpy.client.documents import DocumentCommand
 from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import Color, Look, look, write
 from oarpy.client.session import Session, open_session
@@ -25,7 +26,7 @@ OWN = ""
 """The value of ``-u``, ``-j`` and ``--array`` given alone: the caller, the job one is in, every array."""
 
 
-class OarstatCommand(OptionalValueCommand):
+class OarstatCommand(OptionalValueCommand, DocumentCommand):
     """``-u``, ``-j`` and ``--array`` may come alone."""
 
     optional_values: ClassVar[Mapping[str, OptionalValue]] = {

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from oarpy import __version__
 from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
@@ -67,7 +66,7 @@ def _parameter(name: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
 
 
-@app.command(cls=OarsubCommand, epilog=_types(), context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(cls=OarsubCommand, epilog=_types())
 @_with_options
 def oarsub(
     command: Annotated[
@@ -92,7 +91,8 @@ def oarsub(
         typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="wait so long for a reservation's answer"),
     ] = 60,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="say whether it is admitted, when and where it would run; submit nothing")
+        bool,
+        typer.Option("--dry-run", help="say what would be submitted, where and when it would run, and why; -v: rules"),
     ] = False,
     wait: Annotated[
         bool,
@@ -103,13 +103,9 @@ def oarsub(
     ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="print one JSON object")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="show what each admission rule changed")] = False,
-    version: Annotated[bool, typer.Option("-V", "--version", help="print the version and stop")] = False,
     **asked: Any,
 ) -> None:
     """Submit a job, an array of jobs with --array, or a finished job again with --resubmit."""
-    if version:
-        write(f"oarsub of oarpy {__version__}\n")
-        return
     options = Options(
         words=tuple(command or ()),
         texts={name: value for name, value in asked.items() if isinstance(value, str)},
@@ -128,7 +124,7 @@ def oarsub(
         raise UsageError("--dry-run with --resubmit", hint="give the request instead")
     with open_session("oarsub") as session:
         if dry_run:
-            _rehearse(session, options, as_json=as_json)
+            _rehearse(session, options, as_json=as_json, verbose=verbose)
             return
         if again is not None:
             if options != Options():
@@ -185,7 +181,7 @@ def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:
         raise
 
 
-def _rehearse(session: Session, options: Options, *, as_json: bool) -> None:
+def _rehearse(session: Session, options: Options, *, as_json: bool, verbose: bool) -> None:
     """Say what would come of the submission; exit status 3 when it would be refused."""
     # imported here: the scheduler, with the numpy under it, is needed by dry runs alone
     from oarpy.client.submission import dry_run_report
@@ -193,7 +189,8 @@ def _rehearse(session: Session, options: Options, *, as_json: bool) -> None:
 
     caller = current()
     rehearsed = dry_run(session, options, caller.arguments, caller.environment)
-    write(json_text(dry_run_report.record(rehearsed)) if as_json else dry_run_report.text(rehearsed))
+    shown = json_text(dry_run_report.record(rehearsed)) if as_json else dry_run_report.text(rehearsed, verbose=verbose)
+    write(shown)
     if rehearsed.refused:
         raise typer.Exit(AdmissionRefused.exit_status)
 

@@ -24,7 +24,8 @@ _INTRODUCTION = """# Commands
 Every command ends with 0 (done), 1 (failed), 2 (usage), 3 (refused by admission), 4 (no such object), 5 (not allowed),
 6 (the database cannot be reached) or 130 (interrupted). What goes wrong is one line on standard error, `command: what,
 which value (what to do)`, and has changed nothing. `-J` and `--json` are the same option everywhere, and the keys of
-JSON output are stable. Options that take `[VALUE]` may come alone. `--help` shows the options.
+JSON output are stable. Options that take `[VALUE]` may come alone. `-h` or `--help` shows the options, but where
+`-h` is an option of OAR, and `-V` the version.
 """
 
 

@@ -15,8 +15,9 @@ from contextlib import suppress
 from typing import NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from oarpy import __version__
 from oarpy.frontend import standard_streams
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable
 
@@ -84,10 +85,30 @@ def _misused(error: typer.TyperException, name: str) -> int:
 
 @functools.cache
 def parser(app: typer.Typer) -> Parser:
-    """Return what parses the arguments of ``app``, made once for the life of the process."""
+    """Return what parses the arguments of ``app``, made once for the life of the process.
+
+    Every command has ``-h``, unless that is one of its own options, and ``-V``.
+    """
     command = typer.main.get_command(app)
     assert isinstance(command, Parser)
+    command.context_settings["help_option_names"] = ["-h", "--help"]
+    command.params.append(
+        TyperOption(
+            param_decls=["-V", "--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_tell_version,
+            help="Print the version and stop.",
+        )
+    )
     return command
+
+
+def _tell_version(context: typer.Context, _: object, wanted: object) -> None:
+    if wanted and not context.resilient_parsing:
+        sys.stdout.write(f"{context.find_root().info_name} of oarpy {__version__}\n")
+        raise typer.Exit
 
 
 def _report(name: str, message: str, status: int) -> int:

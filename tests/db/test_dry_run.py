@@ -70,12 +70,17 @@ def test_every_alternative_is_predicted(connection: Connection, oarsub: Submitte
     assert (late["request"], late["walltime"], late["resources"]) == ("{type = 'default'}/nodes=3", 600, 12)
     assert late["start"] - now["start"] > 3500
     assert now["nodes"] == ["n4"]
-    text = oarsub("--dry-run", "-l", "/nodes=3,walltime=0:10:0", "-l", "/nodes=1,walltime=0:30:0", "date").out
+    asked = ("-l", "/nodes=3,walltime=0:10:0", "-l", "/nodes=1,walltime=0:30:0", "date")
+    what, where, when, why = oarsub("--dry-run", *asked).out.splitlines()
+    request = "{type = 'default'}/nodes=1,walltime=0:30:0"
+    assert what == f"What: {request} (alternative 2 of 2) in queue default for project default"
+    assert (where, why) == ("Where: 4 resources on n4", "Why: starts: starts now")
+    assert when.startswith("When: 20")
+    text = oarsub("--dry-run", "-v", *asked).out
     begin = local(datetime.fromtimestamp(late["start"]))[:-5]
-    assert f"Alternative 1: {{type = 'default'}}/nodes=3,walltime=0:10:0: start {begin}" in text
-    assert "Alternative 2 (chosen): {type = 'default'}/nodes=1,walltime=0:30:0: start " in text
-    assert "4 resources on n4\n" in text
-    assert text.endswith("Verdict: starts: starts now\nNothing was submitted.\n")
+    assert text.startswith("# rule ")
+    assert f"Alternative 1: {{type = 'default'}}/nodes=3,walltime=0:10:0: {begin}" in text
+    assert f"Alternative 2 (chosen): {request}: 20" in text
 
 
 def test_first_and_last_member_of_an_array(connection: Connection, oarsub: Submitter) -> None:
@@ -89,7 +94,8 @@ def test_first_and_last_member_of_an_array(connection: Connection, oarsub: Submi
     # three nodes are Alive: members 4 and 5 follow the first three
     assert array["last"]["start"] - array["first"]["start"] >= 600
     out = oarsub("--dry-run", "--array", "5", "-l", "/nodes=1,walltime=0:10:0", "date").out
-    assert "Array of 5: first member starts " in out
+    assert out.startswith("What: array of 5, each {type = 'default'}/nodes=1,walltime=0:10:0 in queue default")
+    assert "; member 5 starts 20" in out
 
 
 def test_a_long_array_is_planned_in_part(oarsub: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +125,7 @@ def test_a_reservation_is_refused_with_the_next_date(connection: Connection, oar
     assert next_date > date.timestamp() + 2000
     result = oarsub("--dry-run", *asked)
     assert (result.status, result.err) == (3, "")
-    assert f"Next possible date: {local(datetime.fromtimestamp(next_date))[:-3]}" in result.out
+    assert f"reservation refused; next possible date: {local(datetime.fromtimestamp(next_date))[:-3]}" in result.out
 
 
 def test_dependencies(connection: Connection, oarsub: Submitter) -> None:

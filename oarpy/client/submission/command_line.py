@@ -6,8 +6,8 @@ from typing import Final
 
 import typer
 from typer import Context
-from typer.core import TyperCommand
 
+from oarpy.client.documents import DocumentCommand
 from oarpy.model.errors import UsageError
 
 _WALLTIME = "the walltime is a part of -l: -l nodes=1,walltime=1:0:0"
@@ -38,7 +38,7 @@ ELSEWHERE: Final = {
 """What other schedulers call an option, and how it is said here."""
 
 
-class OarsubCommand(TyperCommand):
+class OarsubCommand(DocumentCommand):
     """Options stand before the command, or behind its only word: a word after an option could belong to either."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]

@@ -8,22 +8,26 @@ from oarpy.client.rendering import JsonValue, dated, local_date, one_line
 from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart
 from oarpy.client.submission.report import trace_lines
 from oarpy.model.durations import format_duration
+from oarpy.model.submission import Submission
 from oarpy.scheduler.verdicts import Verdict
 
 _MOST_NODES = 8
 
 
-def text(run: DryRun) -> str:
-    """Return the rules' notes and trace, what each alternative would get, and the verdict."""
-    lines = [*run.notes, *(f"# {line}" for line in run.warnings), *trace_lines(run.trace)]
+def text(run: DryRun, *, verbose: bool = False) -> str:
+    """Return what would be submitted, where and when it would run, and why then: a line each.
+
+    The rules' notes stand before that; with ``verbose`` what each rule did, and what each alternative would get.
+    """
+    lines = [*run.notes, *(f"# {line}" for line in run.warnings)]
+    if verbose:
+        lines += trace_lines(run.trace)
     if run.refusal is not None:
         lines.append(f"Refused: {run.refusal}")
     if run.admitted is not None and run.prediction is not None:
-        asked = run.admitted.submission
-        lines.append(f"Admitted: queue {asked.queue}, project {asked.project}" + _types(asked.types))
-        lines += _alternatives(run.prediction)
-        lines += _verdicts(run.prediction)
-    lines.append("Nothing was submitted.")
+        if verbose:
+            lines += _alternatives(run.prediction)
+        lines += _four_lines(run.admitted.submission, run.prediction)
     return "".join(f"{one_line(line)}\n" for line in lines)
 
 
@@ -77,15 +81,56 @@ def record(run: DryRun) -> dict[str, JsonValue]:
     return result
 
 
-def _types(types: Sequence[str]) -> str:
-    return f", types {', '.join(types)}" if types else ""
+def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
+    place = found.first.place
+    return [
+        f"What: {_what(asked, found)}",
+        f"Where: {'nowhere yet' if place is None else _where(place)}{_asleep(found)}",
+        f"When: {_period(found)}",
+        f"Why: {found.first.verdict}: {dated(found.first.reason)}{_consequences(found)}",
+    ]
+
+
+def _what(asked: Submission, found: PredictedStart) -> str:
+    """Name the request that was chosen, or would be tried first, and what the job counts for."""
+    rank = found.first.alternative or 0
+    way = found.ways[rank]
+    several = f" (alternative {rank + 1} of {len(found.ways)})" if len(found.ways) > 1 else ""
+    size = f"array of {found.size}, each " if found.size > 1 else ""
+    kinds = f", types {', '.join(asked.types)}" if asked.types else ""
+    request = f"{size}{way.request},walltime={format_duration(way.walltime)}{several}"
+    return f"{request} in queue {asked.queue} for project {asked.project}{kinds}"
+
+
+def _period(found: PredictedStart) -> str:
+    place = found.first.place
+    when = "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
+    return f"{when}; member {found.planned} {_when(found.last)}" if found.size > 1 else when
+
+
+def _asleep(found: PredictedStart) -> str:
+    return f"; these nodes have to wake first: {_named(found.asleep)}" if found.asleep else ""
+
+
+def _consequences(found: PredictedStart) -> str:
+    """Say what else follows: the answer of a reservation, jobs that give way, a wait without end."""
+    parts = []
+    if found.reservation is not None:
+        parts.append("reservation refused" if found.refused else "reservation accepted")
+    if found.next_date is not None:
+        parts.append(f"next possible date: {local_date(found.next_date)}")
+    if found.cancelled:
+        parts.append(f"best-effort jobs that would be cancelled: {', '.join(map(str, found.cancelled[:_MOST_NODES]))}")
+    if found.first.verdict is Verdict.NEVER and not found.refused:
+        parts.append("the job would be stored, and wait until the cluster changes")
+    return "".join(f"; {part}" for part in parts)
 
 
 def _alternatives(found: PredictedStart) -> list[str]:
     lines = []
     for rank, way in enumerate(found.ways):
         chosen = " (chosen)" if rank == found.first.alternative and len(found.ways) > 1 else ""
-        where = "no predicted start" if way.place is None else _where(way.place)
+        where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {_where(way.place)}"
         lines.append(f"Alternative {rank + 1}{chosen}: {way.request},walltime={format_duration(way.walltime)}: {where}")
     return lines
 
@@ -93,29 +138,12 @@ def _alternatives(found: PredictedStart) -> list[str]:
 def _where(place: Place) -> str:
     nodes = f" on {_named(place.nodes)}" if place.nodes else ""
     plural = "" if len(place.resources) == 1 else "s"
-    return f"start {local_date(place.start)}, {len(place.resources)} resource{plural}{nodes}"
+    return f"{len(place.resources)} resource{plural}{nodes}"
 
 
 def _named(nodes: Sequence[str]) -> str:
     more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
     return ", ".join(nodes[:_MOST_NODES]) + more
-
-
-def _verdicts(found: PredictedStart) -> list[str]:
-    lines = []
-    if found.size > 1:
-        first, last = _when(found.first), _when(found.last)
-        lines.append(f"Array of {found.size}: first member {first}, member {found.planned} {last}")
-    lines.append(f"Verdict: {found.first.verdict}: {dated(found.first.reason)}")
-    if found.asleep:
-        lines.append(f"These nodes have to wake first: {_named(found.asleep)}")
-    if found.reservation is not None:
-        lines.append("Reservation refused." if found.refused else "Reservation accepted.")
-        if found.next_date is not None:
-            lines.append(f"Next possible date: {local_date(found.next_date)}")
-    if found.first.verdict is Verdict.NEVER and not found.refused:
-        lines.append("The job would be stored, and wait until the cluster changes.")
-    return lines
 
 
 def _when(forecast: Forecast) -> str:
