@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from oarpy.client.boundary import run
-from oarpy.client.documents import DocumentCommand
-from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
+from oarpy.client.options.documents import DocumentCommand
+from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import Color, look, write
 from oarpy.model.errors import UsageError
 

@@ -10,8 +10,8 @@ import typer
 
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
-from oarpy.client.documents import DocumentCommand
-from oarpy.client.optional_values import OptionalValue, OptionalValueCommand
+from oarpy.client.options.documents import DocumentCommand
+from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import Color, Look, look, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError

@@ -64,7 +64,9 @@ def _leaves(name: str) -> Iterator[tuple[str, Parser]]:
 
 
 def _reference(path: str, command: Parser) -> str:
-    usage = " ".join([path, *command.collect_usage_pieces(typer.Context(command, info_name=path))])
+    usage = " ".join(
+        [path, *command.collect_usage_pieces(typer.Context(command, info_name=path, **command.context_settings))]
+    )
     rows = [
         (f"`{name}`", (one.help or "").replace("|", "\\|"))
         for one in command.params

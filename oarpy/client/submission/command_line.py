@@ -7,7 +7,7 @@ from typing import Final
 import typer
 from typer import Context
 
-from oarpy.client.documents import DocumentCommand
+from oarpy.client.options.documents import DocumentCommand
 from oarpy.model.errors import UsageError
 
 _WALLTIME = "the walltime is a part of -l: -l nodes=1,walltime=1:0:0"

@@ -17,8 +17,8 @@ import pytest
 import typer
 import yaml
 
-from oarpy.client import documents
 from oarpy.client.boundary import execute
+from oarpy.client.options import documents
 from oarpy.client.rendering import json_text, write
 
 VALUE: dict[str, Any] = {

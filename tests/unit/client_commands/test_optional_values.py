@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.client.optional_values import OptionalValue, spread
+from oarpy.client.options.optional_values import OptionalValue, spread
 
 OPTIONS = {
     "-j": OptionalValue("--job"),
