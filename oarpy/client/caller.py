@@ -20,11 +20,11 @@ from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
 from oarpy.frontend.submission_environment import submission_environment
 from oarpy.frontend.terminal import RawTerminal
-from oarpy.store.database import Connection, connect, database_dsn
 
 if TYPE_CHECKING:
     from oarpy.modules.metascheduler.existing_resources import ExistingReader
     from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+    from oarpy.store.database import Connection
 
 _CHUNK = 1 << 16
 
@@ -282,6 +282,8 @@ class ProcessCaller:
 
     def database(self, configuration: Configuration, name: str) -> AbstractContextManager[Connection]:
         """Connect; raise :class:`oarpy.model.errors.Unreachable`."""
+        from oarpy.store.database import connect, database_dsn  # oarprint needs none of it
+
         return connect(database_dsn(configuration), name, timeout=configuration.database.connect_timeout)
 
     def snapshot_reader(self, configuration: Configuration) -> SnapshotReader:

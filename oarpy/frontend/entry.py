@@ -43,7 +43,7 @@ oardel = partial(start, "oardel")
 oarhold = partial(start, "oarhold")
 oarnodes = partial(start, "oarnodes")
 oarnodesetting = partial(start, "oarnodesetting")
-oarprint = partial(start, "oarprint", by_gateway=False)  # what it reads is here, inside a job
+oarprint = partial(start, "oarprint")
 oarproperty = partial(start, "oarproperty")
 oarqueue = partial(start, "oarqueue")
 oarresume = partial(start, "oarresume")

@@ -131,7 +131,7 @@ class DocumentCommand(TyperCommand):
             for name, (words, help_text, _) in _FORMS.items()
         ]
 
-    def invoke(self, ctx: Context) -> Any:
+    def invoke(self, ctx: Context) -> Any:  # type: ignore[override]
         """Run the command as with ``-J`` when another form is asked for, and convert what it prints."""
         asked = [name for name in _FORMS if ctx.params.pop(name)]
         if not asked:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import string
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -123,3 +125,15 @@ def test_every_value_is_printed_once_under_its_key(resources: list[Mapping[str, 
         assert set(values) == {one["b"] for one in resources if one["a"] == key}
         assert list(values) == sorted(set(values), key=int)
     assert len(lines(groups, "% %")) == len(groups)
+
+
+def test_it_loads_no_driver_of_the_database(tmp_path: Path) -> None:
+    (tmp_path / "resources").write_text("core = '3' , host = 'n1'\n", encoding="utf-8")
+    code = (
+        "import sys; from oarpy.client.boundary import execute; from oarpy.commands.oarprint import app;"
+        "status = execute(app, 'oarprint', sys.argv[1:]); sys.stderr.write(' '.join(sys.modules)); sys.exit(status)"
+    )
+    words = ["host", "-f", str(tmp_path / "resources")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "n1\n")
+    assert not set(done.stderr.split()) & {"psycopg", "sqlalchemy", "numpy"}
