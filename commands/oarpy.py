@@ -192,6 +192,48 @@ def config_show(as_json: Json = False) -> None:
 
 
 @app.command()
+def report(
+    period: Annotated[str, typer.Argument(metavar="PERIOD", help="A month YYYY-MM, or 'DATE, DATE'; days are of UTC.")],
+    to: Annotated[Path | None, typer.Option("--to", metavar="FILE.html", help="Write a page with plots.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--csv", metavar="DIR", help="Write a CSV file for each table.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Report a period: usage, waits, utilisation, failures, best-effort waste, accuracy of predictions."""
+    from oarpy.client.analytics import report as reports
+    from oarpy.configuration import load
+    from oarpy.store.database import connect, database_dsn, reachable
+
+    begin, end = reports.period(period)
+    reports.require_one_place(to, folder, as_json)
+    with reachable(), connect(database_dsn(load()), "report") as connection:
+        found = reports.tables(connection, begin, end)
+    if to is not None:
+        reports.write_page(to, reports.page(found, begin, end))
+    if folder is not None:
+        reports.write_csv(folder, found)
+    places = "".join(f"{place}\n" for place in (to, folder) if place is not None)
+    write(json_text(reports.document(found)) if as_json else places)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Gets DATASET/month=YYYY-MM/part-0.parquet.")],
+    as_json: Json = False,
+) -> None:
+    """Write ended jobs and sums as Parquet, a folder a month; again, only what is new or changed."""
+    from oarpy.client.analytics.export import export as write_files
+    from oarpy.configuration import load
+    from oarpy.store.database import connect, database_dsn, reachable
+
+    with reachable(), connect(database_dsn(load()), "export") as connection:
+        done = write_files(connection, folder)
+    text = "".join(f"{path}\n" for path in done.written) + f"{len(done.written)} files written, {done.kept} kept\n"
+    write(json_text({"written": done.written, "kept": done.kept}) if as_json else text)
+
+
+@app.command()
 def plan(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files (JSON).")],
     timing: Annotated[bool, typer.Option("--timing", help="Add the seconds of reading, planning, writing.")] = False,

@@ -87,12 +87,14 @@ def record_karma(connection: Connection, row: KarmaRow) -> None:
 # was suspended had given back, since it first held it, is not USED.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
-        SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime
+        SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
+               (ended_at AT TIME ZONE 'UTC')::date AS day, state = 'Error' OR coalesce(exit_status, 0) <> 0 AS failed
         FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted
           AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
         ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
     ), sized AS (
-        SELECT p.*, extract(epoch FROM p.started_at) AS begin, a.during, count(*) AS resources
+        SELECT p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime,
+               extract(epoch FROM p.started_at) AS begin, a.during, count(*) AS resources
         FROM picked p JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
         WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND r.type = 'default'
         GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, a.during
@@ -119,6 +121,27 @@ _ACCOUNT = """
         ORDER BY number, user_name, project, queue_name, consumption_type
         ON CONFLICT (window_start, window_stop, user_name, project, queue_name, consumption_type)
             DO UPDATE SET consumption = a.consumption + excluded.consumption
+    ), wasted AS (
+        SELECT job_id, coalesce(sum(s.resources * extract(epoch FROM s.ended_at - s.started_at)), 0) AS seconds
+        FROM picked p JOIN kill_requests k USING (job_id) LEFT JOIN sized s USING (job_id)
+        WHERE k.reason = 'besteffort' GROUP BY job_id
+    ), tallied AS (
+        INSERT INTO job_days AS d (day, user_name, project, queue_name, jobs, failed, started, wait_seconds,
+                                   longest_wait, slowdowns, gave_way, wasted_seconds)
+        SELECT day, user_name, project, queue_name, count(*), count(*) FILTER (WHERE failed), count(waited),
+               coalesce(sum(waited), 0), coalesce(max(waited), 0),
+               coalesce(sum(greatest((waited + ran) / greatest(ran, 10), 1)), 0),
+               count(w.seconds), coalesce(sum(w.seconds), 0)
+        FROM (SELECT *, greatest(extract(epoch FROM started_at - submitted_at), 0) AS waited,
+                     extract(epoch FROM ended_at - started_at) AS ran FROM picked) p LEFT JOIN wasted w USING (job_id)
+        GROUP BY day, user_name, project, queue_name
+        ORDER BY day, user_name, project, queue_name
+        ON CONFLICT (day, user_name, project, queue_name) DO UPDATE
+            SET jobs = d.jobs + excluded.jobs, failed = d.failed + excluded.failed,
+                started = d.started + excluded.started, wait_seconds = d.wait_seconds + excluded.wait_seconds,
+                longest_wait = greatest(d.longest_wait, excluded.longest_wait),
+                slowdowns = d.slowdowns + excluded.slowdowns, gave_way = d.gave_way + excluded.gave_way,
+                wasted_seconds = d.wasted_seconds + excluded.wasted_seconds
     ), marked AS (
         UPDATE jobs j SET accounted = true FROM picked p WHERE j.job_id = p.job_id RETURNING j.job_id
     )
@@ -142,6 +165,7 @@ _CONSUMPTION = """
 _FORGET_SUMS = """
     WITH site AS (UPDATE site SET accounting_since = NULL WHERE accounting_since IS NOT NULL) DELETE FROM accounting
 """
+_FORGET_DAYS = "DELETE FROM job_days"
 _FORGET_MARKS = "UPDATE jobs SET accounted = false WHERE accounted"
 _DELETE_BEFORE = """
     WITH deleted AS (
@@ -199,6 +223,7 @@ def forget(connection: Connection) -> None:
     """Drop all sums and mark every ended job as not counted yet."""
     rewrite(connection)
     connection.execute(_FORGET_SUMS)
+    connection.execute(_FORGET_DAYS)
     forget_marks(connection)
 
 

@@ -50,8 +50,10 @@ SELECT t.tgrelid::regclass::text, pg_get_triggerdef(t.oid), t.tgenabled FROM pg_
 WHERE NOT t.tgisinternal ORDER BY 1, 2
 """
 VIEWS = """
-SELECT schemaname, viewname, definition FROM pg_views WHERE schemaname IN ('oar_report', 'oar_compat') ORDER BY 1, 2
+SELECT schemaname, viewname, definition FROM pg_views
+WHERE schemaname IN ('oar_report', 'oar_compat') AND (schemaname, viewname) <> ('oar_compat', 'resources') ORDER BY 1, 2
 """
+"""All but the one that has the properties of the site."""
 
 
 def schema(dsn: str) -> tuple[object, ...]:
@@ -63,6 +65,7 @@ def schema(dsn: str) -> tuple[object, ...]:
         views = {relation.name: relation for relation in describe(connection, "oar_report")}
         compat = connection.execute("SELECT to_regnamespace('oar_compat')").fetchone() != (None,)
         views |= {f"oar_compat.{one.name}": one for one in (describe(connection, "oar_compat") if compat else ())}
+        views.pop("oar_compat.resources", None)
         return tables, views, *(connection.execute(query).fetchall() for query in (FUNCTIONS, TRIGGERS, VIEWS))
 
 

@@ -40,6 +40,8 @@ USES = [
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
     ("oarpy", "db", "downgrade", "0020"),
     ("oarpy", "db", "analyst", "smoke_analyst"),
+    ("oarpy", "report", "2026-03", "-J"),
+    ("oarpy", "export", "exported"),
     ("oarpy", "history", "list"),
     ("oarpy", "history", "move"),
     ("oarpy", "events", "--once"),

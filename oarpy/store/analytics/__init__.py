@@ -1,6 +1,7 @@
 """What analysts and other programs read: roles that may, and rows for reports and exports.
 
 - ``roles`` makes roles that read the views of ``oar_report`` and ``oar_compat``, and nothing else.
+- ``report_rows`` has the queries of ``oarpy report``, ``export_rows`` what ``oarpy export`` writes.
 
 May import ``oarpy.store.database``, ``oarpy.store.past`` and ``oarpy.model``.
 """

@@ -90,9 +90,11 @@ class DependentViews:
             self._stored.pop((view.schema, view.name), None)
             self._stored[view.schema, view.name] = view
 
-    def forget(self, schema: str) -> None:
-        """Leave away the views of a schema that a revision takes back."""
-        self._stored = {key: view for key, view in self._stored.items() if key[0] != schema}
+    def forget(self, schema: str, *names: str) -> None:
+        """Leave away the views of a schema that a revision takes back; all of them without names."""
+        self._stored = {
+            key: view for key, view in self._stored.items() if key[0] != schema or (names and key[1] not in names)
+        }
 
     def put_back(self) -> None:
         """Make them again, if what they read is still there; one that a revision has made meanwhile stays as it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Date, Identity, Index, Integer, Numeric, SmallInteger, Text, text
+from sqlalchemy import BigInteger, Date, Double, Identity, Index, Integer, Numeric, SmallInteger, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from oarpy.store.schema.columns import CLOCK, INSTANT, NOW, TransactionNumber, column, rule, table
@@ -62,6 +62,24 @@ accounting = table(
     column("consumption_type", Text, "ASKED or USED", key=True, check="consumption_type IN ('ASKED', 'USED')"),
     column("consumption", Numeric, "resource-seconds", check="consumption >= 0"),
     rule("accounting_check", "window_stop > window_start"),
+)
+
+# What reports of a month read instead of the jobs of the month; written with the sums of accounting.
+job_days = table(
+    "job_days",
+    "jobs that ended on a day (UTC), by user, project and queue, counted when they are accounted",
+    column("day", Date, "the day in UTC", key=True, check="isfinite(day)"),
+    column("user_name", Text, "the user", key=True),
+    column("project", Text, "the project", key=True),
+    column("queue_name", Text, "the queue", key=True),
+    column("jobs", BigInteger, "how many ended", check="jobs >= 0"),
+    column("failed", BigInteger, "of these in Error, or with another exit status than 0", check="failed >= 0"),
+    column("started", BigInteger, "of these had started", check="started >= 0"),
+    column("wait_seconds", Double, "sum of the waits of those that had started", check="wait_seconds >= 0"),
+    column("longest_wait", Double, "the longest of these waits, seconds", check="longest_wait >= 0"),
+    column("slowdowns", Double, "sum of their bounded slowdowns, with the bound of 10 seconds", check="slowdowns >= 0"),
+    column("gave_way", BigInteger, "best-effort jobs that were ended for others", check="gave_way >= 0"),
+    column("wasted_seconds", Double, "resource-seconds that these had run", check="wasted_seconds >= 0"),
 )
 
 lost_jobs = table(
