@@ -63,6 +63,9 @@ def oarnodes(
         str | None,
         typer.Option("--sql", metavar="CONDITION", help="Show resources that meet a condition on properties."),
     ] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="DATE", help="Show states and jobs as they were at this date.")
+    ] = None,
     color: Color = "auto",
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
@@ -70,6 +73,7 @@ def oarnodes(
     if sum((state, names, jobs, windows, events is not None, bool(properties or all_properties), summary)) > 1:
         raise UsageError("-s, -l, -j, -e, -p, -P, -S and --maintenance exclude each other")
     seen = look(color)
+    from oarpy.client.past import then
     from oarpy.client.past.periods import parse_date
     from oarpy.client.platform import maintenance, nodes
     from oarpy.client.platform.resource_selection import find
@@ -78,7 +82,9 @@ def oarnodes(
     since = parse_date(events) if events else None
     with open_session("oarnodes") as session:
         found = find(session, resources or (), hosts or (), condition)
-        if state:
+        if at is not None:
+            text = then.nodes(session, parse_date(at), frozenset(one.resource_id for one in found), as_json=as_json)
+        elif state:
             text = nodes.states(session, found, seen, as_json=as_json)
         elif properties or all_properties:
             asked = [] if all_properties else [name for word in properties or () for name in word.split(",") if name]

@@ -114,6 +114,14 @@ def oarstat(
         str | None,
         typer.Option("--priority", metavar="ID", help="Show the rank of this job and the numbers behind it."),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="DATE", help="Show jobs, --gantt or --why as they were at this date."),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="ID", help="With --why: say why this job was started before the other."),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Print each change as it comes; of named jobs, until all are over.")
     ] = False,
@@ -127,6 +135,9 @@ def oarstat(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """Show jobs that have not ended, or the jobs asked for."""
+    if before is not None or (at is not None and why is not None):
+        _show_past_verdict(why, at, before, as_json=as_json)
+        return
     if why is not None or priority is not None:
         _show_standing(why, priority, as_json=as_json)
         return
@@ -142,7 +153,7 @@ def oarstat(
     chosen = check_format(layout or current().environment.get("OAR_OARSTAT_OUTPUT_FORMAT") or DEFAULT_FORMAT)
     view = StatusView(full, state, as_json, arrays is not None, compact, events, properties, chosen, look(color), graph)
     if gantt is not None or accounting is not None:
-        _show_period(gantt, accounting, whose, as_json=as_json)
+        _show_period(gantt, accounting, whose, at, as_json=as_json)
         return
     question, queue = _question(words or [], jobs or [], arrays or [], condition)
     if watch:
@@ -152,7 +163,7 @@ def oarstat(
         _show_top(question, whose, queue, view.look, once=once)
         return
     with open_session("oarstat") as session:
-        _show_jobs(session, question, whose, queue, view)
+        _show_jobs(session, question, whose, queue, view, at)
 
 
 def _question(
@@ -182,10 +193,50 @@ def _question(
     return Question(selection), (queues[0] if queues else None)
 
 
-def _show_jobs(session: Session, question: Question, user: str | None, queue: str | None, view: StatusView) -> None:
+def _show_jobs(
+    session: Session, question: Question, user: str | None, queue: str | None, view: StatusView, at: str | None
+) -> None:
     from oarpy.client.jobs import reports
 
-    _print(_report(session, reports.settled(session, question, user, queue), view))
+    asked = reports.settled(session, question, user, queue)
+    if at is not None:
+        _show_then(session, asked, view, at)
+        return
+    _print(_report(session, asked, view))
+
+
+def _show_then(session: Session, question: Question, view: StatusView, at: str) -> None:
+    """Print jobs as they were."""
+    from oarpy.client.past import then
+    from oarpy.client.past.periods import parse_date
+
+    if view.full or view.events or view.properties or view.arrays or view.compact or view.graph:
+        raise UsageError("--at shows a line a job, -s or -J", hint="leave -f, -e, -p, -c, --graph and --array out")
+    moment = parse_date(at)
+    if view.state:
+        write(then.states(session, moment, question))
+    elif view.as_json:
+        write(then.document(session, moment, question))
+    else:
+        write(then.listing(session, moment, question, view.layout, view.look))
+
+
+def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, as_json: bool) -> None:
+    """Say why a job waited at a date, or why another was started before it."""
+    from oarpy.client.jobs.selection import one_job, parse_one
+    from oarpy.client.past import precedence, then
+    from oarpy.client.past.periods import parse_date
+    from oarpy.client.rendering import json_text
+
+    if why is None or (at is not None and before is not None):
+        raise UsageError("--before goes with --why, and not with --at", hint="oarstat --why MINE --before OTHER")
+    with open_session("oarstat") as session:
+        job = one_job(session, parse_one(why))
+        if at is not None:
+            write(then.why(session, job, parse_date(at), as_json=as_json))
+            return
+        found = precedence.precedence(session, job, one_job(session, parse_one(before or "")))
+    write(json_text(precedence.record(found)) if as_json else precedence.text(found))
 
 
 def _watch(question: Question, user: str | None, *, as_json: bool) -> None:
@@ -267,13 +318,19 @@ def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:
         write(failures(session, failed_array(session, chosen), seen, as_json=as_json))
 
 
-def _show_period(gantt: str | None, accounting: str | None, user: str | None, *, as_json: bool) -> None:
-    from oarpy.client.past import period_reports
-    from oarpy.client.past.periods import parse_period
+def _show_period(gantt: str | None, accounting: str | None, user: str | None, at: str | None, *, as_json: bool) -> None:
+    from oarpy.client.past import period_reports, then
+    from oarpy.client.past.periods import parse_date, parse_period
+
+    if accounting is not None and at is not None:
+        raise UsageError("--accounting and --at exclude each other", hint="its second date says until when it counts")
 
     period = parse_period(gantt if gantt is not None else accounting or "")
     with open_session("oarstat") as session:
         whose = session.user if user == OWN else user
+        if at is not None:
+            write(then.gantt(session, parse_date(at), period, whose, as_json=as_json))
+            return
         show = period_reports.gantt if gantt is not None else period_reports.accounting
         write(show(session, period, whose, as_json=as_json))
 

@@ -86,6 +86,7 @@ class SchedulerSettings:
     jobs_per_user: NotNegative = 5_000
     time_zone: str = ""
     record_passes: FilePath = ""
+    verdict_history: NotNegative = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ def read_instant(text: str) -> datetime:
 
     >>> read_instant("2026-02-01 12:30+01:00").timestamp(), read_instant("1769945400").timestamp()
     (1769945400.0, 1769945400.0)
+    >>> read_instant("2026-02-01T12:30:00.25+01:00").timestamp()
+    1769945400.25
     """
     text = text.strip()
     try:
@@ -63,7 +65,7 @@ def read_instant(text: str) -> datetime:
         if found := _DATE.fullmatch(text):
             day, *clock, offset = found.groups()
             year, month, day_of_month = map(int, day.split("-"))
-            date = datetime(year, month, day_of_month, *_numbers(clock))
+            date = datetime(year, month, day_of_month, *_numbers(clock), _microseconds(text))
             return _with_offset(date, offset) if offset else date.astimezone()
     except (OverflowError, OSError, ValueError):
         pass
@@ -104,6 +106,12 @@ def read_end(text: str, now: datetime, begin: datetime) -> datetime:
     return end + timedelta(days=1) if end <= begin and _CLOCK.fullmatch(text.strip()) else end
 
 
+def _microseconds(text: str) -> int:
+    """Return the part of a second that a date has after its dot."""
+    found = re.search(r"\.(\d{1,9})", text, re.ASCII)
+    return int(found[1][:6].ljust(6, "0")) if found else 0
+
+
 def _numbers(clock: list[str | None] | tuple[str | None, ...]) -> tuple[int, int, int]:
     hour, minute, second = (int(part or 0) for part in clock)
     return hour, minute, second
@@ -111,7 +119,7 @@ def _numbers(clock: list[str | None] | tuple[str | None, ...]) -> tuple[int, int
 
 def _with_offset(date: datetime, offset: str) -> datetime:
     """Return a date in the time zone of an offset: ``Z``, ``+01``, ``+0100`` or ``+01:00``."""
-    return datetime.fromisoformat(f"{date:%Y-%m-%dT%H:%M:%S}{offset}")
+    return datetime.fromisoformat(f"{date:%Y-%m-%dT%H:%M:%S.%f}{offset}")
 
 
 def _duration(text: str) -> timedelta:

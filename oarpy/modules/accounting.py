@@ -6,7 +6,7 @@ aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and a
 
 What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
 when their time is over (``history.retention``). Changes that the stream of events no longer tells go
-(``history.keep_changes``).
+(``history.keep_changes``), and old verdicts (``scheduler.verdict_history``).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting, event_stream
 from oarpy.store.database import Connection
 from oarpy.store.jobs.submissions import drop_keys
+from oarpy.store.passes import verdict_history
 from oarpy.store.past import months, moving
 from oarpy.store.past.tables import filed_tables
 
@@ -84,6 +85,7 @@ class Accounting:
         self.period = configuration.modules.accounting
         self._window = configuration.modules.accounting_window
         self._history = configuration.history
+        self._verdict_days = configuration.scheduler.verdict_history
         self._next_look: datetime | None = None
 
     def files(self) -> Sequence[int]:
@@ -101,6 +103,7 @@ class Accounting:
         if moved:
             return Outcome(f"moved {moved} to the past", again=True)
         self._next_look = now + _LOOK
+        verdict_history.prune(connection, now - timedelta(days=self._verdict_days))
         event_stream.prune(connection, now - timedelta(seconds=self._history.keep_changes))
         gone = expire(connection, now, self._history.retention) if self._history.retention else ()
         return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

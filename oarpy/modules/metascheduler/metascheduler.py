@@ -24,6 +24,7 @@ from oarpy.modules.metascheduler.priority_history import record_rules
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.metascheduler.told_starts import ToldStarts
+from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
 from oarpy.scheduler.decide import Decisions, Refusal, decide
 from oarpy.scheduler.memory import Memory
@@ -67,6 +68,7 @@ class Metascheduler:
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
         self._starts = ToldStarts()
+        self._verdicts = KeptVerdicts()
         self._texts = RangeTexts()
         self._connection: Connection | None = None
         self._rewritten = 0.0
@@ -79,6 +81,7 @@ class Metascheduler:
         """Run one pass."""
         if connection is not self._connection:
             self._starts.forget()
+            self._verdicts.forget()
         if connection is not self._connection or time.monotonic() - self._rewritten > _REWRITE_PERIOD:
             self._connection, self._rewritten = connection, time.monotonic()
             self._told.forget()
@@ -101,7 +104,7 @@ class Metascheduler:
             reading, decided = self._decide(connection, reading)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
-            begun, writing = self._write(connection, reading, decided)
+            begun, writing, kept = self._write(connection, reading, decided)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
             number = decisions.record_pass(
@@ -111,6 +114,7 @@ class Metascheduler:
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
         self._starts.committed(told, writing.told)
+        self._verdicts.committed(kept)
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
@@ -136,8 +140,10 @@ class Metascheduler:
         reading = replace(reading, snapshot=left_out(reading.snapshot, found), withheld={**reading.withheld, **found})
         return reading, decide(reading.snapshot, None, self._orders)
 
-    def _write(self, connection: Connection, reading: Reading, decided: Decisions) -> tuple[list[int], Writing]:
-        """Write what was decided; return the jobs that really start, and what is told of those that wait."""
+    def _write(
+        self, connection: Connection, reading: Reading, decided: Decisions
+    ) -> tuple[list[int], Writing, dict[int, str]]:
+        """Write what was decided; return the jobs that really start, what is told of the others, and their verdicts."""
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
         suspensions.give_back(connection, decided.resumed)
@@ -152,12 +158,16 @@ class Metascheduler:
         predictions = _predictions(rows, decided, gone, self._texts, withheld)
         writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
+        kept: dict[int, str] = {}
+        if self._settings.verdict_history:
+            unseen = decided.plan.unseen
+            kept = self._verdicts.note(connection, reading.snapshot, predictions, gone, self._orders, unseen)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)
         _answer_walltimes(connection, decided.walltimes)
         _report_faults(decided)
-        return started, writing
+        return started, writing, kept
 
 
 class _Rows:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
-from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, INTERVAL, JSONB, TSTZMULTIRANGE, TSTZRANGE, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import (
+    ARRAY,
+    INT4MULTIRANGE,
+    INT8MULTIRANGE,
+    INTERVAL,
+    JSONB,
+    TSTZMULTIRANGE,
+    TSTZRANGE,
+    ExcludeConstraint,
+)
 
 from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
@@ -137,4 +146,22 @@ scheduling_passes = table(
         default="{}",
         check="jsonb_typeof(project_targets) = 'object'",
     ),
+)
+
+# It refers to nothing, so that jobs may move to the past. Rows come by date, which an index of block ranges suits.
+verdict_changes = table(
+    "verdict_changes",
+    "verdicts of passes, a row whenever that of a job changed (scheduler.verdict_history)",
+    column("job_id", BigInteger, "the job"),
+    column("at", INSTANT, "when a pass found it"),
+    column("verdict", Text, "why it does not start now, or that it does"),
+    column("reason", Text, "the same in words, as it was first"),
+    column("start_time", INSTANT, "start foreseen then, NULL without a prediction", optional=True),
+    column("queue_name", Text, "its queue"),
+    column("queue_priority", Integer, "priority of the queue then"),
+    column("queue_order", Text, "what ordered the queue then"),
+    column("order_key", ARRAY(Double), "what it was ordered by: the least goes first", default="{}"),
+    column("passed", INT8MULTIRANGE, "of a start: the jobs before it in the order that still waited", default="{}"),
+    Index("verdict_changes_job", "job_id", "at"),
+    Index("verdict_changes_at", "at", postgresql_using="brin"),
 )

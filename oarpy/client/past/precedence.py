@@ -1,0 +1,156 @@
+"""Why another job was started before one's own, from what passes kept of both."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from oarpy.client.rendering import JsonValue, dated, local_date
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound
+from oarpy.scheduler.order.queue_orders import QUEUE_ORDERS
+from oarpy.scheduler.verdicts import Verdict
+from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.scope import JobScope
+from oarpy.store.passes import verdict_history
+from oarpy.store.passes.verdict_history import VerdictRow
+from oarpy.store.past import instants
+
+_OWN = {
+    Verdict.HELD: "held",
+    Verdict.DEPENDENCY: "dependency",
+    Verdict.DATE: "date",
+    Verdict.QUOTA: "quota",
+    Verdict.RESOURCES_DOWN: "resources_down",
+    Verdict.NEVER: "never",
+    Verdict.RESERVATION: "reservation",
+    Verdict.RESERVED: "own_reservation",
+}
+"""Verdicts on one's own job that say all: nobody else's start made it wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Precedence:
+    """Why job ``other`` was started ``at`` (epoch seconds) and job ``job`` was not.
+
+    ``because`` is a word for programs, ``text`` says it. ``started`` is what the pass kept of the other job, ``waited``
+    the verdict on this job that held then.
+    """
+
+    job: int
+    other: int
+    because: str
+    text: str
+    at: float | None = None
+    started: VerdictRow | None = None
+    waited: VerdictRow | None = None
+
+
+def precedence(session: Session, job: int, other: int) -> Precedence:
+    """Tell why ``other`` went before ``job``; raise :class:`NotFound` for a job that there is not."""
+    connection, now = session.connection, time.time()
+    listed = {one.job_id: one for one in _listed(session, (job, other))}
+    for one in (job, other):
+        if one not in listed:
+            raise NotFound(f"job {one} does not exist", hint="oarstat shows the jobs")
+    starts = verdict_history.starts_of(connection, [job, other], now)
+    theirs, own = starts.get(other), starts.get(job)
+    if theirs is None:
+        return _without_start(job, listed[other])
+    if own is not None and own.at <= theirs.at:
+        text = f"it did not: job {job} was started first, at {local_date(own.at)}"
+        return Precedence(job, other, "it_did_not", text, theirs.at, theirs)
+    if listed[job].submitted > theirs.at:
+        text = f"job {job} was submitted later, at {local_date(listed[job].submitted)}"
+        return Precedence(job, other, "submitted_later", text, theirs.at, theirs)
+    over = listed[job].ended
+    if over is not None and over <= theirs.at:
+        text = f"it did not: job {job} was over by then"
+        return Precedence(job, other, "it_did_not", text, theirs.at, theirs)
+    waited = verdict_history.verdict_at(connection, [job], theirs.at).get(job)
+    passed = verdict_history.was_passed(connection, theirs, job)
+    because, text = _reason(job, theirs, waited, passed=passed)
+    return Precedence(job, other, because, text, theirs.at, theirs, waited)
+
+
+def text(found: Precedence) -> str:
+    """Return the answer for people."""
+    if found.at is None:
+        return f"{found.text}\n"
+    lines = [f"Job {found.other} was started at {local_date(found.at)}.", f"Why: {found.text}."]
+    if found.waited is not None:
+        told = dated(found.waited.reason)
+        lines.append(f"Job {found.job} was told at {local_date(found.waited.at)}: {told} ({found.waited.verdict}).")
+    return "\n".join(lines) + "\n"
+
+
+def record(found: Precedence) -> dict[str, JsonValue]:
+    """Return the JSON object of ``oarstat --why JOB --before JOB -J``."""
+    return {
+        "job_id": found.job,
+        "before": found.other,
+        "because": found.because,
+        "text": found.text,
+        "at": found.at,
+        "started": _row(found.started),
+        "waited": _row(found.waited),
+    }
+
+
+def _row(row: VerdictRow | None) -> JsonValue:
+    if row is None:
+        return None
+    return {
+        "at": row.at,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        "predicted_start": row.start,
+        "queue": row.queue,
+        "queue_priority": row.priority,
+        "order": row.order,
+        "order_key": list(row.key),
+    }
+
+
+def _listed(session: Session, jobs: tuple[int, int]) -> tuple[ListedJob, ...]:
+    return instants.jobs_at(session.connection, datetime.now(UTC), JobScope(job_ids=jobs, live=False), everywhere=True)
+
+
+def _without_start(job: int, other: ListedJob) -> Precedence:
+    if other.started is None:
+        return Precedence(job, other.job_id, "it_did_not", f"It did not: job {other.job_id} has not been started.")
+    text = f"What was decided about job {other.job_id} is not kept (scheduler.verdict_history)."
+    return Precedence(job, other.job_id, "not_kept", text)
+
+
+def _reason(job: int, theirs: VerdictRow, waited: VerdictRow | None, *, passed: bool) -> tuple[str, str]:
+    if theirs.reason:
+        return "reservation", f"job {theirs.job} is an advance reservation, which starts at its date"
+    if waited is not None and waited.verdict in _OWN:
+        return _OWN[Verdict(waited.verdict)], f"job {job} could not be started anyway: {dated(waited.reason)}"
+    if passed:
+        foreseen = "" if waited is None or waited.start is None else f", foreseen for {local_date(waited.start)} then,"
+        return "backfilled", (
+            f"job {job} was before it in the order, but could not start yet. Job {theirs.job} fitted into what was free"
+            f" before the start of job {job}{foreseen} and was backfilled"
+        )
+    if waited is None:
+        return "not_looked_at", f"no pass had looked at job {job} yet"
+    if theirs.priority != waited.priority:
+        return "queue_priority", (
+            f"its queue {theirs.queue} has priority {theirs.priority}, queue {waited.queue} of job {job} has"
+            f" {waited.priority}"
+        )
+    return "order", f"it was before job {job} in the order '{theirs.order}'{_keys(theirs, waited)}"
+
+
+def _keys(theirs: VerdictRow, waited: VerdictRow) -> str:
+    """Return what both jobs were ordered by, where the order says more than who came first."""
+    if not theirs.key or not waited.key:
+        return ""
+    name = theirs.order.partition("/")[0]
+    if name in QUEUE_ORDERS and name == "fifo" and theirs.order == name:
+        return f": it was submitted at {local_date(theirs.key[0])}, job {waited.job} at {local_date(waited.key[0])}"
+    first, second = (" ".join(f"{part:g}" for part in one.key) for one in (theirs, waited))
+    return f", least first: {first}, against {second} of job {waited.job}"

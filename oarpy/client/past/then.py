@@ -1,0 +1,123 @@
+"""The cluster as it was at one instant (``--at DATE``): jobs, Gantt chart, nodes; why a job waited then."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+
+from oarpy.client import rendering
+from oarpy.client.jobs import job_table
+from oarpy.client.jobs.reports import Question
+from oarpy.client.past import gantt_chart
+from oarpy.client.rendering import Column, JsonValue, Look, Table, json_text, local_date
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound
+from oarpy.store.jobs.scope import JobScope
+from oarpy.store.passes import verdict_history
+from oarpy.store.past import instants
+from oarpy.store.platform import resources
+from oarpy.store.platform.resources import ResourceScope
+
+
+def listing(session: Session, at: datetime, question: Question, layout: str, seen: Look) -> str:
+    """Return a line a job, as ``oarstat`` printed it then."""
+    jobs = instants.jobs_at(session.connection, at, question.scope())
+    if layout == "ids":
+        return rendering.ids_text(job.job_id for job in jobs)
+    table = job_table.job_table(jobs, layout, at.timestamp(), seen)
+    return table.csv() if layout == "csv" else table.text()
+
+
+def states(session: Session, at: datetime, question: Question) -> str:
+    """Return ``ID: State`` a line."""
+    jobs = instants.jobs_at(session.connection, at, question.scope())
+    return "".join(f"{job.job_id}: {job.state}\n" for job in jobs)
+
+
+def document(session: Session, at: datetime, question: Question) -> str:
+    """Return the JSON object of jobs as they were, by id."""
+    jobs = instants.jobs_at(session.connection, at, question.scope())
+    found: dict[str, JsonValue] = {
+        str(job.job_id): {
+            "Job_Id": job.job_id,
+            "array_id": job.array_id,
+            "name": job.name,
+            "project": job.project,
+            "queue": job.queue,
+            "owner": job.user,
+            "state": job.state,
+            "reason": job.reason,
+            "submissionTime": job.submitted,
+            "startTime": job.started,
+            "stopTime": job.ended,
+            "scheduledStart": job.predicted,
+            "exit_code": job.exit_status,
+        }
+        for job in jobs
+    }
+    return json_text(found)
+
+
+def gantt(session: Session, at: datetime, period: tuple[datetime, datetime], user: str | None, *, as_json: bool) -> str:
+    """Return who held what in ``period``, as it was known at ``at``."""
+    bars = instants.bars_at(session.connection, at, *period, user)
+    nodes = {
+        one.resource_id: one.network_address or f"{one.type} {one.resource_id}"
+        for one in resources.resources(session.connection, ResourceScope())
+    }
+    if as_json:
+        return json_text(gantt_chart.document(bars, nodes, *period))
+    return gantt_chart.chart(bars, nodes, *period, rendering.look().columns)
+
+
+def nodes(session: Session, at: datetime, wanted: frozenset[int], *, as_json: bool) -> str:
+    """Return the resources ``wanted`` as they were, by node and state."""
+    found = [one for one in instants.resources_at(session.connection, at) if one.resource_id in wanted]
+    if as_json:
+        return json_text(
+            {
+                str(one.resource_id): {"network_address": one.node, "state": one.state, "jobs": list(one.jobs)}
+                for one in found
+            }
+        )
+    grouped: dict[tuple[str, str], list[instants.ResourceThen]] = defaultdict(list)
+    for one in found:
+        grouped[one.node or "-", one.state].append(one)
+    rows = tuple(
+        (node, state, str(len(some)), " ".join(map(str, sorted({job for one in some for job in one.jobs}))))
+        for (node, state), some in grouped.items()
+    )
+    return Table((Column("Node", 14), Column("State", 9), Column("Resources"), Column("Jobs", 20)), rows).text()
+
+
+def why(session: Session, job: int, at: datetime, *, as_json: bool) -> str:
+    """Return why a job waited at ``at``, as the pass found it; raise :class:`NotFound`."""
+    scope = JobScope(job_ids=(job,), live=False)
+    found = next(iter(instants.jobs_at(session.connection, at, scope)), None)
+    if found is None:
+        raise NotFound(f"there was no job {job} at {local_date(at.timestamp())}", hint="oarstat -f tells its dates")
+    verdict = verdict_history.verdict_at(session.connection, [job], at.timestamp()).get(job)
+    waited = found.state in ("Hold", "Waiting", "toAckReservation") and verdict is not None
+    if as_json:
+        record: dict[str, JsonValue] = {"job_id": job, "at": at.timestamp(), "state": found.state}
+        if verdict is not None and waited:
+            record |= {
+                "verdict": verdict.verdict,
+                "since": verdict.at,
+                "reason": verdict.reason,
+                "predicted_start": verdict.start,
+                "queue": verdict.queue,
+                "queue_priority": verdict.priority,
+                "order": verdict.order,
+                "order_key": list(verdict.key),
+            }
+        return json_text(record)
+    lines = [f"At {local_date(at.timestamp())}, job {job} of {found.user} was {found.state}."]
+    if verdict is not None and waited:
+        lines.append(f"Since {local_date(verdict.at)}: {rendering.dated(verdict.reason)} ({verdict.verdict}).")
+        if verdict.start is not None:
+            lines.append(f"Its start was foreseen for {local_date(verdict.start)} when that was found.")
+        lines.append(f"Queue {verdict.queue} (priority {verdict.priority}) went by the order '{verdict.order}'.")
+    elif found.state in ("Hold", "Waiting", "toAckReservation"):
+        lines.append("No verdict of then is kept (scheduler.verdict_history).")
+    return "\n".join(lines) + "\n"

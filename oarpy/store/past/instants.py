@@ -1,0 +1,116 @@
+"""What was so at one instant, read from the histories: jobs, who held what, states of resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from psycopg.sql import SQL
+
+from oarpy.store.database import Connection
+from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.scope import JobScope
+from oarpy.store.passes.gantt import GanttBar
+from oarpy.store.past.reading import has_past_since, with_past
+
+# Jobs as they were, with the verdict of then for those that waited. Who ended before is looked at only when asked for.
+_JOBS = """
+    WITH instant AS (SELECT %s::timestamptz AS at),
+    past AS (
+        SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, l.state,
+               j.message, j.submitted_at, CASE WHEN j.started_at <= i.at THEN j.started_at END AS started_at,
+               CASE WHEN j.ended_at <= i.at THEN j.ended_at END AS ended_at,
+               CASE WHEN j.ended_at <= i.at THEN j.exit_status END AS exit_status, v.start_time, v.reason
+        FROM instant i CROSS JOIN jobs j
+            JOIN job_state_logs l ON l.job_id = j.job_id AND l.during @> i.at
+            LEFT JOIN LATERAL (
+                SELECT * FROM verdict_changes v WHERE v.job_id = j.job_id AND v.at <= i.at
+                ORDER BY v.at DESC LIMIT 1) v ON l.state IN ('Hold', 'Waiting', 'toAckReservation')
+        WHERE j.submitted_at <= i.at AND (%s OR j.ended_at IS NULL OR j.ended_at > i.at)
+    )
+    SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.message,
+           extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
+           extract(epoch FROM j.ended_at)::float8, extract(epoch FROM j.start_time)::float8, coalesce(j.reason, ''),
+           j.exit_status
+    FROM past j WHERE {where} ORDER BY j.job_id
+"""
+
+# Bars end where they had ended by then, or were to end: the walltime of now stands for that of then.
+_BARS = """
+    SELECT p.job_id, p.user_name, p.queue_name, l.state, extract(epoch FROM p.begin)::float8,
+           extract(epoch FROM p.finish)::float8, p.resources
+    FROM (
+        SELECT j.job_id, j.user_name, j.queue_name, j.started_at AS begin,
+               CASE WHEN j.ended_at <= %(at)s THEN j.ended_at
+                    ELSE greatest(j.started_at + j.walltime, %(at)s) END AS finish,
+               array_agg(a.resource_id ORDER BY a.resource_id) AS resources
+        FROM jobs j JOIN assigned_resources a USING (job_id)
+        WHERE j.started_at <= %(at)s AND j.started_at < %(end)s AND (j.ended_at IS NULL OR j.ended_at > %(begin)s)
+          AND (%(user)s::text IS NULL OR j.user_name = %(user)s)
+        GROUP BY 1, 2, 3, 4, 5
+    ) p JOIN job_state_logs l ON l.job_id = p.job_id AND l.during @> %(at)s::timestamptz
+    WHERE p.finish > %(begin)s ORDER BY p.begin, p.job_id
+"""
+
+_RESOURCES = """
+    SELECT r.resource_id, r.network_address, l.state, coalesce(h.jobs, '{}')
+    FROM resources r JOIN resource_state_logs l ON l.resource_id = r.resource_id AND l.during @> %(at)s::timestamptz
+        LEFT JOIN (
+            SELECT a.resource_id, array_agg(a.job_id ORDER BY a.job_id) AS jobs
+            FROM assigned_resources a JOIN jobs j USING (job_id)
+            WHERE (j.ended_at IS NULL OR j.ended_at > %(at)s) AND a.during @> %(at)s::timestamptz
+            GROUP BY a.resource_id) h ON h.resource_id = r.resource_id
+    ORDER BY r.resource_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceThen:
+    """A resource in the ``state`` that it had, with the jobs that held it."""
+
+    resource_id: int
+    node: str | None
+    state: str
+    jobs: tuple[int, ...]
+
+
+def jobs_at(
+    connection: Connection, at: datetime, scope: JobScope, *, everywhere: bool = False
+) -> tuple[ListedJob, ...]:
+    """Return the jobs of ``scope`` as they were; a scope of live jobs is of those that were not over then.
+
+    Name, queue, project and message are those of now: nothing remembers others. ``everywhere`` finds jobs that had
+    ended long before, too.
+    """
+    where, values = scope.where()
+    with _reaching(connection, datetime.fromtimestamp(0, UTC) if everywhere or not scope.live else at):
+        rows = connection.execute(SQL(_JOBS).format(where=where), [at, not scope.live, *values]).fetchall()
+    return tuple(ListedJob(*row) for row in rows)
+
+
+def bars_at(
+    connection: Connection, at: datetime, begin: datetime, end: datetime, user: str | None
+) -> tuple[GanttBar, ...]:
+    """Return who held what between two dates, as it was known at ``at``: no job that had not started is there."""
+    with _reaching(connection, min(at, begin)):
+        rows = connection.execute(_BARS, {"at": at, "begin": begin, "end": end, "user": user}).fetchall()
+    return tuple(
+        GanttBar(job, owner, queue, state, start, finish, tuple(held))
+        for job, owner, queue, state, start, finish, held in rows
+    )
+
+
+def resources_at(connection: Connection, at: datetime) -> tuple[ResourceThen, ...]:
+    """Return the resources that there are now and were then, as they were."""
+    with _reaching(connection, at):
+        rows = connection.execute(_RESOURCES, {"at": at}).fetchall()
+    return tuple(ResourceThen(number, node, state, tuple(jobs)) for number, node, state, jobs in rows)
+
+
+@contextmanager
+def _reaching(connection: Connection, moment: datetime) -> Iterator[None]:
+    """Inside, queries find all jobs that ended after ``moment``, those of the past too."""
+    with with_past(connection) if has_past_since(connection, moment) else nullcontext():
+        yield
