@@ -18,7 +18,7 @@ import benchmark_tables
 
 from oarpy.admission.rules import rule_api
 from oarpy.admission.rules.site import QUESTIONS, Holding, JobInfo, QueueInfo, Site
-from oarpy.configuration import SECTIONS
+from oarpy.configuration import SECTIONS, Configuration
 from oarpy.model.job_types import TYPES, JobType, Usable
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.model.submission import FIELDS, Field, Submission
@@ -245,11 +245,23 @@ def _type_row(kind: JobType) -> tuple[str, str]:
     return spellings, f"{kind.help} ([more]({kind.guide}))" if kind.guide else kind.help
 
 
+def openapi_file() -> str:
+    """Return the description of the endpoints, as ``/openapi.json`` has it."""
+    from oarpy.web.app import application
+
+    described = application(Configuration()).openapi()
+    described["paths"] = {
+        path: what for path, what in described["paths"].items() if path.startswith(("/api", "/oarapi"))
+    }
+    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "automaton.md": automaton_page,
     "messages.md": messages_page,
     "benchmarks.md": benchmarks_page,
+    "openapi.json": openapi_file,
     _GUIDE: types_page,
     _RULES_GUIDE: rules_page,
 }

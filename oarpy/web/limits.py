@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
+from contextlib import suppress
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,14 +60,15 @@ class RequestLimits:
 
         async def heard(message: Message) -> None:
             nonlocal answered
-            answered = True
-            await send(message)
+            if received <= self._largest:
+                answered = True
+                await send(message)
 
-        try:
+        # who reads the body may take the error for one of its own
+        with suppress(TooLarge):
             await self._app(scope, bounded, heard)
-        except TooLarge:
-            if not answered:
-                await too_large(scope, receive, send)
+        if received > self._largest and not answered:
+            await too_large(scope, receive, send)
 
     def _may(self, client: bytes, now: float) -> bool:
         """Take one from what the client has left, which grows with time."""

@@ -1,0 +1,111 @@
+"""Browsers that log in, actions from other sites, and requests that are too many or too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Request, Response
+from fastapi.testclient import TestClient
+
+from oarpy.web.browser import log_in, log_out
+from oarpy.web.identity import COOKIE, Anybody, Submitting, csrf_token
+from tests.harness.oarsub_cluster import build
+from tests.harness.web_client import ANN, Connection, token, web_client, web_settings
+
+pytestmark = pytest.mark.db
+
+
+def add_form(client: TestClient) -> None:
+    """Give the application the forms of a page."""
+    app: Any = client.app
+    assert isinstance(app, FastAPI)
+
+    @app.post("/in")
+    async def enter(request: Request, response: Response) -> None:
+        log_in(request, response, str((await request.form())["token"]))
+
+    @app.post("/out")
+    def leave(request: Request, response: Response, identity: Anybody) -> None:
+        log_out(request, response, identity)
+
+    @app.post("/act")
+    def act(identity: Submitting) -> str:
+        return identity.user
+
+
+def test_a_browser_logs_in_acts_and_logs_out(dsn: str, connection: Connection) -> None:
+    secret = token(connection, ANN)["Authorization"].removeprefix("Bearer ")
+    with web_client(web_settings(dsn)) as client:
+        add_form(client)
+        answer = client.post("/in", data={"token": secret})
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert secret.lower() not in cookie
+        session = client.cookies[COOKIE]
+        assert client.get("/api/v1/whoami").json()["source"] == "session"
+        assert client.post("/act").status_code == 403
+        assert client.post("/act", data={"csrf_token": "0" * 64}).status_code == 403
+        assert client.post("/act", data={"csrf_token": csrf_token(session)}).json() == ANN
+        assert client.post("/act", headers={"X-CSRF-Token": csrf_token(session)}).json() == ANN
+        # what is in a cookie proves nothing in a header
+        assert client.get("/api/v1/whoami", headers={"Authorization": f"Bearer {session}"}).status_code == 401
+        assert client.post("/out", headers={"X-CSRF-Token": csrf_token(session)}).status_code == 200
+        client.cookies.set(COOKIE, session)
+        assert client.get("/api/v1/whoami").status_code == 401
+
+
+def test_a_session_ends_with_its_token(dsn: str, connection: Connection) -> None:
+    secret = token(connection, ANN)["Authorization"].removeprefix("Bearer ")
+    with web_client(web_settings(dsn)) as client:
+        add_form(client)
+        client.post("/in", data={"token": secret})
+        connection.execute("UPDATE access_tokens SET revoked_at = now() WHERE parent_id IS NULL")
+        assert client.get("/api/v1/whoami").status_code == 401
+
+
+def test_a_log_in_that_fails_or_comes_from_elsewhere_is_refused(dsn: str, connection: Connection) -> None:
+    secret = token(connection, ANN)["Authorization"].removeprefix("Bearer ")
+    with web_client(web_settings(dsn)) as client:
+        add_form(client)
+        assert client.post("/in", data={"token": "oarpy_x"}).status_code == 401
+        other = client.post("/in", data={"token": secret}, headers={"Sec-Fetch-Site": "cross-site"})
+        assert other.status_code == 403
+    assert connection.execute("SELECT user_name, source, detail, status FROM web_actions").fetchall() == [
+        ("", "none", "log in", 401)
+    ]
+
+
+def test_requests_that_are_too_many_or_too_large_are_refused(dsn: str, connection: Connection) -> None:
+    build(connection)
+    header = token(connection, ANN)
+    with web_client(web_settings(dsn, requests_per_minute=12, largest_body=1000)) as client:
+        large = client.post("/api/v1/jobs", json={"command": "x" * 2000}, headers=header)
+        assert large.status_code == 413
+        answers = [client.get("/api/v1/whoami", headers=header).status_code for _ in range(5)]
+        assert answers[0] == 200
+        assert 429 in answers
+        assert client.get("/api/v1/version").status_code == 200  # somebody else
+
+
+def test_a_body_without_a_length_is_bounded(dsn: str, connection: Connection) -> None:
+    with web_client(web_settings(dsn, largest_body=1000)) as client:
+        pieces = client.post("/api/v1/jobs", content=iter([b"x" * 600] * 3), headers=token(connection, ANN))
+        assert pieces.status_code == 413
+
+
+def test_a_user_has_at_most_half_of_the_connections(dsn: str) -> None:
+    from oarpy.client.platform.tokens import Scope
+    from oarpy.web import seats as seats_module
+    from oarpy.web.identity import Identity
+
+    with web_client(web_settings(dsn, connections=2)) as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seats_module, "PATIENCE", 0.05)
+        app: Any = client.app
+        ann = Identity(ANN, 1, Scope.READ, "token", "")
+        with app.state.seats.session(ann):
+            with pytest.raises(seats_module.Busy, match="1 requests at work"), app.state.seats.session(ann):
+                raise AssertionError("a second session")
+            with app.state.seats.session(Identity("bin", 2, Scope.READ, "token", "")) as other:
+                assert other.user == "bin"
