@@ -161,7 +161,8 @@ class Metascheduler:
         kept: dict[int, str] = {}
         if self._settings.verdict_history:
             unseen = decided.plan.unseen
-            kept = self._verdicts.note(connection, reading.snapshot, predictions, gone, self._orders, unseen)
+            found, matchers = reading.snapshot, self._reader.matchers
+            kept = self._verdicts.note(connection, found, predictions, gone, self._orders, unseen, matchers)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)

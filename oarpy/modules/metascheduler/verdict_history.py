@@ -36,12 +36,13 @@ class KeptVerdicts:
         started: Collection[int],
         orders: Mapping[str, Order],
         unseen: frozenset[int],
+        matchers: Matchers,
     ) -> dict[int, str]:
         """Write the verdicts that are new, and starts; return what is kept then, to be given to :meth:`committed`."""
         kept = last_verdicts(connection) if self._kept is None else self._kept
         changed = [one for one in predictions.values() if kept.get(one.job) != one.verdict]
         if changed or started:
-            ranks = _Ranks(snapshot, orders)
+            ranks = _Ranks(snapshot, orders, matchers)
             rows = [ranks.row(one.job, one.verdict, one.reason, one.start) for one in changed]
             note(connection, [*rows, *ranks.starts(started)])
             kept = {job: kept[job] for job in (*predictions, *unseen) if job in kept and job not in started}
@@ -56,14 +57,14 @@ class KeptVerdicts:
 class _Ranks:
     """What the jobs of a snapshot are ordered by: best-effort jobs last, then the queue, then its order."""
 
-    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order]) -> None:
+    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> None:
         self._snapshot, self._orders = snapshot, orders
         self._queues = {queue.name: queue for queue in snapshot.queues}
         self._leading: dict[float, Queue] = {}
         for queue in snapshot.queues:
             self._leading.setdefault(queue.priority, queue)  # queues of one priority go by the order of the first
         self._jobs = {job.id: job for job in (*snapshot.waiting, *(one.job for one in snapshot.reservations))}
-        self._size = CompiledRequests(snapshot, Matchers(snapshot.platform)).size
+        self._size = CompiledRequests(snapshot, matchers).size
 
     def row(
         self, job_id: int, verdict: str, reason: str, start: float | None, passed: Collection[int] = ()
