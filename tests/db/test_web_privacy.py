@@ -11,6 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from oarpy.client.platform.tokens import Scope
+from oarpy.store import event_stream
 from tests.harness.oarsub_cluster import build, run_pass
 from tests.harness.web_client import ANN, BOB, ME, Connection, token, web_client, web_settings
 
@@ -26,13 +27,13 @@ JOB = {
 }
 
 
-def asked(client: TestClient, jobs: list[int]) -> Iterator[tuple[str, str]]:
+def asked(client: TestClient, jobs: list[int], cursor: str) -> Iterator[tuple[str, str]]:
     """Yield method and path of every operation, about each of the jobs where it is about one."""
     app: Any = client.app
     for path, operations in app.openapi()["paths"].items():
         for method in operations:
             if path.endswith("/events") and "nodes" not in path:
-                yield method, f"{path}?once=true&since=0"
+                yield method, f"{path}?once=true&since={cursor}"
                 continue
             for job in jobs:
                 filled = path.replace("{job_id}", str(job)).replace("{signal}", "10")
@@ -47,6 +48,7 @@ def asked(client: TestClient, jobs: list[int]) -> Iterator[tuple[str, str]]:
 def test_nobody_else_is_answered_what_is_private(dsn: str, connection: Connection, tmp_path: Path, who: str) -> None:
     build(connection)
     with web_client(web_settings(dsn)) as client:
+        cursor = str(event_stream.begin(connection))
         ann = token(connection, ANN)
         admin = token(connection, ME, Scope.ADMIN)
         rule = {"text": "# s3cret-text\ndef check(job, site):\n    pass\n", "enabled": False}
@@ -61,12 +63,14 @@ def test_nobody_else_is_answered_what_is_private(dsn: str, connection: Connectio
             "nobody": {},
         }[who]
         tried = 0
-        for method, path in asked(client, jobs):
+        for method, path in asked(client, jobs, cursor):
             answer = client.request(
                 method, path, headers=header, json={} if method in ("post", "put", "patch") else None
             )
             tried += 1
             text = answer.text + str(answer.headers)
+            if "once=true" in path and who != "nobody":
+                assert str(jobs[0]) in text, text  # the stream did tell of it
             assert not [secret for secret in kept if secret in text], (method, path, text[:2000])
             assert answer.status_code < 500, (method, path, text[:500])
             if who == "nobody" and answer.status_code < 400:
