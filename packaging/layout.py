@@ -29,6 +29,8 @@ LARGER_FOLDERS = {
     "migrations/schema/functions": "one file a function",
     "migrations/schema/views": "one file a view",
     "migrations/schema/compat": "one file a view",
+    "oarpy/store": "a room an area, beside the few modules that all of them use",
+    "oarpy/web/templates": "one file a page",
     "migrations/versions": "one file a revision; released ones are never joined",
 }
 SHARED_NAMES: dict[str, str] = {}

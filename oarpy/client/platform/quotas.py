@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from oarpy.client.caller import current
-from oarpy.client.platform.quota_file import QuotaFile, parse
+from oarpy.client.platform.quota_file import QuotaFile, document, parse
 from oarpy.client.rendering import Column, Table
 from oarpy.client.session import Session
 from oarpy.model.errors import UsageError
@@ -27,11 +28,17 @@ def load(session: Session, path: str, *, dry_run: bool = False) -> QuotaFile:
     """
     session.require_admin("change quotas")
     text = _read(path)
+    try:
+        return replace(session, text, dry_run=dry_run)
+    except UsageError as error:
+        raise UsageError(f"quota file '{path[:200]}': {error.message}", hint=error.hint) from None
+
+
+def replace(session: Session, text: str, *, dry_run: bool = False) -> QuotaFile:
+    """Replace all quotas by those of the text of a file, as :func:`load` does."""
+    session.require_admin("change quotas")
     with session.connection.transaction():
-        try:
-            file = read(session, text)
-        except UsageError as error:
-            raise UsageError(f"quota file '{path[:200]}': {error.message}", hint=error.hint) from None
+        file = read(session, text)
         if not dry_run:
             sign(session.connection, session.user)
             store.clear(session.connection)
@@ -62,6 +69,11 @@ def stored(session: Session) -> QuotaFile:
         rules = tuple(store.rules(session.connection))
         calendar = store.calendar(session.connection, zone(session))
         return QuotaFile(tuple(store.sets(session.connection)), rules, calendar)
+
+
+def text(file: QuotaFile) -> str:
+    """Return the text of a quota file, which :func:`replace` reads again."""
+    return json.dumps(document(file), indent=2) + "\n"
 
 
 def table(file: QuotaFile, now: datetime) -> str:

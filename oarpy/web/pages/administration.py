@@ -1,0 +1,113 @@
+"""Pages of admins: nodes and queues, admission rules with tests and versions, quotas, what was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.resources import files
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from oarpy.admission.rules.cases import CaseResult, parse_cases, run_cases
+from oarpy.client.platform import quotas
+from oarpy.client.rules import rules
+from oarpy.client.rules.rules import as_rule
+from oarpy.model.errors import OarpyError
+from oarpy.store.pages import cells, deeds
+from oarpy.store.platform.admission_rules import AdmissionRuleRow
+from oarpy.store.platform.queues import queues as all_queues
+from oarpy.web.identity import Administering
+from oarpy.web.pages import asked
+from oarpy.web.pages.cluster import troubled
+from oarpy.web.pages.rendering import base, page
+from oarpy.web.seats import seats_of
+
+router = APIRouter(prefix="/admin")
+
+_PAGE = 50
+
+
+@router.get("")
+def administration(request: Request, identity: Administering) -> Response:
+    """Return nodes and queues."""
+    with seats_of(request).session(identity) as session:
+        session.require_admin("see these pages")
+        away = troubled(cells.nodes(session.connection))
+        listed = all_queues(session.connection)
+    return page(request, identity, "admin.html", troubled=away, queues=listed)
+
+
+@router.get("/rules")
+def all_rules(request: Request, identity: Administering) -> Response:
+    """Return all rules in the order they run."""
+    with seats_of(request).session(identity) as session:
+        session.require_admin("see these pages")
+        found = [(rule, _about(rule.text)) for rule in rules.all_rules(session)]
+    return page(request, identity, "rules.html", rules=found)
+
+
+@router.get("/rules/{name}")
+def rule(request: Request, identity: Administering, name: str) -> Response:
+    """Return one rule with its tests and versions."""
+    with seats_of(request).session(identity) as session:
+        session.require_admin("see these pages")
+        found = rules.find(session, name)
+        versions = rules.history(session, name)[::-1]
+        cases = _proved(found)
+    rows = min(40, found.text.count("\n") + 2)
+    return page(request, identity, "rule.html", rule=found, versions=versions, cases=cases, rows=rows)
+
+
+@router.get("/quotas")
+def all_quotas(request: Request, identity: Administering) -> Response:
+    """Return the quotas, as a table and as the text that can be changed."""
+    with seats_of(request).session(identity) as session:
+        session.require_admin("see these pages")
+        file = quotas.stored(session)
+        listed = quotas.table(file, datetime.now(UTC))
+        text = quotas.text(file)
+    return page(request, identity, "quotas.html", listed=listed, text=text)
+
+
+@router.get("/audit")
+def audit(request: Request, identity: Administering) -> Response:
+    """Return what was done over the web."""
+    before = asked.number(request, "before")
+    with seats_of(request).session(identity) as session:
+        session.require_admin("see these pages")
+        found = deeds.actions(session.connection, _PAGE, before)
+    older = f"{base(request)}/admin/audit?before={found[-1].action_id}" if len(found) == _PAGE else ""
+    return page(request, identity, "audit.html", actions=found, older=older)
+
+
+def _about(text: str) -> str:
+    """Return the comment at the head of a rule."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("# "))
+    return " ".join(lines)[:300]
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What came of the cases of a rule, where they are from, and what kept them from being run."""
+
+    results: tuple[CaseResult, ...] = ()
+    source: str = ""
+    problem: str = ""
+
+
+def _proved(found: AdmissionRuleRow) -> Proven:
+    """Run the cases that we ship for a rule of this name on the text that is stored."""
+    shipped = files("oarpy.admission_rules").joinpath(f"{found.name}.cases.toml")
+    if not shipped.is_file():
+        return Proven()
+    try:
+        results = run_cases(replace(as_rule(found), enabled=True), parse_cases(shipped.read_text("utf-8")))
+    except OarpyError as error:
+        return Proven(problem=error.message)
+    passed = sum(one.passed for one in results)
+    return Proven(tuple(results), f"{passed} of {len(results)} shipped cases passed")

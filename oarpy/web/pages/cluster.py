@@ -1,0 +1,129 @@
+"""The state of the cluster, a cell a core."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from oarpy.client.session import Session
+from oarpy.store.pages import cells
+from oarpy.store.pages.cells import CellJob, NodeCells
+from oarpy.store.pages.job_pages import live_counts
+from oarpy.web.identity import Reader
+from oarpy.web.pages.rendering import data, encoded, page
+from oarpy.web.seats import seats_of
+
+router = APIRouter()
+
+WORDS = {"d": "drained", "z": "asleep", "a": "absent", "s": "suspected", "x": "dead"}
+"""What is not in use, by letter of its cells."""
+
+_FRESH = 0.4
+"""Seconds for which one reading of all cells serves everybody: 200 listeners hear of a change at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """The cluster at one moment."""
+
+    nodes: tuple[NodeCells, ...]
+    jobs: tuple[CellJob, ...]
+    live: dict[str, int]
+    drawn: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledNode:
+    """A node with cells that are not in use, why, and in ``words`` how many."""
+
+    name: str
+    words: str
+    reason: str
+
+
+class SharedReading:
+    """The last reading; one request reads anew, the others wait for it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._kept: ClusterReading | None = None
+        self._at = 0.0
+
+    def get(self, session: Session) -> ClusterReading:
+        """Return a reading that is fresh enough."""
+        with self._guard:
+            if self._kept is None or time.monotonic() - self._at > _FRESH:
+                self._kept = read(session)
+                self._at = time.monotonic()
+            return self._kept
+
+
+def read(session: Session) -> ClusterReading:
+    """Read all cells."""
+    nodes = cells.nodes(session.connection)
+    jobs = cells.holding_jobs(session.connection)
+    return ClusterReading(nodes, jobs, live_counts(session.connection), encoded(_drawing(nodes, jobs)))
+
+
+@router.get("/")
+@router.get("/cluster")
+def cluster(request: Request, identity: Reader) -> Response:
+    """Return the page."""
+    with seats_of(request).session(identity) as session:
+        found = request.app.state.cluster_reading.get(session)
+    counts = Counter("".join(node.letters for node in found.nodes))
+    held = Counter(job for node in found.nodes for job in node.jobs if job)
+    by_id = {job.job_id: job for job in found.jobs}
+    largest = [(by_id[job], number) for job, number in held.most_common(12) if job in by_id][:8]
+    return page(
+        request,
+        identity,
+        "cluster.html",
+        counts=counts,
+        total=sum(counts.values()),
+        away=tuple(WORDS.items()),
+        live=found.live,
+        nodes=found.nodes,
+        troubled=troubled(found.nodes),
+        largest=largest,
+    )
+
+
+@router.get("/data/cells")
+def drawn_cells(request: Request, identity: Reader) -> Response:
+    """Return all cells for the drawing: ``[name, letters, [job, count, ...]]`` for each node."""
+    with seats_of(request).session(identity) as session:
+        return data(request, request.app.state.cluster_reading.get(session).drawn)
+
+
+def troubled(nodes: Iterable[NodeCells]) -> list[TroubledNode]:
+    """Return the nodes with cells that are not in use, or without a channel."""
+    found = []
+    for node in nodes:
+        counts = Counter(letter for letter in node.letters if letter in WORDS)
+        if counts or node.channel == "lost":
+            every = len(node.letters)
+            words = [WORDS[one] if count == every else f"{count} {WORDS[one]}" for one, count in counts.items()]
+            if node.channel == "lost":
+                words.append("no channel")
+            found.append(TroubledNode(node.name, ", ".join(words), node.away_reason or ""))
+    return found
+
+
+def _drawing(nodes: Sequence[NodeCells], jobs: Sequence[CellJob]) -> dict[str, Any]:
+    return {
+        "nodes": [[node.name, node.letters, _runs(node.jobs)] for node in nodes],
+        "jobs": {str(job.job_id): [job.user, job.queue, job.state, job.ends] for job in jobs},
+    }
+
+
+def _runs(jobs: Sequence[int]) -> list[int]:
+    return [value for job, same in groupby(jobs) for value in (job, len(list(same)))]

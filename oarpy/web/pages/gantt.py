@@ -1,0 +1,154 @@
+"""The Gantt: who held, holds and will hold which cells, for a drawing with zoom and hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from oarpy.client.session import Session
+from oarpy.model.errors import UsageError
+from oarpy.store.jobs.job_listing import database_time
+from oarpy.store.pages import gantt_spans, node_course
+from oarpy.store.pages.gantt_spans import Axis, Span
+from oarpy.store.passes.snapshot_rows import platform_version
+from oarpy.store.platform.properties import properties
+from oarpy.web.identity import Reader
+from oarpy.web.pages import asked
+from oarpy.web.pages.job import find
+from oarpy.web.pages.rendering import base, data, encoded, page
+from oarpy.web.seats import seats_of
+
+router = APIRouter()
+
+LEVELS = ("site", "cluster", "pool", "switch", "rack", "network_address", "cpu", "core")
+"""Properties that make the hierarchy where a site has them, the widest first."""
+
+SPANS = {"6 h": 6 * 3600, "day": 86400, "3 days": 3 * 86400, "week": 7 * 86400, "month": 31 * 86400}
+"""Periods offered, in seconds; a third of each is the future."""
+
+_LONGEST = timedelta(days=800)
+_MOST_BARS = 20_000
+
+
+class SharedAxis:
+    """The cells in their order, read anew when the platform has changed."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, Axis] | None = None
+
+    def get(self, session: Session) -> Axis:
+        """Return those of now."""
+        version = platform_version(session.connection)
+        kept = self._kept
+        if kept is None or kept[0] != version:
+            names = {one.name for one in properties(session.connection)}
+            levels = [level for level in LEVELS if level in names]
+            self._kept = kept = version, gantt_spans.axis(session.connection, levels)
+        return kept[1]
+
+
+@router.get("/gantt")
+def gantt(request: Request, identity: Reader) -> Response:
+    """Return the page; the drawing asks for its data."""
+    with seats_of(request).session(identity) as session:
+        now = database_time(session.connection)
+        begin, end, span = _period(request, session, now)
+    links = [(name, f"{base(request)}/gantt?span={name.replace(' ', '+')}", name == span) for name in SPANS]
+    return page(request, identity, "gantt.html", begin=int(begin), end=int(end), spans=links)
+
+
+@router.get("/data/gantt")
+def drawn_gantt(request: Request, identity: Reader) -> Response:
+    """Return the bars of a period; times count from its begin, places from the top of the hierarchy."""
+    period = asked.period(request, _LONGEST)
+    if period is None:
+        raise UsageError("begin and end are missing", hint="whole seconds since 1970")
+    with seats_of(request).session(identity) as session:
+        axis = request.app.state.gantt_axis.get(session)
+        spans = gantt_spans.spans(session.connection, *period, axis, _MOST_BARS)
+        outages = node_course.outages(session.connection, *period)
+        now = database_time(session.connection)
+    return data(request, encoded(_drawing(axis, spans, outages, period, now)))
+
+
+def _period(request: Request, session: Session, now: float) -> tuple[float, float, str]:
+    period = asked.period(request, _LONGEST)
+    if period is not None:
+        return period[0].timestamp(), period[1].timestamp(), ""
+    job = asked.number(request, "job")
+    if job is not None:
+        row = find(session, job).row
+        first = row.started or row.predicted or now
+        last = row.ended or first + (row.walltime or 3600)
+        margin = max(600.0, (last - first) * 0.3)
+        return first - margin, last + margin, ""
+    span = asked.text(request, "span", "day")
+    if span not in SPANS:
+        raise UsageError(f"span '{span}' is not known", hint="one of " + ", ".join(SPANS))
+    return now - SPANS[span] * 2 / 3, now + SPANS[span] / 3, span
+
+
+def _drawing(
+    axis: Axis,
+    spans: Sequence[Span],
+    outages: Sequence[node_course.NodeOutage],
+    period: tuple[datetime, datetime],
+    now: float,
+) -> dict[str, Any]:
+    base_time, wide = int(period[0].timestamp()), int(period[1].timestamp() - period[0].timestamp())
+    words: dict[str, dict[str, int]] = {"users": {}, "queues": {}, "projects": {}, "states": {}}
+
+    def number(kind: str, word: str) -> int:
+        return words[kind].setdefault(word, len(words[kind]))
+
+    bars = [
+        [
+            one.job_id,
+            int(one.begin) - base_time,
+            int(one.end) - base_time,
+            int(one.planned),
+            number("users", one.user),
+            number("queues", one.queue),
+            number("projects", one.project),
+            number("states", one.state),
+            one.places.tolist(),
+        ]
+        for one in reversed(spans)
+    ]
+    node_at = _first_places(axis)
+    away = [
+        [*node_at[one.node], int(one.begin) - base_time, int(one.end or period[1].timestamp()) - base_time, one.state]
+        for one in outages
+        if one.node in node_at
+    ]
+    return {
+        "base": base_time,
+        "wide": wide,
+        "skew": round(now - datetime.now(UTC).timestamp(), 1),
+        "cells": len(axis.resource_ids),
+        "levels": [[name, _runs(axis, name)] for name in axis.levels],
+        "bars": bars,
+        "outages": away,
+        "truncated": len(bars) >= _MOST_BARS,
+        **{kind: list(found) for kind, found in words.items()},
+    }
+
+
+def _runs(axis: Axis, name: str) -> list[list[Any]]:
+    """Return the blocks of a level with their numbers of cells; blocks of one name in two others are two."""
+    above = list(axis.levels)[: list(axis.levels).index(name)]
+    keys = zip(*(axis.levels[level] for level in (*above, name)), strict=True)
+    return [[key[-1], len(list(same))] for key, same in groupby(keys)]
+
+
+def _first_places(axis: Axis) -> dict[str, tuple[int, int]]:
+    place, found = 0, {}
+    for node, count in _runs(axis, "network_address"):
+        found[node] = (place, count)
+        place += count
+    return found

@@ -1,0 +1,160 @@
+"""One job: what it is, its course, why it waits, its output for its owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from oarpy.client.jobs import description
+from oarpy.client.jobs.explanation import explain
+from oarpy.client.jobs.explanation_report import text as explanation_text
+from oarpy.client.platform.tokens import Scope
+from oarpy.client.rendering import local_date
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound
+from oarpy.model.file_names import file_name
+from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.store.jobs import details, scope
+from oarpy.store.jobs.details import JobDetails, JobRow
+from oarpy.store.jobs.job_listing import database_time
+from oarpy.store.jobs.scope import JobScope
+from oarpy.store.pages import job_course
+from oarpy.store.pages.job_course import PassedState
+from oarpy.web.identity import Identity, Reader
+from oarpy.web.pages.jobs import exit_words
+from oarpy.web.pages.output_tail import Tail, tail
+from oarpy.web.pages.rendering import page
+from oarpy.web.seats import seats_of
+
+router = APIRouter()
+
+_WIDTH = 600.0
+_LARGEST_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnState:
+    """A state of the course, with its place in the drawing; ``lasted`` is in seconds, None for a final one."""
+
+    state: str
+    begin: float
+    lasted: float | None
+    x: float
+    width: float
+
+
+@router.get("/jobs/{job_id:int}")
+def job(request: Request, identity: Reader, job_id: int) -> Response:
+    """Return the page."""
+    with seats_of(request).session(identity) as session:
+        found = find(session, job_id)
+        now = database_time(session.connection)
+        course = job_course.states(session.connection, job_id)
+        private = may_see(session, found)
+    row = found.row
+    walltime = description.walltime(found)
+    predicted = description.scheduled_start(row)
+    return page(
+        request,
+        identity,
+        "job.html",
+        stream_of=f"?job={job_id}",
+        row=row,
+        private=private,
+        exit="" if row.exit_status is None else f"exit {exit_words(row.exit_status)}",
+        actions=_actions(row, identity) if private else (),
+        wanted=description.wanted_resources(found),
+        predicted="" if predicted is None else local_date(predicted),
+        ran=None if row.started is None else (row.ended or now) - row.started,
+        walltime=walltime,
+        dependencies=found.dependencies,
+        hosts=found.hosts,
+        resources=len(found.resource_ids),
+        amounts=description.amounts_text(found),
+        stdout=_output_path(row, row.stdout),
+        stderr=_output_path(row, row.stderr),
+        course=_drawn(course, now),
+        events=found.events[-50:],
+        efficiency=(),
+    )
+
+
+@router.get("/jobs/{job_id:int}/why")
+def why(request: Request, identity: Reader, job_id: int) -> Response:
+    """Return why the job waits, and what would let it start."""
+    _require_id(job_id)
+    with seats_of(request).session(identity) as session:
+        sentences = explanation_text(explain(session, job_id)).splitlines()
+    return page(request, identity, "why.html", job=job_id, sentences=sentences)
+
+
+@router.get("/jobs/{job_id:int}/output")
+def output(request: Request, identity: Reader, job_id: int) -> Response:
+    """Return the end of both outputs, to the owner alone and to admins: read as the owner may read them."""
+    with seats_of(request).session(identity) as session:
+        found = find(session, job_id)
+        session.require_owner(found.row.user, f"the output of job {job_id}")
+    row = found.row
+    paths = {"Standard output": _output_path(row, row.stdout), "Standard error": _output_path(row, row.stderr)}
+    tails: list[Tail] = [tail(title, path, row.user) for title, path in paths.items() if path]
+    return page(request, identity, "output.html", job=job_id, tails=tails)
+
+
+def find(session: Session, job_id: int) -> JobDetails:
+    """Return a job with what hangs on it; raise :class:`NotFound`."""
+    _require_id(job_id)
+    wanted = JobScope((job_id,), live=False)
+    with scope.reached(session.connection, wanted):
+        found = details.details(session.connection, wanted)
+    if not found:
+        raise NotFound(f"job {job_id} does not exist", hint="the list of jobs has those that do")
+    return found[0]
+
+
+def may_see(session: Session, found: JobDetails) -> bool:
+    """Tell whether the caller may see what the user typed."""
+    return session.is_admin or found.row.user == session.user
+
+
+def _require_id(job_id: int) -> None:
+    if not 0 < job_id <= _LARGEST_ID:
+        raise NotFound(f"job {str(job_id)[:30]} does not exist", hint="the list of jobs has those that do")
+
+
+def _output_path(row: JobRow, path: str) -> str:
+    if not path:
+        return ""
+    name = file_name(path, job=row.job_id, name=row.name, array=row.array_id, index=row.array_index)
+    return name if name.startswith("/") else f"{row.directory.rstrip('/')}/{name}"
+
+
+def _actions(row: JobRow, identity: Identity) -> tuple[tuple[str, str, str], ...]:
+    """Return action, label and kind of what can be done with the job now."""
+    state = JobState(row.state)
+    if state in FINAL_STATES or not identity.scope.allows(Scope.SUBMIT):
+        return ()
+    found = []
+    if state is JobState.WAITING:
+        found.append(("hold", "Hold…", ""))
+    if state in (JobState.HOLD, JobState.SUSPENDED):
+        found.append(("resume", "Release…", ""))
+    return (*found, ("delete", "Delete…", "danger"))
+
+
+def _drawn(course: tuple[PassedState, ...], now: float) -> list[DrawnState]:
+    if not course:
+        return []
+    begin, end = course[0].begin, max(now if course[-1].end is None else course[-1].end, course[0].begin + 1)
+    scale = _WIDTH / (end - begin)
+    drawn = []
+    for one in course:
+        final = one.state in FINAL_STATES
+        until = one.begin if final else (one.end if one.end is not None else now)
+        x, width = (one.begin - begin) * scale, max(3.0 if final else 1.5, (until - one.begin) * scale)
+        place = min(x, _WIDTH - width)
+        drawn.append(
+            DrawnState(one.state, one.begin, None if final else until - one.begin, round(place, 2), round(width, 2))
+        )
+    return drawn

@@ -1,0 +1,56 @@
+// What every page has: dates in the reader's time, parts that load later, questions before actions, keys.
+import "./theme.js";
+import "./live.js";
+
+function dates(within) {
+  for (const one of within.querySelectorAll("time[data-at]")) {
+    const at = new Date(Number(one.dataset.at) * 1000);
+    one.title = at.toISOString();
+    one.textContent = at.toLocaleString(undefined, one.dataset.long === undefined
+      ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }
+      : { dateStyle: "medium", timeStyle: "medium" });
+  }
+}
+
+async function load(part) {
+  part.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(part.dataset.load, { credentials: "same-origin" });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const found = fresh.querySelector("[data-part]") || fresh.querySelector("main");
+    if (found) { part.replaceChildren(...found.childNodes); dates(part); }
+  } catch { /* the link in it leads there too */ }
+  part.removeAttribute("aria-busy");
+}
+
+function loadAll() { for (const part of document.querySelectorAll("[data-load]")) load(part); }
+
+dates(document);
+loadAll();
+window.addEventListener("oarpy:swapped", (event) => dates(event.detail));
+let again = null;
+window.addEventListener("oarpy:changed", () => {
+  if (document.querySelector("[data-load]") && again === null) again = setTimeout(() => { again = null; loadAll(); }, 3000);
+});
+
+// a filter that is chosen applies at once; what is empty stays out of the address
+for (const form of document.querySelectorAll("form[data-filters]")) {
+  form.addEventListener("change", (event) => { if (event.target.matches("select")) form.requestSubmit(); });
+  form.addEventListener("submit", () => {
+    for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
+  });
+}
+window.addEventListener("pageshow", () => {
+  for (const field of document.querySelectorAll("form[data-filters] :disabled")) field.disabled = false;
+});
+
+// keys: g and a letter goes to a page, / to the first filter
+let prefix = false;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+  if (event.key === "/") {
+    const field = document.querySelector("form[data-filters] input");
+    if (field) { event.preventDefault(); field.focus(); }
+  } else if (event.key === "g") { prefix = true; setTimeout(() => { prefix = false; }, 1000); }
+  else if (prefix) { prefix = false; document.querySelector(`.top nav a[data-key="${CSS.escape(event.key)}"]`)?.click(); }
+});
