@@ -1,6 +1,6 @@
 #!/bin/bash
-# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, and the web pages of OAR with
-# the modules of Perl and PHP that they need. No service is started.
+# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, a browser, and the web pages of
+# OAR with the modules of Perl and PHP that they need. No service is started.
 #
 # As an ordinary user, or without apt, it only says what is missing: the tests that need it are then skipped.
 set -euo pipefail
@@ -9,6 +9,7 @@ missing=()
 compgen -G '/usr/lib/postgresql/15/bin/postgres' >/dev/null || missing+=(postgresql-15)
 PATH=$PATH:/usr/sbin command -v sshd >/dev/null || missing+=(openssh-server)
 command -v ssh-keygen >/dev/null || missing+=(openssh-client)
+command -v chromium >/dev/null || missing+=(chromium fonts-dejavu-core)
 command -v php-cgi >/dev/null || missing+=(php-cgi php-pgsql)
 perl -MCGI -e 1 2>/dev/null || missing+=(libcgi-pm-perl)
 perl -MDBD::Pg -e 1 2>/dev/null || missing+=(libdbd-pg-perl)

@@ -32,7 +32,7 @@ _DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
-class DayBar:
+class PlotBar:
     """A rectangle of the plot; ``series`` numbers its colour."""
 
     series: int
@@ -47,7 +47,7 @@ class DayBar:
 class Plot:
     """The parts of the plot: values at heights, dates at places, names of the colours."""
 
-    bars: tuple[DayBar, ...]
+    bars: tuple[PlotBar, ...]
     ticks: tuple[tuple[float, str], ...]
     days: tuple[tuple[float, str], ...]
     series: tuple[tuple[int, str], ...]
@@ -109,7 +109,7 @@ def plot(rows: Sequence[DaySum], begin: int, days: int) -> Plot:
             top -= height
             title = f"{datetime.fromtimestamp(day, UTC):%Y-%m-%d}, {labels[place]}: {parts[place]:,.1f} core-hours"
             width = max(1.0, slot * 0.82)
-            bars.append(DayBar(place, round(x, 2), round(top, 2), round(width, 2), round(height, 2), title))
+            bars.append(PlotBar(place, round(x, 2), round(top, 2), round(width, 2), round(height, 2), title))
     ticks = tuple(
         (round(_BOTTOM - number * step / highest * (_BOTTOM - _TOP), 1), f"{number * step:,.6g}")
         for number in range(int(highest / step) + 1)

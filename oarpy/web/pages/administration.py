@@ -102,8 +102,10 @@ class Proven:
 
 def _proved(found: AdmissionRuleRow) -> Proven:
     """Run the cases that we ship for a rule of this name on the text that is stored."""
-    shipped = files("oarpy.admission_rules").joinpath(f"{found.name}.cases.toml")
-    if not shipped.is_file():
+    # NN_name.cases.toml
+    folder = files("oarpy.admission_rules").iterdir()
+    shipped = next((file for file in folder if file.name[3:] == f"{found.name}.cases.toml"), None)
+    if shipped is None:
         return Proven()
     try:
         results = run_cases(replace(as_rule(found), enabled=True), parse_cases(shipped.read_text("utf-8")))

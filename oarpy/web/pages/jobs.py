@@ -14,8 +14,8 @@ from oarpy.client.rendering import dated
 from oarpy.model.errors import UsageError
 from oarpy.model.states import JobState
 from oarpy.store.jobs.job_listing import database_time
-from oarpy.store.pages import job_pages
-from oarpy.store.pages.job_pages import JobFilter, PagedJob
+from oarpy.store.pages import job_lists
+from oarpy.store.pages.job_lists import ListFilter, PagedJob
 from oarpy.store.platform.queues import queues
 from oarpy.web.identity import Reader
 from oarpy.web.pages import asked
@@ -50,8 +50,8 @@ def jobs(request: Request, identity: Reader) -> Response:
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
     with seats_of(request).session(identity) as session:
-        found = job_pages.page(session.connection, wanted, PAGE + 1, before, after)
-        counts = job_pages.live_counts(session.connection)
+        found = job_lists.page(session.connection, wanted, PAGE + 1, before, after)
+        counts = job_lists.live_counts(session.connection)
         names = [queue.name for queue in queues(session.connection)]
         now = database_time(session.connection)
     # one job more than shown tells whether there is another page
@@ -105,13 +105,13 @@ def exit_words(status: int) -> str:
     return f"signal {status & 127}" if status & 127 else str(status >> 8)
 
 
-def _filter(request: Request) -> JobFilter:
+def _filter(request: Request) -> ListFilter:
     state = asked.text(request, "state")
     known = {one.value.lower(): one.value for one in JobState}
     if state and state.lower() not in known:
         raise UsageError(f"'{state}' is not a state of jobs", hint=", ".join(known.values()))
     until = asked.day(request, "until")
-    return JobFilter(
+    return ListFilter(
         states=(known[state.lower()],) if state else None,
         user=asked.text(request, "user") or None,
         queue=asked.text(request, "queue") or None,

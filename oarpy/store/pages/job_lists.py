@@ -13,7 +13,7 @@ from oarpy.store.past.reading import is_in_past, with_past
 
 
 @dataclass(frozen=True, slots=True)
-class JobFilter:
+class ListFilter:
     """What every job of a list meets; None sets no condition. ``since`` and ``until`` are about the submission."""
 
     states: tuple[str, ...] | None = None
@@ -79,7 +79,7 @@ _COUNTS = "SELECT state, count(*) FROM jobs WHERE is_live(state) GROUP BY state"
 
 
 def page(
-    connection: Connection, wanted: JobFilter, limit: int, before: int | None = None, after: int | None = None
+    connection: Connection, wanted: ListFilter, limit: int, before: int | None = None, after: int | None = None
 ) -> tuple[PagedJob, ...]:
     """Return at most ``limit`` jobs, the newest first: the newest, those ``before`` an id, or those just ``after``."""
     parts: list[Composable] = []

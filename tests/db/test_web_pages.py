@@ -1,0 +1,218 @@
+"""Pages as a browser gets them: who sees what, what is escaped, how lists go on, what actions need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from oarpy.client.platform.tokens import Scope
+from tests.harness.sample_cluster import add_job, add_nodes
+from tests.harness.web_client import ANN, BOB, ME, Connection, token, web_client, web_settings
+
+pytestmark = pytest.mark.db
+
+HTML = {"Accept": "text/html"}
+SECRETS = ("./hush.sh", "/home/hidden", "quiet.out", "API_KEY=1")
+
+
+@pytest.fixture
+def client(dsn: str) -> Iterator[TestClient]:
+    with web_client(web_settings(dsn)) as found:
+        yield found
+
+
+def get(client: TestClient, path: str, who: dict[str, str], **named: Any) -> str:
+    answer = client.get(path, headers={**HTML, **who}, **named)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def add_secret_job(connection: Connection, user: str, state: str = "Running") -> int:
+    """Add a job whose user typed all of :data:`SECRETS`."""
+    return add_job(
+        connection,
+        state,
+        user=user,
+        resources=add_nodes(connection, "n0"),
+        request=f"oarsub {SECRETS[3]}",
+        command=SECRETS[0],
+        launching_directory=SECRETS[1],
+        stdout_path=SECRETS[2],
+    )
+
+
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("state", ["Waiting", "Running", "Terminated"])
+def test_what_another_user_typed_is_on_no_page(
+    client: TestClient, connection: Connection, scope: Scope, state: str
+) -> None:
+    job = add_secret_job(connection, ANN, state)
+    other = token(connection, BOB, scope)
+    now = datetime.now(UTC)
+    period = f"begin={int((now - timedelta(days=300)).timestamp())}&end={int(now.timestamp())}"
+    paths = [f"/jobs/{job}", f"/jobs/{job}/why", "/jobs", "/jobs?name=hush", "/cluster", "/data/cells", "/gantt"]
+    paths += [f"/data/gantt?{period}", "/queues", "/accounting", "/nodes/n0"]
+    for path in paths:
+        text = get(client, path, other)
+        assert [word for word in SECRETS if word in text] == [], path
+    assert client.get(f"/jobs/{job}/output", headers={**HTML, **other}).status_code == 403
+    assert client.get("/confirm/delete", params={"job": job}, headers={**HTML, **other}).status_code == 403
+
+
+@pytest.mark.parametrize(("user", "scope"), [(ANN, Scope.READ), (ME, Scope.ADMIN)])
+def test_owner_and_admins_see_what_was_typed(
+    client: TestClient, connection: Connection, user: str, scope: Scope
+) -> None:
+    text = get(client, f"/jobs/{add_secret_job(connection, ANN)}", token(connection, user, scope))
+    assert all(word in text for word in SECRETS[:3])
+
+
+def test_an_admin_without_a_token_for_that_is_a_user_like_others(client: TestClient, connection: Connection) -> None:
+    job = add_secret_job(connection, ANN)
+    assert SECRETS[0] not in get(client, f"/jobs/{job}", token(connection, ME, Scope.SUBMIT))
+    for path in ("/admin", "/admin/rules", "/admin/quotas", "/admin/audit"):
+        assert client.get(path, headers={**HTML, **token(connection, ME, Scope.SUBMIT)}).status_code == 403
+        assert client.get(path, headers={**HTML, **token(connection, ME, Scope.ADMIN)}).status_code == 200
+
+
+def test_what_users_write_is_escaped_and_no_foreign_script_runs(client: TestClient, connection: Connection) -> None:
+    bad = "<script>alert(1)</script>"
+    job = add_job(connection, "Waiting", user=ANN, job_name=bad, command=bad, message=bad, project=bad)
+    who = token(connection, ANN)
+    for path in (f"/jobs/{job}", "/jobs", f"/jobs?name={bad}", "/login?next=/%22%3E%3Cscript%3E"):
+        answer = client.get(path, headers={**HTML, **who})
+        assert "<script>" not in answer.text
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+
+
+def test_pages_have_no_script_and_no_style_inside(client: TestClient, connection: Connection) -> None:
+    add_nodes(connection, "n1")
+    who = token(connection, ME, Scope.ADMIN)
+    for path in ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/login"):
+        text = get(client, path, who)
+        assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|https?://(?!www.w3.org)", text), path
+
+
+def test_a_list_goes_on_after_a_key_whatever_comes_in_between(
+    client: TestClient, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarpy.web.pages.jobs.PAGE", 3)
+    jobs = [add_job(connection, "Hold", user=ANN) for _ in range(8)]
+    who = token(connection, ANN)
+
+    def shown(path: str) -> tuple[list[int], dict[str, str]]:
+        text = get(client, path, who)
+        found = re.findall(r'<a class="button"(?: rel="\w+")? href="([^"]+)">(\w+)<', text)
+        links = {name: address.replace("&amp;", "&") for address, name in found}
+        return [int(job) for job in re.findall(r'data-row="(\d+)"', text)], links
+
+    first, links = shown("/jobs?state=Hold")
+    assert first == jobs[:-4:-1]
+    assert "Newer" not in links
+    late = add_job(connection, "Hold", user=ANN)
+    second, links = shown(links["Older"])
+    assert second == jobs[4:1:-1]
+    third, last = shown(links["Older"])
+    assert third == jobs[1::-1]
+    assert "Older" not in last
+    assert shown(last["Newer"])[0] == second
+    assert shown("/jobs?state=Hold")[0][0] == late
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs?state=Nothing",
+        "/jobs?before=x",
+        "/jobs?before=99999999999999999999",
+        "/jobs?since=never",
+        "/jobs?user=%00",
+        "/gantt?span=age",
+        "/gantt?begin=5&end=4",
+        "/accounting?by=age",
+        "/accounting?begin=x",
+        "/nodes/n1?days=-1",
+        "/nodes/n1?days=²",
+        "/data/gantt?begin=1&end=9999999999999",
+        "/data/gantt",
+    ],
+)
+def test_a_wrong_address_gets_one_line(client: TestClient, connection: Connection, path: str) -> None:
+    add_nodes(connection, "n1")
+    assert client.get(path, headers={**HTML, **token(connection, ANN)}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["/jobs/9999", "/jobs/0", f"/jobs/{2**70}", "/nodes/none", "/nothing", "/jobs/9999/why"]
+)
+def test_what_is_not_there_is_told_on_a_page(client: TestClient, connection: Connection, path: str) -> None:
+    answer = client.get(path, headers={**HTML, **token(connection, ANN)})
+    assert answer.status_code == 404
+    assert "<h1>Not found</h1>" in answer.text
+
+
+def test_whoever_is_not_logged_in_is_asked_to(client: TestClient, connection: Connection) -> None:
+    answer = client.get("/jobs?user=ann", headers=HTML, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/jobs%3Fuser%3Dann")
+    for foreign in ("//evil.org", "https://evil.org", "/\\evil.org"):
+        assert "evil" not in client.get("/login", params={"next": foreign}, headers=HTML).text
+
+
+def test_an_action_needs_our_page_its_word_and_a_yes(client: TestClient, connection: Connection) -> None:
+    job = add_job(connection, "Waiting", user=ANN)
+    secret = token(connection, ANN)["Authorization"].removeprefix("Bearer ")
+    client.post("/login", data={"token": secret})
+    text = client.get("/confirm/hold", params={"job": job}, headers=HTML).text
+    (word,) = set(re.findall(r'name="csrf_token" value="(\w+)"', text))
+    whole = {"job": str(job), "confirmed": "yes", "csrf_token": word}
+
+    def state() -> str:
+        ((found,),) = connection.execute("SELECT state FROM jobs WHERE job_id = %s", [job]).fetchall()
+        return str(found)
+
+    for wrong, headers in (
+        ({**whole, "csrf_token": "0" * 64}, {}),
+        ({**whole, "confirmed": ""}, {}),
+        (whole, {"Origin": "https://evil.org"}),
+        (whole, {"Sec-Fetch-Site": "cross-site"}),
+    ):
+        answer = client.post("/actions/hold", data=wrong, headers={**HTML, **headers}, follow_redirects=False)
+        assert answer.status_code in (400, 403)
+        assert state() == "Waiting"
+    answer = client.post("/actions/hold", data=whole, headers=HTML, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job}")
+    assert state() == "Hold"
+    assert f"Job {job} is held." in client.get(f"/jobs/{job}", headers=HTML).text
+    row = connection.execute("SELECT user_name, status FROM web_actions ORDER BY action_id DESC LIMIT 1").fetchone()
+    assert row == (ANN, 303)
+
+
+def test_a_token_to_read_does_nothing(client: TestClient, connection: Connection) -> None:
+    job = add_job(connection, "Waiting", user=ANN)
+    who = {**HTML, **token(connection, ANN, Scope.READ)}
+    assert client.post("/actions/hold", data={"job": str(job), "confirmed": "yes"}, headers=who).status_code == 403
+    node = {"node": "n1", "confirmed": "yes"}
+    add_nodes(connection, "n1")
+    for action in ("drain", "absent", "alive", "undrain"):
+        who = {**HTML, **token(connection, ANN, Scope.SUBMIT)}
+        assert client.post(f"/actions/{action}", data=node, headers=who).status_code == 403
+
+
+def test_quotas_that_are_shown_can_be_loaded_again(client: TestClient, connection: Connection) -> None:
+    who = {**HTML, **token(connection, ME, Scope.ADMIN)}
+    text = '{"quotas": {"*,*,*,/": [64, -1, -1]}}'
+    asked = client.post("/confirm/load-quotas", data={"text": text}, headers=who).text
+    assert "*,*,*,/" in asked
+    done = client.post(
+        "/actions/load-quotas", data={"text": text, "confirmed": "yes"}, headers=who, follow_redirects=False
+    )
+    assert done.status_code == 303
+    assert "64" in client.get("/admin/quotas", headers=who).text
+    assert client.post("/confirm/load-quotas", data={"text": "no JSON"}, headers=who).status_code == 400

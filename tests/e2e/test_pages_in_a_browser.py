@@ -1,0 +1,246 @@
+"""Pages in Chromium on a cluster that runs: jobs come by command, their states arrive by themselves."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes, running_sandbox
+from tests.harness.browser import browser, log_in, troubles
+from tests.harness.waiting import DEADLINE, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.e2e
+
+_PATIENCE = DEADLINE * 1000
+PAGES = ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/admin/rules")
+PAGES_OF_ADMINS = ("/admin/rules/default_queue", "/admin/quotas", "/admin/audit", "/confirm/drain?node=n1")
+
+
+class Site:
+    """A cluster with its pages at ``address``."""
+
+    def __init__(self, cluster: Sandbox, address: str) -> None:
+        self.cluster = cluster
+        self.address = address
+
+    def token(self, scope: str) -> str:
+        """Make a token by the command."""
+        found = re.search(r"oarpy_\S+", self.cluster.run("oartoken", "new", "--scope", scope).stdout)
+        assert found is not None
+        return found[0]
+
+
+@contextmanager
+def _web(cluster: Sandbox, port: int) -> Iterator[Site]:
+    words = [command("oarpy"), "web", "--listen", f"127.0.0.1:{port}"]
+    log = cluster.directory / "web.log"
+    with log.open("wb") as written, subprocess.Popen(words, env=cluster.environment(), stderr=written) as process:
+        try:
+            until(lambda: _answers(port) or process.poll() is not None, "the web process")
+            assert process.poll() is None, log.read_text()
+            yield Site(cluster, f"http://127.0.0.1:{port}")
+        finally:
+            process.terminate()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    settings = {"web": {"requests_per_minute": 0}}
+    nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
+    with (
+        running_sandbox(tmp_path_factory.mktemp("pages"), settings, nodes) as cluster,
+        _web(cluster, _free_port()) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def page(chromium: Browser, site: Site) -> Iterator[Page]:
+    """A page of an admin who is logged in; nothing on it may fail."""
+    context = chromium.new_context()
+    context.set_default_timeout(_PATIENCE)
+    opened = context.new_page()
+    failures: list[str] = []
+    opened.on("pageerror", lambda error: failures.append(str(error)))
+    opened.on("console", lambda said: failures.append(said.text) if said.type == "error" else None)
+    log_in(opened, site.address, site.token("admin"))
+    yield opened
+    context.close()
+    assert failures == []
+
+
+def test_a_state_arrives_without_reloading(site: Site, page: Page) -> None:
+    page.goto(f"{site.address}/jobs")
+    page.evaluate("window.neverReloaded = true")
+    gate = site.cluster.directory / "gate"
+    (job,) = site.cluster.job_ids(
+        "-n", "watched", "-l", "/core=1", f"sh -c 'while [ ! -e {gate} ]; do sleep 0.1; done'"
+    )
+    row = page.locator(f'tr[data-row="{job}"]')
+    row.locator(".state.Running").wait_for()
+    page.goto(f"{site.address}/jobs/{job}")
+    page.evaluate("window.neverReloaded = true")
+    gate.touch()
+    page.locator("#headline .state.Terminated").wait_for()
+    assert page.evaluate("window.neverReloaded") is True
+    # its course, in the order of states
+    course = page.locator("#course .steps .state").all_inner_texts()
+    assert course[0] == "Waiting"
+    assert course[-1] == "Terminated"
+
+
+def test_a_waiting_job_says_why(site: Site, page: Page) -> None:
+    (long,) = site.cluster.job_ids("-l", "/nodes=2,walltime=1:0:0", "sleep 3600")
+    site.cluster.wait_for([long], ["Running"], DEADLINE)
+    (waits,) = site.cluster.job_ids("-l", "/core=1", "date")
+    try:
+        page.goto(f"{site.address}/jobs/{waits}")
+        page.get_by_text("Predicted start").wait_for()
+        page.goto(f"{site.address}/jobs?state=Waiting")
+        assert page.locator("tbody tr").count() == 1
+    finally:
+        site.cluster.run("oardel", str(long), str(waits))
+        site.cluster.wait_for([long], ["Error"], DEADLINE)
+
+
+def test_filters_are_in_the_address(site: Site, page: Page) -> None:
+    jobs = site.cluster.job_ids("-n", "needle", "-l", "/core=1", "true") + site.cluster.job_ids("-l", "/core=1", "true")
+    site.cluster.wait_for(jobs, ["Terminated"], DEADLINE)
+    page.goto(f"{site.address}/jobs")
+    page.get_by_label("Name").fill("need")
+    page.get_by_role("button", name="Filter").click()
+    page.wait_for_url(re.compile(r"name=need"))
+    assert page.locator("tbody tr").count() == 1
+    assert "queue=" not in page.url  # what is empty stays out of it
+    page.reload()
+    assert page.locator("tbody tr").count() == 1
+
+
+def test_the_end_of_the_output_is_shown_to_its_owner(site: Site, page: Page) -> None:
+    (job,) = site.cluster.job_ids("-l", "/core=1", "echo '<b>all-done</b>'")
+    site.cluster.wait_for([job], ["Terminated"], DEADLINE)
+    page.goto(f"{site.address}/jobs/{job}")
+    output = page.locator("pre", has_text="all-done")
+    output.wait_for()
+    assert output.inner_html().strip() == "&lt;b&gt;all-done&lt;/b&gt;"
+
+
+def test_the_gantt_draws_zooms_and_opens_a_part(site: Site, page: Page) -> None:
+    jobs = site.cluster.job_ids("-l", "/nodes=1", "true")
+    site.cluster.wait_for(jobs, ["Terminated"], DEADLINE)
+    page.goto(f"{site.address}/gantt?span=6+h")
+    drawing = page.locator("[data-gantt][data-drawn]")
+    drawing.wait_for()
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_url(re.compile(r"begin=\d+&end=\d+"))
+    begin, end = (int(value) for value in re.findall(r"(?:begin|end)=(\d+)", page.url))
+    assert 3 * 3600 - 10 <= end - begin <= 3 * 3600 + 10
+    # a name at the left opens that part of the hierarchy
+    page.locator("[data-gantt] canvas").click(position={"x": 12, "y": 80})
+    page.locator("[data-path] button").nth(1).wait_for()
+    page.locator("[data-gantt] canvas").focus()
+    page.keyboard.press("ArrowDown")
+    assert "job" in page.locator("[data-gantt] [aria-live]").inner_text()
+
+
+def test_a_token_opens_the_pages_and_nothing_else_does(site: Site, chromium: Browser) -> None:
+    with chromium.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{site.address}/jobs?user=ann")
+        assert page.url.endswith("/login?next=/jobs%3Fuser%3Dann")
+        page.get_by_label("Token").fill("oarpy_" + "x" * 43)
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("alert").wait_for()
+        page.get_by_label("Token").fill(site.token("read"))
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(re.compile(r"/jobs\?user=ann$"))
+        assert page.context.cookies()[0]["httpOnly"]
+        page.get_by_role("button", name="Log out").click()
+        page.wait_for_url(re.compile(r"/login$"))
+        page.goto(f"{site.address}/cluster")
+        assert "/login" in page.url
+
+
+def test_an_admin_drains_a_node_and_that_is_on_record(site: Site, page: Page) -> None:
+    page.goto(f"{site.address}/nodes/n2")
+    page.get_by_role("button", name="Drain").click()
+    page.get_by_label("Why").fill("a new fan")
+    page.get_by_role("button", name="Drain").click()
+    page.get_by_text("n2 is drained.").wait_for()
+    assert "a new fan" in site.cluster.run("oarnodes", "n2").stdout
+    page.goto(f"{site.address}/admin/audit")
+    row = page.locator("tbody tr", has_text="/actions/drain").first
+    assert "a new fan" in (row.locator(".clip").get_attribute("title") or "")
+    assert "303" in row.inner_text()
+    page.goto(f"{site.address}/admin")
+    page.get_by_role("button", name="End the drain").click()
+    page.get_by_role("button", name="End the drain").click()
+    page.get_by_text("n2 is in use again.").wait_for()
+
+
+def test_a_rule_is_tried_before_it_is_changed_and_restored(site: Site, page: Page) -> None:
+    page.goto(f"{site.address}/admin/rules/default_queue")
+    assert page.get_by_text("passed", exact=True).count() > 1
+    text = page.get_by_label("Text of the rule")
+    text.fill(text.input_value() + "\nif job.name == 'x':\n    job.project = 'y'\n")
+    page.get_by_role("button", name="Try and compare").click()
+    page.get_by_text("+if job.name == 'x':").wait_for()
+    page.get_by_role("button", name="Keep the new text").click()
+    page.get_by_text("has version 2").wait_for()
+    page.get_by_role("button", name="Compare, restore").click()
+    page.get_by_role("button", name="Restore it").click()
+    page.get_by_text("as version 3").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(site: Site, chromium: Browser, scheme: str) -> None:
+    pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    jobs = site.cluster.job_ids("-n", "seen", "-l", "/core=1", "true")
+    site.cluster.wait_for(jobs, ["Terminated"], DEADLINE)
+    found = {}
+    with chromium.new_context(color_scheme=scheme) as context:  # type: ignore[arg-type]
+        page = context.new_page()
+        page.set_default_timeout(_PATIENCE)
+        page.goto(f"{site.address}/login")
+        found["/login"] = troubles(page)
+        log_in(page, site.address, site.token("admin"))
+        for path in (*PAGES, *PAGES_OF_ADMINS, f"/jobs/{jobs[0]}"):
+            page.goto(f"{site.address}{path}")
+            found[path] = troubles(page)
+    assert {path: some for path, some in found.items() if some} == {}
+
+
+def test_pages_fit_a_narrow_screen(site: Site, chromium: Browser) -> None:
+    with chromium.new_context(viewport={"width": 400, "height": 800}) as context:
+        page = context.new_page()
+        page.set_default_timeout(_PATIENCE)
+        log_in(page, site.address, site.token("admin"))
+        for path in (*PAGES, *PAGES_OF_ADMINS):
+            page.goto(f"{site.address}{path}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
