@@ -39,15 +39,16 @@ def version(as_json: Json = False) -> None:
 
 @app.command()
 def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash.")],
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     as_json: Json = False,
 ) -> None:
     """Print the script that completes options and job ids on the command line: eval "$(oarpy completion bash)"."""
-    from oarpy.commands.completion import bash_script
+    from oarpy.commands.completion import SCRIPTS
 
-    if shell != "bash":
-        raise UsageError(f"no completion for the shell '{shell[:80]}'", hint="bash")
-    write(json_text({"script": bash_script()}) if as_json else bash_script())
+    if shell not in SCRIPTS:
+        raise UsageError(f"no completion for the shell '{shell[:80]}'", hint=", ".join(SCRIPTS))
+    script = SCRIPTS[shell]()
+    write(json_text({"script": script}) if as_json else script)
 
 
 @database.command("upgrade")

@@ -12,7 +12,7 @@ from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.options.documents import DocumentCommand
 from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import Color, Look, look, write
+from oarpy.client.rendering import Color, Look, ids_text, look, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
 
@@ -131,6 +131,9 @@ def oarstat(
             "--format", metavar="1|2|3|csv|ids", help="Text format; default $OAR_OARSTAT_OUTPUT_FORMAT, or 2."
         ),
     ] = None,
+    complete: Annotated[
+        str | None, typer.Option("--complete", metavar="KIND", hidden=True, help="For the tab key: words of a kind.")
+    ] = None,
     color: Color = "auto",
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
@@ -140,6 +143,9 @@ def oarstat(
         return
     if why is not None or priority is not None:
         _show_standing(why, priority, as_json=as_json)
+        return
+    if complete is not None:
+        _show_words(complete)
         return
     if failures is not None:
         _show_failures(failures, look(color), as_json=as_json)
@@ -307,6 +313,15 @@ def _show_top(question: Question, user: str | None, queue: str | None, seen: Loo
         return
     with open_session("oarstat") as session:
         write("".join(f"{line}\n" for line in live_view.frame(session, find(session), seen)))
+
+
+def _show_words(kind: str) -> None:
+    """Print what a word may be, a line each: what the tab key offers, so nothing for a kind that is none."""
+    from oarpy.store.jobs.job_listing import WORD_KINDS, words
+
+    if kind in WORD_KINDS:
+        with open_session("oarstat") as session:
+            write(ids_text(words(session.connection, kind, session.user)))
 
 
 def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:

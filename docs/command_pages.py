@@ -70,7 +70,7 @@ def _reference(path: str, command: Parser) -> str:
     rows = [
         (f"`{name}`", (one.help or "").replace("|", "\\|"))
         for one in command.params
-        if isinstance(one, TyperArgument | TyperOption)
+        if isinstance(one, TyperArgument | TyperOption) and not one.hidden
         for name in (_spelled(one),)
     ]
     table = "".join(f"| {option} | {meaning} |\n" for option, meaning in [("option", "meaning"), ("---", "---"), *rows])

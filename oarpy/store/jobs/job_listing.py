@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg.sql import SQL
 
@@ -173,3 +174,26 @@ _FAILED = """
 def failed_members(connection: Connection, array_id: int) -> list[FailedMember]:
     """Return the members of the array that failed, in order of their place in it."""
     return [FailedMember(*row) for row in connection.execute(_FAILED, [array_id])]
+
+
+# What a word of a command line may be, of live jobs and of the cluster, the newest jobs first.
+_WORDS: dict[str, LiteralString] = {
+    "jobs": """
+        SELECT job_id::text FROM jobs WHERE is_live(state) AND user_name = %(user)s ORDER BY job_id DESC LIMIT 500
+    """,
+    "arrays": """
+        SELECT array_id::text FROM jobs WHERE is_live(state) AND user_name = %(user)s
+        GROUP BY array_id HAVING max(array_index) > 1 ORDER BY array_id DESC LIMIT 500
+    """,
+    "users": "SELECT DISTINCT user_name FROM jobs WHERE is_live(state) ORDER BY 1 LIMIT 500",
+    "projects": "SELECT DISTINCT project FROM jobs WHERE is_live(state) AND user_name = %(user)s ORDER BY 1 LIMIT 500",
+    "queues": "SELECT queue_name FROM queues ORDER BY 1",
+    "nodes": "SELECT DISTINCT network_address FROM resources WHERE network_address IS NOT NULL ORDER BY 1 LIMIT 2000",
+}
+WORD_KINDS: tuple[str, ...] = tuple(_WORDS)
+"""Kinds of words that can be asked for."""
+
+
+def words(connection: Connection, kind: str, user: str) -> list[str]:
+    """Return the words of one of :data:`WORD_KINDS`, of which those about jobs are ``user``'s own."""
+    return [word for (word,) in connection.execute(_WORDS[kind], {"user": user})]

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from oarpy.commands.completion import bash_script
+from oarpy.commands.completion import bash_script, fish_script, zsh_script
 from oarpy.commands.oarpy import app
 
 from oarpy.client.boundary import execute
+from tests.harness.terminal_session import TerminalSession
+
+ANSWERS = """#!/bin/sh
+case "$*" in
+    "--complete jobs") printf "12\\n13\\n27\\n" ;;
+    "--complete queues") echo besteffort; echo default ;;
+    "--complete users") echo ann ;;
+    "--complete nodes") echo n1 ;;
+esac
+"""
+"""What stands for ``oarstat``."""
+
+
+def stand_in(folder: Path) -> dict[str, str]:
+    """Return an environment in which ``oarstat`` knows three jobs, two queues, a user and a node."""
+    oarstat = folder / "oarstat"
+    oarstat.write_text(ANSWERS)
+    oarstat.chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 def completed(tmp_path: Path, *words: str) -> list[str]:
     """What bash offers for the last of ``words``; ``oarstat`` says that the jobs are 12, 13 and 27."""
-    oarstat = tmp_path / "oarstat"
-    oarstat.write_text('#!/bin/sh\n[ "$*" = "-u --format ids" ] && printf "12\\n13\\n27\\n"\n')
-    oarstat.chmod(0o755)
+    environment = stand_in(tmp_path)
     script = tmp_path / "completion"
     script.write_text(bash_script())
     program = (
@@ -29,7 +47,7 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        env=environment,
     )
     assert done.stderr == ""
     return done.stdout.split()
@@ -40,7 +58,18 @@ def completed(tmp_path: Path, *words: str) -> list[str]:
     [
         (["oarsub", "--array-p"], ["--array-param-file"]),
         (["/usr/bin/oardel", "1"], ["12", "13"]),
-        (["oardel", "-s", "9", ""], ["12", "13", "27"]),
+        (["oardel", "12", "2"], ["27"]),
+        (["oardel", "la"], ["last"]),
+        (["oarstat", "state", ":", "Run"], ["Running"]),
+        (["oardel", "user", ":", "a"], ["ann"]),
+        (["oardel", "-s", "US"], ["USR1", "USR2"]),
+        (["oarsub", "-q", "b"], ["besteffort"]),
+        (["oarsub", "-t", "idem"], ["idempotent"]),
+        (["oarsub", "--queue", "=", "d"], ["default", "deploy"][:1]),
+        (["oarstat", "--color", "a"], ["auto", "always"]),
+        (["oarstat", "-u", ""], ["ann"]),
+        (["oarnodes", ""], ["n1"]),
+        (["oarstat", "--comp"], ["--compact"]),
         (["oarstat", "-j", "2"], ["27"]),
         (["oarstat", "--why", "1"], ["12", "13"]),
         (["oarpy", "comp"], ["completion"]),
@@ -60,4 +89,60 @@ def test_the_command_prints_the_script(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(app, "oarpy", ["completion", "tcsh"]) == 2
-    assert "no completion for the shell 'tcsh' (bash)" in capsys.readouterr().err
+    assert "no completion for the shell 'tcsh' (bash, zsh, fish)" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed (apt install fish)")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("oarsub --array-p", {"--array-param-file"}),
+        ("oardel 1", {"12", "13"}),
+        ("oardel state:Run", {"state:Running"}),
+        ("oarsub -q b", {"besteffort"}),
+        ("oarstat --color a", {"auto", "always"}),
+        ("oarpy db up", {"upgrade"}),
+        ("oarnodes ", {"n1"}),
+    ],
+)
+def test_what_fish_offers(tmp_path: Path, line: str, offered: set[str]) -> None:
+    script = tmp_path / "completion.fish"
+    script.write_text(fish_script())
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**stand_in(tmp_path), "HOME": str(tmp_path)},
+    )
+    assert done.stderr == ""
+    assert {word.split("\t")[0] for word in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed (apt install zsh)")
+@pytest.mark.parametrize(
+    ("typed", "completed_line"),
+    [
+        ("oarsub --array-p", "oarsub --array-param-file"),
+        ("oardel 2", "oardel 27"),
+        ("oardel state:Runn", "oardel state:Running"),
+        ("oarsub --queue=b", "oarsub --queue=besteffort"),
+        ("oarstat --color ne", "oarstat --color never"),
+        ("oarpy db up", "oarpy db upgrade"),
+        ("oarnodes ", "oarnodes n1"),
+    ],
+)
+def test_what_zsh_completes(tmp_path: Path, typed: str, completed_line: str) -> None:
+    script = tmp_path / "_oarpy"
+    script.write_text(zsh_script())
+    environment = {**stand_in(tmp_path), "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path)}
+    with TerminalSession(["zsh", "-f", "-i"], environment, columns=200) as session:
+        session.type(f"PS1='ready> '; autoload -U compinit; compinit -u -D; source {script}; print load''ed\n")
+        session.expect("loaded")
+        session.expect("ready> ")
+        # the line is printed once the key has completed it, rather than run
+        session.type("bindkey -s '^X' '^A print -r -- \"^E\"^M'; print bou''nd\n")
+        session.expect("bound")
+        session.expect("ready> ")
+        session.type(f"{typed}\t\x18")
+        session.expect(f"\n{completed_line}")
