@@ -60,7 +60,12 @@ docs: pages ## write the generated pages of docs/ and the transcript of the demo
 
 .PHONY: pages
 pages: $(VENV)/.installed-dev ## write the generated pages of docs/ again, without the demo
-	@for script in generate command_pages schema_pages; do $(BIN)/python docs/$$script.py </dev/null; done
+	@for script in generate command_pages schema_pages man_pages; do $(BIN)/python docs/$$script.py </dev/null; done
+
+.PHONY: man
+man: $(VENV)/.installed-dev ## write the man pages from the commands again, and check them where groff is
+	@$(BIN)/python docs/man_pages.py </dev/null
+	if command -v groff >/dev/null; then groff -man -Tutf8 -ww -z packaging/man/*.1; fi
 
 .PHONY: clean
 clean: ## remove what the other targets made, the demo's cluster included

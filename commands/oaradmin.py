@@ -9,7 +9,12 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import Column, Table, json_text, write
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Describe the cluster and its limits; admins only.")
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Describe the cluster and its limits; admins only.",
+)
 resources_app = typer.Typer(no_args_is_help=True, help="Add, list and delete resources.")
 app.add_typer(resources_app, name="resources")
 quotas_app = typer.Typer(no_args_is_help=True, help="Limits on what runs at one time, by time of the week if need be.")

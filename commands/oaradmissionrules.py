@@ -17,10 +17,10 @@ app = typer.Typer(
     add_completion=False, rich_markup_mode=None, help="See, try and change the rules that every submission passes."
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="name of the rule")]
-File = Annotated[str | None, typer.Option("-f", "--file", help="file with the text of the rule, - for standard input")]
-Priority = Annotated[int | None, typer.Option("--priority", help="lower runs first (default 50)")]
-AsJson = Annotated[bool, typer.Option("-J", "--json", help="print JSON")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the rule.")]
+File = Annotated[str | None, typer.Option("-f", "--file", help="File with the text of the rule, - for standard input.")]
+Priority = Annotated[int | None, typer.Option("--priority", help="Lower runs first (default 50).")]
+AsJson = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 
 
 def main() -> None:
@@ -47,8 +47,8 @@ def list_rules(as_json: AsJson = False) -> None:
 @app.command()
 def show(
     name: Name,
-    version: Annotated[int | None, typer.Option("--version", metavar="N", help="an earlier version")] = None,
-    history: Annotated[bool, typer.Option("--history", help="list the versions")] = False,
+    version: Annotated[int | None, typer.Option("--version", metavar="N", help="An earlier version.")] = None,
+    history: Annotated[bool, typer.Option("--history", help="List the versions.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the text of a rule, or its history."""
@@ -71,7 +71,7 @@ def add(
     name: Name,
     file: File = None,
     priority: Priority = rules.DEFAULT_PRIORITY,
-    disabled: Annotated[bool, typer.Option("--disabled", help="do not run it yet")] = False,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Do not run it yet.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add a rule."""
@@ -139,16 +139,16 @@ def load_defaults(as_json: AsJson = False) -> None:
 
 @app.command("test")
 def try_rule(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="rule to try (default: all)")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Rule to try (default: all).")] = None,
     file: File = None,
     priority: Priority = None,
-    last: Annotated[int | None, typer.Option("--last", metavar="N", help="on the N newest submissions (20)")] = None,
+    last: Annotated[int | None, typer.Option("--last", metavar="N", help="On the N newest submissions (20).")] = None,
     submission: Annotated[
-        str | None, typer.Option("--submission", metavar="FILE.toml", help="on the submissions of this file")
+        str | None, typer.Option("--submission", metavar="FILE.toml", help="On the submissions of this file.")
     ] = None,
     cases: Annotated[
         str | None,
-        typer.Option("--cases", metavar="FILE.toml", help="on the cases of this file"),
+        typer.Option("--cases", metavar="FILE.toml", help="On the cases of this file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

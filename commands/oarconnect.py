@@ -9,7 +9,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, say, write
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(epilog="Its exit status is that of the shell (128 and the signal when one ended it).")

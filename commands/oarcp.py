@@ -9,7 +9,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.frontend import job_key
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(

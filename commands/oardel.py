@@ -12,7 +12,7 @@ from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import UsageError
 from oarpy.model.submission_checks import read_signal
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(epilog="Jobs that cannot be deleted do not keep the others; signals go to all jobs or to none.")

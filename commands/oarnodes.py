@@ -13,7 +13,7 @@ from oarpy.client.options.optional_values import OptionalValue, OptionalValueCom
 from oarpy.client.rendering import Color, look, write
 from oarpy.model.errors import UsageError
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 _DATE = r"(?i:\d{4}-|\d{9,11}$|\d{1,2}:|now|yesterday|today|[+-]\d)"

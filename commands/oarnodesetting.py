@@ -13,7 +13,7 @@ from oarpy.model.errors import UsageError
 if TYPE_CHECKING:
     from oarpy.client.platform.node_settings import SettingOutcome
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(epilog="Jobs on resources set Absent or Dead are killed. Only an admin may.")

@@ -16,7 +16,12 @@ from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.setting_values import POLICIES
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="An OAR-style batch scheduler around PostgreSQL.")
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="An OAR-style batch scheduler around PostgreSQL.",
+)
 database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
 settings = typer.Typer(no_args_is_help=True, help="The configuration.")
 app.add_typer(database, name="db")

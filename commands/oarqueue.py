@@ -11,7 +11,7 @@ from oarpy.client.rendering import json_text, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(epilog="Without an option the queues are listed. Only an admin may change them.")

@@ -9,7 +9,7 @@ import typer
 from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(epilog="All or nothing: one job that cannot be acted on stops the whole request.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from oarpy.client.jobs.reports import Question, ReportText
     from oarpy.store.jobs.scope import JobScope
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 OWN = ""
 """The value of ``-u``, ``-j`` and ``--array`` given alone: the caller, the job one is in, every array."""

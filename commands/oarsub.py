@@ -57,12 +57,17 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
+def _sentence(text: str) -> str:
+    """Return the meaning of an option as help has it: a capital first, a full stop last."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def _parameter(name: str) -> inspect.Parameter:
     """Return what stands for an option of the submission among the parameters of a command."""
     option = OPTIONS[name]
     kind: Any = list[str] if option.repeated else str
     kind, default = (kind | None, None) if option.metavar else (bool, False)
-    shown = typer.Option(*option.words, metavar=option.metavar or None, help=option.help)
+    shown = typer.Option(*option.words, metavar=option.metavar or None, help=_sentence(option.help))
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
 
 
@@ -70,39 +75,39 @@ def _parameter(name: str) -> inspect.Parameter:
 @_with_options
 def oarsub(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="command or script, with its arguments")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="Command or script, with its arguments.")
     ] = None,
     *,
     connect: Annotated[
-        bool, typer.Option("-C", "--connect", help="open a shell in a running job: oarsub -C [ID]")
+        bool, typer.Option("-C", "--connect", help="Open a shell in a running job: oarsub -C [ID].")
     ] = False,
     scanscript: Annotated[
-        bool, typer.Option("-S", "--scanscript", help="read the #OAR lines of the script, an executable file")
+        bool, typer.Option("-S", "--scanscript", help="Read the #OAR lines of the script, an executable file.")
     ] = False,
     resubmit: Annotated[
-        str | None, typer.Option("--resubmit", metavar="ID", help="submit a finished job again")
+        str | None, typer.Option("--resubmit", metavar="ID", help="Submit a finished job again.")
     ] = None,
     resubmit_failed: Annotated[
         str | None,
-        typer.Option("--resubmit-failed", metavar="ARRAY", help="submit the failed members of an array again"),
+        typer.Option("--resubmit-failed", metavar="ARRAY", help="Submit the failed members of an array again."),
     ] = None,
     answer_timeout: Annotated[
         float,
-        typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="wait so long for a reservation's answer"),
+        typer.Option("--answer-timeout", min=0, metavar="SECONDS", help="Wait so long for a reservation's answer."),
     ] = 60,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="say what would be submitted, where and when it would run, and why; -v: rules"),
+        typer.Option("--dry-run", help="Say what would be submitted, where and when it would run, and why; -v: rules."),
     ] = False,
     wait: Annotated[
         bool,
         typer.Option(
             "--wait",
-            help="end when the jobs are over, with their largest exit status; an interrupt leaves the jobs alone",
+            help="End when the jobs are over, with their largest exit status; an interrupt leaves the jobs alone.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("-J", "--json", help="print one JSON object")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="show what each admission rule changed")] = False,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what each admission rule changed.")] = False,
     **asked: Any,
 ) -> None:
     """Submit a job, an array of jobs with --array, or a finished job again with --resubmit."""

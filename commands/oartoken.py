@@ -10,7 +10,10 @@ from oarpy.client.boundary import run
 from oarpy.client.rendering import json_text, write
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Tokens: by what requests over the web say whose they are."
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Tokens: by what requests over the web say whose they are.",
 )
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 

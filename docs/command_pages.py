@@ -40,7 +40,7 @@ def options(name: str) -> set[str]:
         spelling
         for _, command in _leaves(name)
         for one in command.params
-        if isinstance(one, TyperOption)
+        if isinstance(one, TyperOption) and not one.hidden
         for spelling in one.opts
     }
 

@@ -335,3 +335,18 @@ def test_a_job_that_is_being_killed_says_so(connection: Connection, shell: Shell
     assert "    state = Running\n" in shell.done("oarstat", "-f", "-j", str(job))
     connection.execute("UPDATE kill_requests SET state = 'done'")
     assert "Killing" not in shell.done("oarstat")
+
+
+def test_words_for_the_tab_key(connection: Connection, shell: Shell) -> None:
+    add_nodes(connection, "node1", cores=1)
+    add_job(connection, user="alice", project="p")
+    for index in (1, 2):
+        add_job(connection, array_id=2, array_index=index)
+    add_job(connection, "Terminated")
+    assert shell.done("oarstat", "--complete", "jobs") == "3\n2\n"
+    assert shell.done("oarstat", "--complete", "arrays") == "2\n"
+    assert shell.done("oarstat", "--complete", "users").split() == sorted(["alice", ME])
+    assert shell.done("oarstat", "--complete", "projects") == "default\n"
+    assert "besteffort\n" in shell.done("oarstat", "--complete", "queues")
+    assert shell.done("oarstat", "--complete", "nodes") == "node1\n"
+    assert shell.done("oarstat", "--complete", "secrets") == ""
