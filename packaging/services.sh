@@ -19,6 +19,7 @@ perl -MSort::Naturally -e 1 2>/dev/null || missing+=(libsort-naturally-perl)
 # unpacked, not installed: nobody needs a web server for it
 pages=/usr/local/lib/oar-web-status
 [ -e $pages/usr ] || missing+=(oar-web-status)
+for shell in zsh fish groff; do command -v $shell >/dev/null || missing+=($shell); done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
