@@ -43,7 +43,7 @@ def test_each_option_is_described_by_sentences(path: str, command: Parser) -> No
         if isinstance(one, TyperArgument | TyperOption) and not one.hidden and one.name != "help":
             assert re.search(r"[.)]$|\.\.\.$", one.help or ""), f"{path} {one.name}: {one.help}"
     if not isinstance(command, TyperGroup):
-        jsons = [one.help for one in command.params if "--json" in one.opts]
+        jsons = [one.help for one in command.params if isinstance(one, TyperOption) and "--json" in one.opts]
         assert all((text or "").startswith(("Print JSON", "Accepted", "Print ")) for text in jsons)
 
 
