@@ -3,7 +3,8 @@
 A cluster is measured twice, in turn with one that has no history: with ``--jobs`` finished jobs in the live tables, and
 with all of them in the tables of the past. Commands are whole processes; a pass has 500 jobs that wait. A month is
 archived in both forms, dropped and restored. Finished jobs come in without going through their lives, 30 seconds apart,
-in submissions of 100.
+in submissions of 100. With ``--filed`` they are written to the tables of the past at once, month by month, for the
+longest histories; only commands, passes and the report of a month are measured then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from oarpy.store.database import connect
 from oarpy.store.past import months
 from oarpy.store.past.tables import filed_tables
 
+from .filed_history import file_jobs, report_seconds
 from .results import save
 
 WAITING = 500
@@ -242,6 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="oarpy bench history", description=__doc__)
     parser.add_argument("--jobs", type=int, default=1_000_000, help="finished jobs (a multiple of 100)")
     parser.add_argument("--times", type=int, default=TIMES, help="how often each command is measured")
+    parser.add_argument("--filed", action="store_true", help="write them to the past at once: for 10 million")
     options = parser.parse_args(arguments)
     settings: dict[str, dict[str, str | int]] = {"log": {"level": "warning"}, "history": {"keep_live": 0}}
     nodes = local_nodes("/host=n[1-4]/cpu={1}/core={2}")
@@ -250,10 +253,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         empty, full = (
             stack.enter_context(running_sandbox(folder / which, settings, nodes)) for which in ("empty", "full")
         )
+        if options.filed:
+            filed = _filed(empty, full, options.jobs, options.times)
+            _print_filed(filed)
+            save("filed_history", filed)
+            return 0
         report = _measured(empty, full, options.jobs, options.times, folder)
     _print(report)
     save("history", report)
     return 0
+
+
+def _filed(empty: Sandbox, full: Sandbox, jobs: int, times: int) -> dict[str, Any]:
+    control = (empty, ended_job(empty))
+    ended_job(full)
+    began = time.perf_counter()
+    first = file_jobs(full.dsn(), jobs)
+    filled = time.perf_counter() - began
+    compared(control, (full, first), 2)
+    past = compared(control, (full, first), times)
+    month, spent = report_seconds(full.dsn(), times)
+    return {
+        "jobs": jobs,
+        "fill_seconds": filled,
+        "seconds": past,
+        "month": f"{month:%Y-%m}",
+        "report_seconds": spent,
+    }
+
+
+def _print_filed(report: Mapping[str, Any]) -> None:
+    lines = [f"{report['jobs']} jobs of the past, written in {report['fill_seconds']:.0f} s\n"]
+    lines.append(f"{'seconds':<30}{'empty':>9}{'past':>9}{'ratio':>7}")
+    for name, (one, other) in report["seconds"].items():
+        lines.append(f"{name:<30}{one:>9.4f}{other:>9.4f}{other / one:>7.2f}")
+    lines.append(f"\nreport of {report['month']}: {report['report_seconds']:.3f} s")
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _measured(empty: Sandbox, full: Sandbox, jobs: int, times: int, folder: Path) -> dict[str, Any]:
