@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,9 @@ from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/analyst.md"
+QUERIES = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
+CONSOLE = re.findall(r"^\$ oarpy (.*)$", GUIDE.read_text(encoding="utf-8"), re.M)
 MARCH = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MAY = datetime(2026, 5, 10, 12, tzinfo=UTC)
 DAY = date(2026, 3, 10)
@@ -140,3 +144,25 @@ def test_an_export_is_read_as_it_is_and_written_once(
     assert len(duckdb.sql(query).fetchall()) == 5
     (tmp_path / "jobs/month=2026-05/part-0.parquet").write_bytes(b"cut off")
     assert shell.done(*run).startswith("jobs/month=2026-05/part-0.parquet\n1 files written")
+
+
+def test_queries_of_the_guide_run(shell: Shell, jobs: list[int]) -> None:
+    assert len(QUERIES) >= 8
+    for query in QUERIES:
+        assert isinstance(json.loads(shell.done("oarpy", "db", "query", query, "-J")), list)
+
+
+def test_commands_of_the_guide_run(
+    shell: Shell, jobs: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow", reason="pip install 'oarpy-scheduler[parquet]'")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.txt").write_text("open\n")
+    ran = []
+    for line in CONSOLE:
+        words = [f"{word}_of_the_guide" if word in ("ann", "oar_ro") else word for word in line.split()]
+        shell.done("oarpy", *words)
+        ran.append(words[0])
+    assert {"db", "report", "export"} == set(ran)
+    assert (tmp_path / "march.html").exists()
+    assert (tmp_path / "exported/jobs/month=2026-03/part-0.parquet").exists()
