@@ -187,7 +187,7 @@ def database_query(
 @settings.command("show")
 def config_show(as_json: Json = False) -> None:
     """Print every setting and where its value comes from; passwords are hidden."""
-    from oarpy.client.configuration_report import settings as all_settings
+    from oarpy.client.health.configuration_report import settings as all_settings
     from oarpy.configuration import load
 
     found = all_settings(load())
@@ -237,6 +237,19 @@ def export(
         done = write_files(connection, folder)
     text = "".join(f"{path}\n" for path in done.written) + f"{len(done.written)} files written, {done.kept} kept\n"
     write(json_text({"written": done.written, "kept": done.kept}) if as_json else text)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Look at everything the installation needs; a line for each thing that is wrong, and exit status 1."""
+    from oarpy.client.health.doctor import examine
+
+    found = examine()
+    if as_json:
+        write(json_text({"findings": [one.as_json() for one in found.findings], "checked": found.checked}))
+    else:
+        write(found.text())
+    raise typer.Exit(1 if found.findings else 0)
 
 
 @app.command()

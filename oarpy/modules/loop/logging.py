@@ -53,12 +53,17 @@ class _Log(structlog.WriteLogger):
     log = debug = info = warning = error = critical = exception = msg
 
 
-def configure_logging(settings: configuration.Log) -> None:
-    """Set up structlog. Raises :class:`UsageError` for an unknown level or format."""
+def check_settings(settings: configuration.Log) -> None:
+    """Raise :class:`UsageError` for an unknown level or format."""
     if settings.level not in _LEVELS:
         raise UsageError(f"log.level '{settings.level}' is unknown", hint="one of " + ", ".join(_LEVELS))
     if settings.format not in ("text", "json"):
         raise UsageError(f"log.format '{settings.format}' is unknown", hint="text or json")
+
+
+def configure_logging(settings: configuration.Log) -> None:
+    """Set up structlog. Raises :class:`UsageError` for an unknown level or format."""
+    check_settings(settings)
     renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
     if settings.format == "text":
         renderer = structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])

@@ -13,7 +13,7 @@ from oarpy.commands.oarpy import app
 
 from oarpy import benchmarks
 from oarpy.client.boundary import execute
-from oarpy.client.configuration_report import mask_password
+from oarpy.client.health.configuration_report import mask_password
 
 SCENARIO = {
     "resources": [{"id": 1, "network_address": "n1", "core": 1}],

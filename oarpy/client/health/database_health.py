@@ -1,0 +1,98 @@
+"""The database: its server, the schema, the modules that work on it, jobs that stay where they should not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from oarpy.client import installation
+from oarpy.client.health.finding import Finding
+from oarpy.configuration import Configuration
+from oarpy.modules.loop.logging import job_ranges
+from oarpy.modules.registry import MODULES, OPTIONAL
+from oarpy.store.database import Connection, database_dsn
+from oarpy.store.platform import health
+
+CLOCK_SECONDS = 1.0
+"""How far clocks may be apart."""
+
+_OLDEST_TRANSACTION = 1_500_000_000
+_CONNECTIONS_PART = 0.9
+_PATIENCE = 300.0
+"""Seconds after which something that should be done within seconds is late."""
+
+_DANGEROUS = {
+    "fsync": "off: a power failure destroys the database",
+    "full_page_writes": "off: a power failure may destroy the database",
+    "autovacuum": "off: tables grow without end",
+}
+
+
+def server(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
+    """Yield what is wrong with the server, its settings and its clock."""
+    asked = time.time()
+    state = health.server(connection)
+    yield from clock("the database", min(state.clock - asked, 0.0) + max(state.clock - time.time(), 0.0))
+    for name, why in _DANGEROUS.items():
+        if state.settings.get(name) == "off":
+            yield Finding("database", f"{name} is {why}", f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf()")
+    if state.standby or state.settings.get("default_transaction_read_only") == "on":
+        yield Finding("database", "it takes no changes", "database.url must name the primary, open to changes")
+    most = int(state.settings["max_connections"])
+    if state.connections > _CONNECTIONS_PART * most:
+        what = f"{state.connections} of {most} connections are in use"
+        yield Finding("database", what, "raise max_connections, or see in pg_stat_activity who holds them")
+    if state.oldest > _OLDEST_TRANSACTION:
+        what = f"rows {state.oldest} transactions old are not frozen"
+        yield Finding("database", what, "VACUUM FREEZE, before the server takes no changes any more")
+
+
+def clock(whose: str, ahead: float) -> Iterator[Finding]:
+    """Yield a finding for a clock that is too far from ours; ``ahead`` in seconds, below 0: behind."""
+    if abs(ahead) > CLOCK_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        what = f"the clock of {whose} is {abs(ahead):.1f} seconds {where} that of this machine"
+        yield Finding("clocks", what, "set it by NTP: timedatectl set-ntp true")
+
+
+def schema(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
+    """Yield what ``oarpy db check`` says."""
+    for problem in installation.check(database_dsn(configuration)):
+        what, _, todo = problem.partition(": run ")
+        yield Finding("schema", what, f"run {todo}" if todo else "docs/guides/backup.md tells how to restore")
+
+
+def modules(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
+    """Yield modules that do not run, or run and do nothing."""
+    names = [*MODULES, *(name for name in OPTIONAL if getattr(configuration, name).enabled)]
+    for name in names:
+        state = health.module(connection, name)
+        # the automaton runs when it hears something, whatever its period
+        allowed = max(_PATIENCE, 5 * getattr(configuration.modules, name, _PATIENCE))
+        if not state.led:
+            yield Finding("modules", f"no {name} runs", f"start oarpy server, or oarpy run {name}")
+        elif name != "automaton" and state.silent is not None and state.silent > allowed:
+            what = f"{name} has reported nothing for {state.silent:.0f} seconds"
+            yield Finding("modules", what, "see the log of the server; end that process, it is started again")
+
+
+def jobs(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
+    """Yield jobs that stay in a state through which they should only pass, and mails that do not leave."""
+    settings, patience = configuration.jobs, configuration.nodes.lost_timeout + _PATIENCE
+    scripts = settings.script_timeout + settings.server_script_timeout
+    limits = {
+        "toAckReservation": _PATIENCE,
+        "toLaunch": patience,
+        "Launching": patience + scripts,
+        "Finishing": patience + scripts + configuration.nodes.kill_patience,
+        "toError": _PATIENCE,
+    }
+    module = {"toAckReservation": "metascheduler"}
+    for late in health.late_jobs(connection, limits, settings.kill_grace + patience):
+        after = "after its walltime " if late.state == "Running" else ""
+        what = f"{len(late.jobs)} jobs are {late.state} {after}for up to {late.seconds:.0f} seconds"
+        todo = f"oarpy run {module.get(late.state, 'launcher')} --once; oardel ends one that stays"
+        yield Finding("jobs", f"{what}: {job_ranges(late.jobs)}", todo)
+    if configuration.mail.server and (waiting := health.late_notices(connection, _PATIENCE)):
+        what = f"{waiting} mails and commands of --notify wait to be sent"
+        yield Finding("jobs", what, f"does '{configuration.mail.server}' take mails? the log of the notifier says")

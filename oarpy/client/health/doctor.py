@@ -1,0 +1,69 @@
+"""``oarpy doctor``: looks at everything that an installation needs, and says what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from oarpy.client.health import database_health, node_health, server_health
+from oarpy.client.health.finding import Finding
+from oarpy.configuration import Configuration, load
+from oarpy.model.errors import OarpyError
+from oarpy.store.database import Connection, connect, database_dsn, reachable
+
+_SERVER_CHECKS: dict[str, Callable[[Configuration], Iterator[Finding]]] = {
+    "configuration": server_health.settings,
+    "disk": server_health.disks,
+    "sockets": server_health.sockets,
+}
+_DATABASE_CHECKS: dict[str, Callable[[Connection, Configuration], Iterator[Finding]]] = {
+    "database": database_health.server,
+    "schema": database_health.schema,
+    "modules": database_health.modules,
+    "jobs": database_health.jobs,
+    "nodes": node_health.nodes,
+}
+CHECKS = (*_SERVER_CHECKS, *_DATABASE_CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found, and which checks were made."""
+
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return a line a finding, or one that says that there is none."""
+        lines = "".join(finding.line() for finding in self.findings)
+        return lines or f"all is well: {', '.join(self.checked)}\n"
+
+
+def examine() -> Diagnosis:
+    """Make all checks; those that need what is wrong already are left out."""
+    try:
+        configuration = load()
+    except OarpyError as error:
+        return Diagnosis((_failed("configuration", error, "correct it, then ask again"),), ("configuration",))
+    findings = [finding for check in _SERVER_CHECKS.values() for finding in check(configuration)]
+    checked = [*_SERVER_CHECKS]
+    with ExitStack() as stack:
+        checked.append("database")
+        try:
+            stack.enter_context(reachable())
+            dsn, timeout = database_dsn(configuration), configuration.database.connect_timeout
+            connection = stack.enter_context(connect(dsn, "doctor", timeout=timeout))
+        except OarpyError as error:
+            return Diagnosis((*findings, _failed("database", error, "start it: oarpy db start")), tuple(checked))
+        for name, check in _DATABASE_CHECKS.items():
+            found = list(check(connection, configuration))
+            findings += found
+            checked.append(name)
+            if name == "schema" and found:
+                break  # what follows asks tables that may not be there
+    return Diagnosis(tuple(findings), tuple(dict.fromkeys(checked)))
+
+
+def _failed(check: str, error: OarpyError, todo: str) -> Finding:
+    return Finding(check, error.message, error.hint or todo)

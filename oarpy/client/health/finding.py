@@ -1,0 +1,22 @@
+"""One thing that is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What ``check`` found, and what to do."""
+
+    check: str
+    what: str
+    todo: str
+
+    def line(self) -> str:
+        """Return it as a line of text."""
+        return f"{self.check}: {self.what} ({self.todo})\n"
+
+    def as_json(self) -> dict[str, str]:
+        """Return it as JSON."""
+        return {"check": self.check, "what": self.what, "do": self.todo}

@@ -1,0 +1,111 @@
+"""What ``oarpy doctor`` asks the database: its server, the modules, jobs that stay where they should not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from oarpy.store.database import Connection
+from oarpy.store.notifications import leadership_key
+from oarpy.store.platform.nodes import NodeRow, is_led
+
+
+class ServerState(NamedTuple):
+    """The server. ``clock`` in epoch seconds, ``size`` in bytes, ``oldest`` in transactions, ``settings`` as shown."""
+
+    clock: float
+    standby: bool
+    connections: int
+    size: int
+    oldest: int
+    settings: Mapping[str, str]
+
+
+class ModuleState(NamedTuple):
+    """A module: whether one of it leads, and the seconds since it reported something (None: never)."""
+
+    led: bool
+    silent: float | None
+
+
+class LateJobs(NamedTuple):
+    """Jobs that are in a state for longer than they should; ``seconds``: the longest of these times."""
+
+    state: str
+    jobs: list[int]
+    seconds: float
+
+
+class NodeChannel(NamedTuple):
+    """A node, how its channel is, and for how many seconds (None: none) its resources are Suspected."""
+
+    node: NodeRow
+    message: str
+    suspected: float | None
+
+
+_SERVER = """
+    SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(),
+        (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+        pg_database_size(current_database()), (SELECT max(age(datfrozenxid)) FROM pg_database),
+        (SELECT jsonb_object_agg(name, setting) FROM pg_settings
+         WHERE name IN ('fsync', 'full_page_writes', 'autovacuum', 'max_connections', 'default_transaction_read_only'))
+"""
+_SILENT = "SELECT extract(epoch FROM clock_timestamp() - at)::float8 FROM module_runs WHERE module = %s"
+_LATE = """
+    SELECT j.state, array_agg(j.job_id ORDER BY j.job_id), max(extract(epoch FROM now() - lower(l.during)))::float8
+    FROM unnest(%s::text[], %s::float8[]) AS allowed (state, seconds)
+    JOIN jobs j ON j.state = allowed.state
+    JOIN job_state_logs l ON l.job_id = j.job_id AND upper_inf(l.during)
+    WHERE lower(l.during) < now() - make_interval(secs => allowed.seconds)
+    GROUP BY j.state ORDER BY j.state
+"""
+_OVERDUE = """
+    SELECT 'Running', array_agg(job_id ORDER BY job_id),
+        max(extract(epoch FROM now() - started_at - walltime - suspended_time))::float8
+    FROM jobs WHERE state = 'Running' AND started_at + walltime + suspended_time < now() - make_interval(secs => %s)
+    HAVING count(*) > 0
+"""
+_CHANNELS = """
+    SELECT n.network_address, n.transport, n.host, n.port, n.channel, n.channel_message,
+        (SELECT extract(epoch FROM now() - min(r.state_since))::float8 FROM resources r
+         WHERE r.network_address = n.network_address AND r.state = 'Suspected')
+    FROM nodes n
+    WHERE NOT EXISTS (SELECT FROM resources r WHERE r.network_address = n.network_address
+                      HAVING bool_and(r.state IN ('Absent', 'Dead')))
+    ORDER BY 1
+"""
+_LATE_NOTICES = "SELECT count(*) FROM notices WHERE due < now() - make_interval(secs => %s)"
+
+
+def server(connection: Connection) -> ServerState:
+    """Return how the server of the database is."""
+    row = connection.execute(_SERVER).fetchone()
+    assert row is not None
+    return ServerState(*row)
+
+
+def module(connection: Connection, name: str) -> ModuleState:
+    """Return how a module is."""
+    row = connection.execute(_SILENT, [name]).fetchone()
+    return ModuleState(is_led(connection, leadership_key(name)), row[0] if row else None)
+
+
+def late_jobs(connection: Connection, limits: Mapping[str, float], overdue: float) -> list[LateJobs]:
+    """Return the jobs that are in a state for longer than ``limits`` (seconds by state) allow.
+
+    ``overdue`` is how many seconds after its walltime a job may still be Running.
+    """
+    rows = connection.execute(_LATE, [list(limits), [float(one) for one in limits.values()]]).fetchall()
+    return [LateJobs(*row) for row in [*rows, *connection.execute(_OVERDUE, [overdue]).fetchall()]]
+
+
+def channels(connection: Connection) -> list[NodeChannel]:
+    """Return the nodes that are to be there: not those that are Absent or Dead."""
+    return [NodeChannel(NodeRow(*row[:5]), row[5], row[6]) for row in connection.execute(_CHANNELS)]
+
+
+def late_notices(connection: Connection, seconds: float) -> int:
+    """Return how many mails and commands of ``--notify`` should have left so many seconds ago."""
+    row = connection.execute(_LATE_NOTICES, [seconds]).fetchone()
+    return row[0] if row else 0

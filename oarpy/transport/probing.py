@@ -1,0 +1,123 @@
+"""Asking machines once what they are made of and how they are, the way on which agents are started."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import msgspec
+
+from oarpy.model.errors import Unreachable
+from oarpy.transport.bundle import agent_arguments, agent_program
+from oarpy.transport.node import ChannelConfig, NodeAddress, NodeMode, SshConfig
+from oarpy.transport.ssh import SshConnector
+
+_AT_ONCE = 16
+_LARGEST = 1 << 20
+
+
+class StateDisk(msgspec.Struct, frozen=True):
+    """Where the state directory of a node is, or will be: bytes, and whether the log-in may write there."""
+
+    path: str
+    free: int
+    size: int
+    writable: bool
+
+
+class ProbedCore(msgspec.Struct, frozen=True):
+    """A core: its socket and the numbers of its threads."""
+
+    socket: int
+    threads: list[int]
+
+
+class ProbedGpu(msgspec.Struct, frozen=True):
+    """A graphics processor, and the threads close to it; none: the machine does not tell."""
+
+    address: str
+    near: list[int]
+
+
+class ProbeReport(msgspec.Struct, frozen=True):
+    """What a machine told. ``clock`` in epoch seconds, ``memory`` in MiB."""
+
+    clock: float
+    python: tuple[int, int, int]
+    disk: StateDisk
+    cores: list[ProbedCore]
+    gpus: list[ProbedGpu]
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProbe:
+    """A report, or why there is none; ``asked`` and ``answered`` are epoch seconds here."""
+
+    report: ProbeReport | None
+    error: str = ""
+    asked: float = 0.0
+    answered: float = 0.0
+
+    def clock_offset(self) -> float:
+        """Return the seconds by which its clock is surely ahead of ours (below 0: behind); 0 within the round trip."""
+        if self.report is None:
+            return 0.0
+        clock = self.report.clock
+        return min(clock - self.asked, 0.0) + max(clock - self.answered, 0.0)
+
+
+def probe(nodes: Sequence[NodeAddress], config: ChannelConfig, ssh: SshConfig) -> dict[str, NodeProbe]:
+    """Ask all nodes, some at a time; return what each told by name."""
+    connector = SshConnector(ssh, config)
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        found = pool.map(lambda node: _ask(node, config, connector), nodes)
+        return {node.name: one for node, one in zip(nodes, found, strict=True)}
+
+
+def _ask(node: NodeAddress, config: ChannelConfig, connector: SshConnector) -> NodeProbe:
+    program = agent_program(node, config, "probe")
+    asked = time.time()
+    try:
+        said = _locally(node, program, config) if node.mode is NodeMode.LOCAL else _over_ssh(node, program, connector)
+        report = msgspec.json.decode(said, type=ProbeReport)
+    except (Unreachable, OSError) as error:
+        return NodeProbe(None, str(error))
+    except msgspec.MsgspecError:
+        return NodeProbe(None, f"node {node.name} answered what nobody asked for: is '{node.python}' a Python there?")
+    return NodeProbe(report, "", asked, time.time())
+
+
+def _locally(node: NodeAddress, program: bytes, config: ChannelConfig) -> bytes:
+    try:
+        done = subprocess.run(
+            agent_arguments(node, program), input=program, capture_output=True, timeout=config.connect_timeout * 3
+        )
+    except subprocess.TimeoutExpired:
+        raise Unreachable(f"node {node.name} does not answer") from None
+    if done.returncode:
+        raise Unreachable(f"node {node.name}: {_last_line(done.stderr)}")
+    return done.stdout
+
+
+def _over_ssh(node: NodeAddress, program: bytes, connector: SshConnector) -> bytes:
+    stream = connector.open(node, program)
+    try:
+        stream.write(program)
+        stream.end_writing()
+        said = b""
+        while len(said) < _LARGEST and (part := stream.read()):
+            said += part
+    finally:
+        end = stream.finish()
+    if not said:
+        raise Unreachable(f"node {node.name}: {end}")
+    return said
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "its Python ended without a word"

@@ -1,0 +1,175 @@
+"""``oarpy doctor`` finds real faults, one line each, and finds nothing where there is none."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from oarpy.client import installation
+from oarpy.client.health import server_health
+from oarpy.modules.registry import MODULES
+from oarpy.store import notifications
+from oarpy.store.database import connect
+from tests.harness.hand_written import rewrite
+from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
+
+pytestmark = pytest.mark.db
+
+
+class Patient:
+    """An installation with all modules, whose faults are asked for."""
+
+    def __init__(self, shell: Shell, dsn: str, config: Path) -> None:
+        self.shell = shell
+        self.dsn = dsn
+        self.config = config
+
+    def findings(self) -> dict[str, list[str]]:
+        """What is found by check, but for what the server of the tests has on purpose."""
+        result = self.shell("oarpy", "doctor", "-J")
+        found = json.loads(result.out)["findings"]
+        assert result.status == (1 if found else 0)
+        assert all(one["do"] for one in found)
+        texts: dict[str, list[str]] = {}
+        for one in found:
+            if not one["what"].startswith(("fsync is off", "full_page_writes is off", "autovacuum is off")):
+                texts.setdefault(one["check"], []).append(one["what"])
+        return texts
+
+    def configure(self, text: str) -> None:
+        """Write the configuration."""
+        self.config.write_text(f'[database]\nurl = "{self.dsn}"\n{text}', encoding="utf-8")
+
+
+@pytest.fixture
+def patient(
+    shell: Shell, dsn: str, connection: Connection, cluster_environment: dict[str, str], tmp_path: Path
+) -> Iterator[Patient]:
+    installation.upgrade(dsn)
+    with ExitStack() as stack:
+        for name in MODULES:
+            led = stack.enter_context(connect(dsn, name))
+            assert notifications.try_lead(led, name)
+        made = Patient(shell, dsn, Path(cluster_environment["OARPY_CONFIG"]))
+        made.configure(f'[nodes]\nstate_directory = "{tmp_path}"\n')
+        yield made
+
+
+def local(connection: Connection, *names: str) -> None:
+    add_nodes(connection, *names)
+    connection.execute("UPDATE nodes SET transport = 'local'")
+
+
+def test_nothing_is_found_where_nothing_is_wrong(patient: Patient, connection: Connection) -> None:
+    local(connection, "n1", "n2")
+    assert patient.findings() == {}
+
+
+def test_a_configuration_that_cannot_be_read_is_one_line(patient: Patient) -> None:
+    patient.configure("[nodes]\nports = 1\n")
+    result = patient.shell("oarpy", "doctor")
+    assert (result.status, result.err, result.out.count("\n")) == (1, "", 1)
+    assert result.out.startswith("configuration: ")
+
+
+def test_settings_that_name_nothing(patient: Patient, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("secret")
+    key.chmod(0o644)
+    patient.configure(
+        f'[jobs]\nserver_prologue = "/nowhere/prologue"\n[nodes]\nkey_file = "{key}"\n[log]\nlevel = "loud"\n'
+        "[energy]\nenabled = true\n"
+    )
+    found = patient.findings()
+    assert [text.split(" ")[0] for text in found["configuration"]] == [
+        "log.level",
+        "jobs.server_prologue",
+        "energy.enabled",
+        "others",
+    ]
+    assert found["modules"] == ["no energy runs"]
+
+
+def test_a_database_that_is_away(patient: Patient) -> None:
+    patient.config.write_text('[database]\nurl = "postgresql://127.0.0.1:1/oarpy"\n', encoding="utf-8")
+    (what,) = patient.findings()["database"]
+    assert what.startswith("the database cannot be reached")
+
+
+def test_a_schema_without_its_trigger_stops_further_checks(patient: Patient, connection: Connection) -> None:
+    connection.execute("DROP TRIGGER history_stays ON event_logs")
+    result = json.loads(patient.shell("oarpy", "doctor", "-J").out)
+    assert "modules" not in result["checked"]
+    assert patient.findings()["schema"] == ["trigger history_stays of table event_logs is missing or disabled"]
+
+
+def test_a_module_that_is_missing_and_one_that_is_silent(
+    shell: Shell, dsn: str, connection: Connection, patient: Patient
+) -> None:
+    connection.execute(
+        "INSERT INTO module_runs (module, pid, host, at) VALUES ('launcher', 1, 'here', now() - interval '2 hours')"
+    )
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = 'oarpy canceller'"
+    )
+    found = patient.findings()["modules"]
+    assert found[0].startswith("launcher has reported nothing for 72")
+    assert found[1] == "no canceller runs"
+
+
+def test_jobs_that_stay(patient: Patient, connection: Connection) -> None:
+    local(connection, "n1")
+    resources = [row[0] for row in connection.execute("SELECT resource_id FROM resources ORDER BY 1").fetchall()]
+    launching = add_job(connection, "Launching", resources=resources[:1])
+    add_job(connection, "Running", resources=resources[1:])  # started in the past, with a walltime of an hour
+    rewrite(
+        connection,
+        "UPDATE job_state_logs SET during = tstzrange(lower(during) - interval '3 hours', NULL)"
+        " WHERE upper_inf(during)",
+    )
+    found = patient.findings()["jobs"]
+    assert found[0].startswith("1 jobs are Launching for up to 10")
+    assert found[0].endswith(f": {launching}")
+    assert found[1].startswith("1 jobs are Running after its walltime ")
+
+
+def test_sockets_that_nobody_answers(patient: Patient, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as answered:
+        answered.bind(str(tmp_path / "gateway.sock"))
+        answered.listen()
+        text = f'[gateway]\nsocket = "{tmp_path}/gateway.sock"\n[web]\nlisten = "{tmp_path}/web.sock"\n'
+        patient.configure(text)
+        found = patient.findings()
+    assert [text.split(" ")[0] for text in found["sockets"]] == ["web.listen"]
+
+
+def test_a_full_disk_and_clocks_apart(
+    patient: Patient, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local(connection, "n1")
+    ahead = time.time() + 500
+    monkeypatch.setattr("oarpy.client.health.database_health.time.time", lambda: ahead)
+    monkeypatch.setattr(server_health, "LEAST_PART", 2)
+    monkeypatch.setattr(server_health, "LEAST_BYTES", 1 << 60)
+    found = patient.findings()
+    assert [text for text in found["clocks"] if text.startswith("the clock of the database is ")]
+    assert Counter(text.endswith(" of n1") for text in found["disk"])[True] == 1
+
+
+def test_a_node_that_cannot_be_asked_and_one_that_is_suspected(patient: Patient, connection: Connection) -> None:
+    add_nodes(connection, "n1", "n2", "n3")
+    connection.execute("UPDATE nodes SET transport = 'local' WHERE network_address = 'n2'")
+    connection.execute("UPDATE resources SET state = 'Suspected' WHERE network_address = 'n2'")
+    connection.execute("UPDATE resources SET state = 'Absent' WHERE network_address = 'n3'")
+    found = patient.findings()["nodes"]
+    assert len(found) == 2
+    assert found[0].startswith("n1: cannot read ")
+    assert found[1].startswith("n2 answers, and is Suspected for ")
