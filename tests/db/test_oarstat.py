@@ -95,6 +95,7 @@ def test_full_text(connection: Connection, shell: Shell) -> None:
         "    startTime = 2026-05-01 12:00:00\n"
         "    stopTime = 2026-05-01 12:01:00\n"
         "    scheduledStart =\n"
+        "    expectedStart =\n"
         "    exit_code = 256 (1,0,0)\n"
         "    cpuset_name = alice_1\n"
         "    resubmit_job_id =\n"
@@ -114,7 +115,8 @@ def test_json_has_the_keys_of_oar(connection: Connection, shell: Shell) -> None:
         "assigned_amounts": {},
         "queue": "default", "command": "date", "launchingDirectory": "/", "jobType": "PASSIVE", "properties": "",
         "reservation": "None", "walltime": 3600, "submissionTime": 1777636800, "startTime": 1777636800,
-        "stopTime": 1777636860, "message": "", "scheduledStart": None, "resubmit_job_id": None, "events": [],
+        "stopTime": 1777636860, "message": "", "scheduledStart": None, "expected_start": None,
+        "resubmit_job_id": None, "events": [],
         "wanted_resources": '-l "/network_address=1,walltime=1:0:0"', "project": "default", "cpuset_name": "alice_1",
         "types": [], "dependencies": [], "exit_code": 0, "stdout_file": "", "stderr_file": "",
         "initial_request": "oarsub date", "reserved_resources": [], "verdict": None, "reason": None,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
+from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
 from oarpy.store.jobs.details import JobDetails, JobRow
+from oarpy.store.passes.first_predictions import ToldStart
 
 
 def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> dict[str, JsonValue]:
@@ -41,6 +44,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "stopTime": _whole(row.ended),
         "message": row.message,
         "scheduledStart": _whole(scheduled_start(row)),
+        "expected_start": expected_record(job.told),
         "resubmit_job_id": row.resubmit_of,
         "events": [event_json(event) for event in job.events],
         "wanted_resources": wanted_resources(job),
@@ -99,6 +103,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "startTime": local_date(row.started),
         "stopTime": local_date(row.ended),
         "scheduledStart": local_date(scheduled_start(row)),
+        "expectedStart": _expected(job),
         "exit_code": _exit_code(row.exit_status),
         "cpuset_name": f"{row.user}_{row.job_id}",
         "resubmit_job_id": str(row.resubmit_of or ""),
@@ -158,6 +163,54 @@ def scheduled_start(row: JobRow) -> float | None:
 def output_file(row: JobRow, stream: str) -> str:
     """Return the file of ``stdout`` or ``stderr``; below the job's directory unless it is absolute."""
     return _file_name(row, row.stdout if stream == "stdout" else row.stderr)
+
+
+def start_interval(earliest: float, latest: float, now: float) -> str:
+    """Return an interval of starts in local time, with a date unless both are today: ``14:05 to 15:10, 90 %``."""
+    first, last, today = map(datetime.fromtimestamp, (int(earliest), int(latest), int(now)))
+    begin = first.strftime("%H:%M" if first.date() == last.date() == today.date() else "%Y-%m-%d %H:%M")
+    end = last.strftime("%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M")
+    return f"{begin} to {end}, {LEVEL * 100:.0f} %"
+
+
+def expected_record(told: ToldStart | None) -> JsonValue:
+    """Return the JSON object ``expected_start``, None for a job that was told nothing."""
+    if told is None:
+        return None
+    return {
+        "earliest": told.earliest,
+        "latest": told.latest,
+        "level": LEVEL,
+        "learnt_from": told.starts,
+        "told_at": told.made,
+        "planned": told.planned,
+    }
+
+
+def expected_sentence(told: ToldStart, now: float) -> str:
+    """Return what the job was told, and on what it rests."""
+    if told.earliest is None or told.latest is None:
+        return few_starts(told.starts)
+    text = start_interval(told.earliest, told.latest, now)
+    if told.latest < now:
+        return f"It was expected {text}, and is late."
+    return f"Expected start: {text} (of {told.starts} past starts like it, told at {local_date(told.made)})."
+
+
+def few_starts(starts: int) -> str:
+    """Say that no interval is told, and what stands instead."""
+    return (
+        f"No interval is told yet: {starts} of {FEWEST} past starts are known."
+        " By walltimes it starts at the predicted date at the latest, unless plans change."
+    )
+
+
+def _expected(job: JobDetails) -> str:
+    """Return the interval that a waiting job was told."""
+    told = job.told
+    if told is None or told.earliest is None or told.latest is None or scheduled_start(job.row) is None:
+        return ""
+    return start_interval(told.earliest, told.latest, told.made)
 
 
 def _file_name(row: JobRow, path: str) -> str:

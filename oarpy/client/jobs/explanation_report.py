@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import inf
 
+from oarpy.client.jobs.description import expected_record, expected_sentence
 from oarpy.client.jobs.explanation import Explanation
 from oarpy.client.rendering import JsonValue, dated, local_date, one_line
 from oarpy.model.durations import format_duration
@@ -56,6 +57,7 @@ def record(explanation: Explanation) -> dict[str, JsonValue]:
             "start": found.predicted,
             "pass_at": found.passed,
         },
+        "expected_start": expected_record(found.told),
     }
     if answer is None:
         resumption = explanation.resumption
@@ -108,10 +110,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield _first(explanation, answer)
     if explanation.unscheduled:
         yield "No server is running: no job starts until 'oarpy server' does."
-    if answer.start is not None and answer.verdict is not Verdict.STARTS:
-        yield f"Predicted start: {local_date(answer.start)}, on {_counted(answer.resources, 'resource')}."
-    elif answer.verdict not in (Verdict.STARTS, Verdict.HELD, Verdict.NEVER):
-        yield "No start is predicted."
+    yield from _start(explanation, answer)
     if explanation.asleep:
         more = len(explanation.asleep) - _MOST_NAMED
         named = ", ".join(explanation.asleep[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -129,6 +128,16 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     for shortage, culprit in zip(answer.shortages, explanation.culprits, strict=True):
         yield _missing(shortage, culprit, answer.verdict)
     yield from _advice(answer)
+
+
+def _start(explanation: Explanation, answer: Counterfactuals) -> Iterator[str]:
+    """Say when the job starts: by the plan, and by what it was told."""
+    if answer.start is not None and answer.verdict is not Verdict.STARTS:
+        yield f"Predicted start: {local_date(answer.start)}, on {_counted(answer.resources, 'resource')}."
+        if explanation.standing.told is not None:
+            yield expected_sentence(explanation.standing.told, explanation.standing.passed)
+    elif answer.verdict not in (Verdict.STARTS, Verdict.HELD, Verdict.NEVER):
+        yield "No start is predicted."
 
 
 def _first(explanation: Explanation, answer: Counterfactuals) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
+from oarpy.client.jobs.description import start_interval
 from oarpy.client.rendering import (
     BLUE,
     CYAN,
@@ -51,7 +52,7 @@ _STATE: Field = (Column("S", colour=lambda cell: _COLOURS.get(cell, "")), lambda
 _QUEUE: Field = (Column("Queue", 10), lambda job, now: job.queue)
 _SUBMITTED: Field = (Column("Submission Date", 19), lambda job, now: local_date(job.submitted))
 _DURATION: Field = (Column("Duration", 10), lambda job, now: duration(job, now))
-_MESSAGE: Field = (Column("System message", 48), lambda job, now: message(job))
+_MESSAGE: Field = (Column("System message", 48), lambda job, now: message(job, now))
 _START: Field = (Column("Start Date", 20), lambda job, now: start(job))
 
 _LAYOUTS: dict[str, tuple[Field, ...]] = {
@@ -136,9 +137,11 @@ def duration(job: ListedJob, now: float) -> str:
     return elapsed(0 if job.started is None else (job.ended or now) - job.started)
 
 
-def message(job: ListedJob) -> str:
-    """Return the job's message, followed by the reason why it still waits."""
-    return f"{job.message} ({job.reason})".lstrip() if job.reason else job.message
+def message(job: ListedJob, now: float) -> str:
+    """Return the job's message, followed by when it is expected to start and the reason why it still waits."""
+    told = expected(job, now)
+    waits = f"{told}: {job.reason}" if told and job.reason else told or job.reason
+    return f"{job.message} ({waits})".lstrip() if waits else job.message
 
 
 def start(job: ListedJob) -> str:
@@ -161,6 +164,13 @@ def exit_text(status: int | None) -> str:
         return signal.Signals(number).name.removeprefix("SIG")
     except ValueError:
         return f"signal {number}"
+
+
+def expected(job: ListedJob, now: float) -> str:
+    """Return the interval in which a job that waits was told to start, empty once that is over."""
+    if job.earliest is None or job.latest is None or job.started is not None or job.latest < now:
+        return ""
+    return start_interval(job.earliest, job.latest, now)
 
 
 def _array_order(job: ListedJob) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from oarpy.model.dates import NO_DATES
 from oarpy.model.errors import AdmissionRefused
 from oarpy.model.job_types import read_types
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
+from oarpy.modules.metascheduler.told_starts import CHANCE, learnt
 from oarpy.modules.metascheduler.what_if import read_only, with_jobs
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.passes.probe import Probe
@@ -60,7 +61,8 @@ class PredictedStart:
     """``last`` is the last member of an array of ``size``, of those that were planned; equal to ``first`` for one job.
 
     ``cancelled`` are best-effort jobs in the way; ``next_date`` is when a refused reservation could be had.
-    ``asleep`` are nodes of the first member that have to wake before it starts.
+    ``asleep`` are nodes of the first member that have to wake before it starts. It starts within ``interval`` (epoch
+    seconds), learnt from ``past_starts``; that is None for a start that does not depend on when others end.
     """
 
     first: Forecast
@@ -72,6 +74,8 @@ class PredictedStart:
     next_date: float | None = None
     asleep: tuple[str, ...] = ()
     cancelled: tuple[int, ...] = ()
+    interval: tuple[float, float] | None = None
+    past_starts: int | None = None
 
     @property
     def refused(self) -> bool:
@@ -127,6 +131,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     placements, waking = decided.plan.by_job(), waking_of(snapshot)
     probe = Probe(decided.kept.snapshot, first, policies, reader.matchers)
     forecast = _forecast(placements[first.id])
+    interval, past_starts = _told(session, first.queue, forecast, snapshot.now)
     refused = first.reservation is not None and forecast.verdict not in (Verdict.RESERVED, Verdict.STARTS)
     return PredictedStart(
         first=forecast,
@@ -138,7 +143,20 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
         next_date=probe.next_date(first, first.reservation or 0) if refused else None,
         cancelled=placements[first.id].victims,
         asleep=_asleep(placements[first.id], snapshot.asleep),
+        interval=interval,
+        past_starts=past_starts,
     )
+
+
+def _told(
+    session: Session, queue: str, forecast: Forecast, now: float
+) -> tuple[tuple[float, float] | None, int | None]:
+    """Return the interval that the job would be told, and from how many past starts."""
+    if forecast.place is None or forecast.verdict not in CHANCE or forecast.place.start <= now:
+        return None, None
+    known = learnt(session.connection)
+    found = known.interval(queue, forecast.place.start - now)
+    return (None, known.starts) if found is None else ((now + found.earliest, now + found.latest), found.starts)
 
 
 def _new_id(admitted: Admitted, present: Snapshot) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from oarpy.client.jobs.description import few_starts, start_interval
 from oarpy.client.rendering import JsonValue, dated, local_date, one_line
 from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart
 from oarpy.client.submission.report import trace_lines
 from oarpy.model.durations import format_duration
 from oarpy.model.submission import Submission
+from oarpy.scheduler.forecast.start_intervals import LEVEL
 from oarpy.scheduler.verdicts import Verdict
 
 _MOST_NODES = 8
@@ -40,6 +43,7 @@ def record(run: DryRun) -> dict[str, JsonValue]:
     - ``queue``, ``project``, ``types``, ``properties``, ``cancelled``, ``asleep``.
     - Where it would run: ``start``, ``end`` (null without a prediction), ``resources`` (how many), ``resource_ids``,
       ``nodes``.
+    - ``expected_start`` with ``earliest``, ``latest``, ``level`` and ``learnt_from``, or null.
     - ``alternatives``, each with ``request``, ``walltime`` and those five; ``chosen``, its place there from 0, or null.
     - ``array`` with ``size``, ``planned``, ``first`` and ``last``.
     - ``reservation`` with ``date``, ``accepted`` and ``next_date``, null for others.
@@ -62,6 +66,7 @@ def record(run: DryRun) -> dict[str, JsonValue]:
         "types": list(asked.types),
         "properties": asked.properties,
         **_forecast_record(found.first),
+        "expected_start": _expected_record(found),
         "alternatives": [
             {"request": way.request, "walltime": way.walltime, **_place_record(way.place)} for way in found.ways
         ],
@@ -105,7 +110,16 @@ def _what(asked: Submission, found: PredictedStart) -> str:
 def _period(found: PredictedStart) -> str:
     place = found.first.place
     when = "no start is predicted" if place is None else f"{local_date(place.start)} to {local_date(place.end)}"
+    when += _expected(found)
     return f"{when}; member {found.planned} {_when(found.last)}" if found.size > 1 else when
+
+
+def _expected(found: PredictedStart) -> str:
+    """Return the interval that the job would be told, or why there is none."""
+    if found.interval is not None:
+        told = start_interval(*found.interval, time.time())
+        return f"; expected start: {told} (of {found.past_starts} past starts like it)"
+    return "" if found.past_starts is None else f"; {few_starts(found.past_starts)}"
 
 
 def _asleep(found: PredictedStart) -> str:
@@ -155,6 +169,13 @@ def _when(forecast: Forecast) -> str:
 def _forecast_record(forecast: Forecast) -> dict[str, JsonValue]:
     place = _place_record(forecast.place)
     return {"verdict": str(forecast.verdict), "reason": dated(forecast.reason), **place}
+
+
+def _expected_record(found: PredictedStart) -> JsonValue:
+    if found.past_starts is None:
+        return None
+    earliest, latest = found.interval or (None, None)
+    return {"earliest": earliest, "latest": latest, "level": LEVEL, "learnt_from": found.past_starts}
 
 
 def _place_record(place: Place | None) -> dict[str, JsonValue]:

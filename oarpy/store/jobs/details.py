@@ -13,6 +13,7 @@ from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.jobs.scope import JobScope
+from oarpy.store.passes.first_predictions import TOLD_COLUMNS, ToldStart
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
 from oarpy.store.passes.snapshot_rows import stored_dependency
 from oarpy.store.platform.consumables import ConsumableHolding, of_jobs
@@ -65,9 +66,10 @@ class JobDetails:
     dependencies: tuple[Dependency, ...]
     events: tuple[Event, ...]
     amounts: tuple[ConsumableHolding, ...] = ()
+    told: ToldStart | None = None
 
 
-_JOBS = """
+_JOBS = f"""
     SELECT j.job_id, j.submission_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name,
            j.kind, j.types, j.properties, j.command, j.launching_directory, j.stdout_path, j.stderr_path,
            coalesce(j.reservation_state, 'None'), extract(epoch FROM j.reservation_start)::float8, j.resubmit_of,
@@ -75,13 +77,14 @@ _JOBS = """
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, s.initial_request,
            coalesce(g.verdict, ''), coalesce('Killing: ' || k.reason, g.reason, ''),
-           extract(epoch FROM g.start_time)::float8
+           extract(epoch FROM g.start_time)::float8, {TOLD_COLUMNS}
     FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
                 LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+                LEFT JOIN first_predictions f ON f.job_id = j.job_id
                 LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
-    WHERE {where}
+    WHERE {{where}}
     ORDER BY j.job_id
-"""
+"""  # noqa: S608 - columns named in the source
 
 # Held now or held until the job ended, with the nodes in their order.
 _ASSIGNED = """
@@ -113,7 +116,10 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     """Return the jobs of ``scope`` in order of id with all that hangs on them."""
     where, values = scope.where()
     cursor = connection.execute(SQL(_JOBS).format(where=where), values)
-    rows = [JobRow(*row) for row in cursor.fetchall()]
+    rows, told = [], {}
+    for row in cursor.fetchall():
+        rows.append(JobRow(*row[:-5]))
+        told[row[0]] = ToldStart.of(row[-5:])
     ids = [row.job_id for row in rows]
     assigned = {job: (tuple(some), tuple(hosts or ())) for job, some, hosts in connection.execute(_ASSIGNED, [ids])}
     reserved = {job: tuple(some) for job, some in connection.execute(_RESERVED, [ids])}
@@ -132,6 +138,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             tuple(required[row.job_id]),
             events.get(row.job_id, ()),
             amounts.get(row.job_id, ()),
+            told[row.job_id],
         )
         for row in rows
     )

@@ -19,7 +19,7 @@ from oarpy.store.jobs.scope import JobScope
 class ListedJob:
     """A job in brief. Times are epoch seconds; ``predicted`` and ``reason`` come from the last scheduling pass.
 
-    ``exit_status`` is that of ``wait``.
+    ``exit_status`` is that of ``wait``. Between ``earliest`` and ``latest`` the job was told to start, if it was.
     """
 
     job_id: int
@@ -37,6 +37,8 @@ class ListedJob:
     predicted: float | None
     reason: str
     exit_status: int | None
+    earliest: float | None
+    latest: float | None
 
 
 # What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
@@ -45,9 +47,10 @@ _LIST = """
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8,
            coalesce('Killing: ' || k.reason, g.reason, ''),
-           j.exit_status
+           j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
+        LEFT JOIN first_predictions f ON f.job_id = g.job_id AND g.start_time IS NOT NULL AND k.job_id IS NULL
     WHERE {where}
     ORDER BY j.job_id
 """

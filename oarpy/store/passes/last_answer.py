@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from oarpy.store.database import Connection
+from oarpy.store.passes.first_predictions import TOLD_COLUMNS, ToldStart
 from oarpy.store.past.reading import first_found
 
 # The ranges as text: thousands of jobs with many ranges each are read faster all at once than as range objects.
@@ -30,17 +31,18 @@ def places(connection: Connection) -> list[PlaceRow]:
     return [PlaceRow(*row) for row in connection.execute(_PLACES)]
 
 
-_STANDING = """
+_STANDING = f"""
     SELECT j.job_id, j.state, j.user_name, j.queue_name, j.message,
            extract(epoch FROM j.started_at)::float8, extract(epoch FROM j.ended_at)::float8,
            extract(epoch FROM j.walltime + j.suspended_time + coalesce(now() - j.suspended_at, interval '0'))::float8,
            CASE WHEN j.reservation_state = 'Scheduled' THEN extract(epoch FROM j.reservation_start)::float8 END,
            EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done'),
            coalesce(g.verdict, ''), coalesce(g.reason, ''), extract(epoch FROM g.start_time)::float8,
-           extract(epoch FROM p.at)::float8
+           extract(epoch FROM p.at)::float8, {TOLD_COLUMNS}
     FROM scheduling_passes p, jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+        LEFT JOIN first_predictions f ON f.job_id = j.job_id
     WHERE j.job_id = %s
-"""
+"""  # noqa: S608 - columns named in the source
 
 
 _ASKED = """
@@ -62,7 +64,7 @@ class LastAnswer:
     """Instants are epoch seconds, ``walltime`` seconds, longer by the time for which the job was suspended.
 
     ``reserved`` is the date of an accepted reservation. ``verdict``, ``reason`` and ``predicted`` are what the last
-    pass, at ``passed``, stored (empty when it did not).
+    pass, at ``passed``, stored (empty when it did not). ``told`` is what the job was told of its start.
     """
 
     job: int
@@ -79,9 +81,10 @@ class LastAnswer:
     reason: str
     predicted: float | None
     passed: float
+    told: ToldStart | None = None
 
 
 def standing(connection: Connection, job_id: int) -> LastAnswer | None:
     """Return how job ``job_id`` stands, None when there is none."""
     row = first_found(connection, lambda: connection.execute(_STANDING, [job_id]).fetchone())
-    return None if row is None else LastAnswer(*row)
+    return None if row is None else replace(LastAnswer(*row[:-5]), told=ToldStart.of(row[-5:]))
