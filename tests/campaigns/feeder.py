@@ -49,7 +49,7 @@ class Feeder:
         done = self.sandbox.run("oarsub", *words, check=False)
         ids = _ids(done.stdout)
         self.told += ids
-        if done.returncode == _UNREACHABLE and done.stderr.count("\n") == 1:
+        if done.returncode == _UNREACHABLE and done.stderr.count("\n") <= 2:  # no gateway, no database
             self.refused += 1
         elif done.returncode:
             self.wrong.append(f"oarsub ended with {done.returncode}: {done.stderr.strip()[-300:]}")

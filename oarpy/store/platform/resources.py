@@ -82,10 +82,11 @@ _OF_JOBS = """
     ORDER BY a.job_id, r.resource_id
 """
 
-# Who has what now, suspended or not, from the index of that.
+# Who has what now, suspended or not, from the index of that. Asked for in the order of jobs, PostgreSQL would walk
+# through all that was ever held.
 _HOLDERS = """
     SELECT resource_id, job_id FROM assigned_resources
-    WHERE (upper_inf(during) OR suspended) AND resource_id = ANY(%s) ORDER BY job_id
+    WHERE (upper_inf(during) OR suspended) AND resource_id = ANY(%s)
 """
 
 _UPDATE = "UPDATE resources SET {changes} WHERE resource_id = ANY(%s)"
@@ -148,7 +149,7 @@ def holders(connection: Connection, resource_ids: Sequence[int]) -> dict[int, tu
     found: dict[int, list[int]] = defaultdict(list)
     for resource, job in connection.execute(_HOLDERS, (list(resource_ids),)):
         found[resource].append(job)
-    return {resource: tuple(jobs) for resource, jobs in found.items()}
+    return {resource: tuple(sorted(jobs)) for resource, jobs in found.items()}
 
 
 # Of those that can be held: what jobs hold now, and all that are up.
