@@ -28,10 +28,8 @@ _ASK_ONCE = """
     RETURNING job_id
 """
 
-_HOLDERS = """
-    SELECT DISTINCT job_id FROM assigned_resources
-    WHERE resource_id = ANY(%s) AND (upper_inf(during) OR suspended) ORDER BY job_id
-"""
+# In no order: for that of jobs, PostgreSQL would walk through all that was ever held.
+_HOLDERS = "SELECT job_id FROM assigned_resources WHERE resource_id = ANY(%s) AND (upper_inf(during) OR suspended)"
 
 # Inner jobs that have begun, of containers that are being killed and have no other piece that goes on.
 _INSIDE = """
@@ -105,8 +103,8 @@ def ask_once(connection: Connection, kills: Sequence[tuple[int, str]], by: str) 
 
 def ask_on_resources(connection: Connection, resource_ids: Sequence[int], by: str, reason: str) -> tuple[int, ...]:
     """Ask for the end of every job on the resources and return the ids of those not asked for before."""
-    holders = connection.execute(_HOLDERS, [list(resource_ids)]).fetchall()
-    job_ids = ask_once(connection, [(job, reason) for (job,) in holders], by)
+    holders = sorted({job for (job,) in connection.execute(_HOLDERS, [list(resource_ids)])})
+    job_ids = ask_once(connection, [(job, reason) for job in holders], by)
     log_request(connection, job_ids, by, "FRAG_JOB_REQUEST")
     return job_ids
 
