@@ -20,5 +20,6 @@ MEASUREMENTS = {
     "agent": "starts and ends of short jobs at one node's agent",
     "nodes": "many nodes on one machine, each with an agent of its own",
     "soak": "many jobs through one server",
+    "web": "pages over a busy week, in Chromium too, and 200 listeners",
 }
 """What ``oarpy bench`` offers, by the name of the module."""

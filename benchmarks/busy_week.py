@@ -190,7 +190,7 @@ def _copy_jobs(connection: Connection, made: list[WeekJob], rows: list[tuple[Any
                         job.user,
                         job.project,
                         job.queue,
-                        f"./run.sh --secret {number}",
+                        f"./run.sh {number}",
                         state,
                         moldable,
                         f"{job.walltime:.0f} seconds",

@@ -111,7 +111,7 @@ def plot(rows: Sequence[DaySum], begin: int, days: int) -> Plot:
             width = max(1.0, slot * 0.82)
             bars.append(PlotBar(place, round(x, 2), round(top, 2), round(width, 2), round(height, 2), title))
     ticks = tuple(
-        (round(_BOTTOM - number * step / highest * (_BOTTOM - _TOP), 1), f"{number * step:,.6g}")
+        (round(_BOTTOM - number * step / highest * (_BOTTOM - _TOP), 1), f"{number * step:,.6g}".replace(",", " "))
         for number in range(int(highest / step) + 1)
     )
     every = max(1, -(-days // 10))

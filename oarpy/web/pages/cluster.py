@@ -109,9 +109,11 @@ def troubled(nodes: Iterable[NodeCells]) -> list[TroubledNode]:
     found = []
     for node in nodes:
         counts = Counter(letter for letter in node.letters if letter in WORDS)
-        if counts or node.channel == "lost":
+        if counts or node.channel == "lost" or node.away_reason is not None:
             every = len(node.letters)
             words = [WORDS[one] if count == every else f"{count} {WORDS[one]}" for one, count in counts.items()]
+            if not counts and node.away_reason is not None:
+                words.append("drained, its jobs go on")
             if node.channel == "lost":
                 words.append("no channel")
             found.append(TroubledNode(node.name, ", ".join(words), node.away_reason or ""))

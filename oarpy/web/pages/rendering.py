@@ -94,7 +94,7 @@ def data(request: Request, body: bytes) -> Response:
     """Return JSON for a drawing."""
     headers = {**HEADERS, "Vary": "Accept-Encoding"}
     if len(body) >= _COMPRESSED_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-        body, headers["Content-Encoding"] = gzip.compress(body, 3), "gzip"
+        body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
     return Response(body, media_type="application/json", headers=headers)
 
 

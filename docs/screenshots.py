@@ -1,0 +1,85 @@
+"""Screenshots of the pages for ``docs/guides/web.md``: ``python docs/screenshots.py``, with Chromium.
+
+They show a week of 2,000 jobs on 2,048 cores, which never ran.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from oarpy.benchmarks.busy_week import fill
+from oarpy.benchmarks.web import CHROMIUM, FLAGS, served, token
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from oarpy.local_cluster.sandbox import Sandbox, Settings
+
+FOLDER = Path(__file__).parent / "guides" / "web"
+Scheme = Literal["light", "dark"]
+SHOTS: tuple[tuple[str, str, Scheme, int, int], ...] = (
+    ("cluster", "/cluster", "light", 1200, 760),
+    ("gantt", "/gantt?span=3+days", "dark", 1200, 760),
+    ("jobs", "/jobs?state=Running", "light", 1200, 560),
+    ("job", "/jobs/1500", "dark", 1200, 760),
+    ("accounting", "/accounting", "light", 1200, 700),
+    ("narrow", "/cluster", "light", 400, 760),
+)
+
+
+def main() -> int:
+    """Make all of them anew."""
+    if not os.path.exists(CHROMIUM):
+        sys.stderr.write(f"no {CHROMIUM}: apt-get install chromium\n")
+        return 1
+    FOLDER.mkdir(exist_ok=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    settings: Settings = {
+        "web": {"requests_per_minute": 0},
+        "log": {"level": "warning"},
+        "mail": {"cluster_name": "cluster.example.org"},
+    }
+    with tempfile.TemporaryDirectory(prefix="oarpy-shots-") as folder:
+        sandbox = Sandbox(Path(folder), settings)
+        try:
+            sandbox.create()
+            fill(sandbox.dsn(), 2000, 64, 32)
+            with served(sandbox, port):
+                _shoot(f"http://127.0.0.1:{port}", token(sandbox, "root"))
+        finally:
+            sandbox.discard()
+    return 0
+
+
+def _shoot(address: str, secret: str) -> None:
+    with sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        for name, path, scheme, width, height in SHOTS:
+            page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": height})
+            page.set_default_timeout(60_000)
+            page.goto(f"{address}/login")
+            page.get_by_label("Token").fill(secret)
+            page.get_by_role("button", name="Log in").click()
+            page.wait_for_url(re.compile(r".*/$"))
+            page.goto(address + path)
+            if page.locator("[data-cells], [data-gantt]").count():
+                page.locator("[data-drawn]").wait_for()
+            page.locator('[data-live-state][data-state="on"]').wait_for()
+            page.locator("[data-load][aria-busy]").first.wait_for(state="detached")
+            file = FOLDER / f"{name}.png"
+            page.screenshot(path=str(file))
+            # few colours: a third of the size
+            Image.open(file).convert("RGB").quantize(128).save(file, optimize=True)
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,52 @@
+"""The end of an output is read with the rights of its owner, and never waits for one that does not come."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from oarpy.web.pages.output_tail import KEPT, tail
+from tests.harness.passable_folder import passable_folder
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+OTHER = "daemon"
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes other users")
+
+
+def test_the_end_of_a_long_file_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "out put"
+    file.write_bytes(b"x" * KEPT + b"the end \xff\0")
+    found = tail("Output", str(file), ME)
+    assert found.text.endswith("the end \ufffd\ufffd")
+    assert (found.size, found.kept, found.cut) == (KEPT + 10, KEPT, True)
+
+
+@pytest.mark.parametrize("name", ["missing", "pipe", "folder", "-rf", "$(id)"])
+def test_what_is_no_file_is_told(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    found = tail("Output", str(tmp_path / name), ME)
+    assert found.problem
+    assert found.text == ""
+
+
+def test_a_user_without_account_has_no_output(tmp_path: Path) -> None:
+    assert "no account" in tail("Output", str(tmp_path), "no-such-user").problem
+
+
+@as_root
+def test_root_reads_for_a_user_what_the_user_may_read() -> None:
+    with passable_folder("oarpy-tail-") as folder:
+        secret, link, own = folder / "secret", folder / "link", folder / "own"
+        secret.write_text("of root")
+        secret.chmod(0o600)
+        link.symlink_to(secret)
+        own.write_text("mine")
+        assert tail("Output", str(own), OTHER).text == "mine"
+        for path in (secret, link):
+            found = tail("Output", str(path), OTHER)
+            assert (found.text, found.problem) == ("", "Its owner may not read it.")
