@@ -216,3 +216,33 @@ def test_quotas_that_are_shown_can_be_loaded_again(client: TestClient, connectio
     assert done.status_code == 303
     assert "64" in client.get("/admin/quotas", headers=who).text
     assert client.post("/confirm/load-quotas", data={"text": "no JSON"}, headers=who).status_code == 400
+
+
+def test_a_waiting_job_shows_the_interval_that_it_was_told(client: TestClient, connection: Connection) -> None:
+    add_nodes(connection, "n1")
+    job = add_job(connection, "Waiting", user=ANN)
+    connection.execute(
+        "INSERT INTO gantt_predictions (job_id, verdict, moldable_id, start_time, end_time)"
+        " SELECT %s, 'resources_busy', max(moldable_id), now() + interval '1 hour', now() + interval '2 hours'"
+        " FROM moldable_descriptions",
+        [job],
+    )
+    connection.execute(
+        "INSERT INTO first_predictions VALUES (%s, now(), now() + interval '1 hour', now() + interval '20 minutes',"
+        " now() + interval '50 minutes', 300)",
+        [job],
+    )
+    text = get(client, f"/jobs/{job}", token(connection, ANN))
+    assert re.search(r"Expected start: .* to .*, 90 % \(of 300 past starts", text)
+
+
+def test_nodes_that_are_drained_under_a_job_need_a_look(client: TestClient, connection: Connection) -> None:
+    held = add_nodes(connection, "n1", cores=1)
+    add_nodes(connection, "n2")
+    add_job(connection, "Running", user=ANN, resources=held)
+    who = {**HTML, **token(connection, ME, Scope.ADMIN)}
+    drain = {"node": "n1", "confirmed": "yes", "reason": "its fan"}
+    assert client.post("/actions/drain", data=drain, headers=who, follow_redirects=False).status_code == 303
+    text = client.get("/cluster", headers=who).text
+    assert "drained, its jobs go on" in text
+    assert "its fan" in text

@@ -67,6 +67,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         actions=_actions(row, identity) if private else (),
         wanted=description.wanted_resources(found),
         predicted="" if predicted is None else local_date(predicted),
+        expected=description.expected_sentence(found.told, now) if predicted is not None and found.told else "",
         ran=None if row.started is None else (row.ended or now) - row.started,
         walltime=walltime,
         dependencies=found.dependencies,
