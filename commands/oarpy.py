@@ -253,6 +253,18 @@ def doctor(as_json: Json = False) -> None:
 
 
 @app.command()
+def metrics() -> None:
+    """Print the figures that Prometheus reads at /metrics of oarpy web, for node_exporter's textfile collector."""
+    from oarpy.client.health.metrics import metrics_text
+    from oarpy.configuration import load
+    from oarpy.store.database import connect, database_dsn, reachable
+
+    configuration = load()
+    with reachable(), connect(database_dsn(configuration), "metrics") as connection:
+        write(metrics_text(connection, configuration))
+
+
+@app.command()
 def plan(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Scenario files (JSON).")],
     timing: Annotated[bool, typer.Option("--timing", help="Add the seconds of reading, planning, writing.")] = False,

@@ -15,10 +15,12 @@ from contextlib import suppress
 
 import structlog
 
+from oarpy.client.health.metrics import gateway_file
 from oarpy.configuration import Configuration
 from oarpy.gateway.call_session import speak
 from oarpy.gateway.calls import MOST_CALLS, Call, Calls
 from oarpy.gateway.commands import warm_up
+from oarpy.gateway.figures import Figures
 from oarpy.gateway.intake import Client, Intake
 from oarpy.gateway.listener import Listener
 from oarpy.gateway.pool import Member, WorkerPool
@@ -57,6 +59,7 @@ class Gateway:
         self._calls = Calls(self._fork_call, most_calls)
         self._shares = Shares(configuration.gateway)
         self._pool = WorkerPool(configuration.gateway, self._fork)
+        self._figures = Figures(gateway_file(configuration))
         self._listening = False
         self._accept_at = 0.0
         self._stopping = False
@@ -81,6 +84,7 @@ class Gateway:
             while not self._stopping:
                 self._turn()
         finally:
+            self._figures.close()
             self._listener.close()
             self._intake.close("the gateway is being stopped (try again later)")
             self._calls.close()
@@ -123,6 +127,7 @@ class Gateway:
         if now - self._swept < _SWEEP_PERIOD:
             return
         self._swept = now
+        self._figures.tend(now, *self._pool.counts(), len(self._intake))
         for client in self._intake.late(now):
             self._selector.unregister(client.socket)
         for member in self._pool.spare(now):
@@ -163,8 +168,10 @@ class Gateway:
             if client is None:
                 return
             if not self._pool.assign(member, client, time.monotonic()):
+                self._figures.refused += 1
                 client.refuse("the gateway has lost a worker (try again)")
             else:
+                self._figures.requests += 1
                 client.socket.close()
 
     def _knocked(self, knock: Knock) -> None:

@@ -85,6 +85,10 @@ class WorkerPool:
         """True while a worker has a request."""
         return any(member.uid is not None for member in self._members)
 
+    def counts(self) -> tuple[int, int]:
+        """Return how many workers there are, and how many of them have a request."""
+        return len(self._members), sum(member.uid is not None for member in self._members)
+
     def idle(self) -> Member | None:
         """Return a worker with nothing to do, the one that worked last: its memory is the warmest."""
         return max((member for member in self._members if member.idle), key=lambda one: one.since, default=None)

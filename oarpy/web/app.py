@@ -18,6 +18,7 @@ from oarpy import __version__
 from oarpy.configuration import Configuration
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.web import api, oarapi
+from oarpy.web.api import metrics
 from oarpy.web.audit import Answered
 from oarpy.web.event_hub import EventHub
 from oarpy.web.identity import Unauthenticated
@@ -60,6 +61,7 @@ def application(configuration: Configuration) -> FastAPI:
     app.add_exception_handler(HTTPException, _plain)
     app.include_router(api.router())
     app.include_router(oarapi.router)
+    app.include_router(metrics.router)
     if find_spec("oarpy.web.pages.routes") is not None:
         _add_pages(app)
     return app

@@ -47,6 +47,7 @@ USES = [
     ("oarpy", "db", "analyst", "smoke_analyst"),
     ("oarpy", "report", "2026-03", "-J"),
     ("oarpy", "export", "exported"),
+    ("oarpy", "metrics"),
     ("oarpy", "history", "list"),
     ("oarpy", "history", "move"),
     ("oarpy", "events", "--once"),

@@ -107,9 +107,8 @@ class Metascheduler:
             begun, writing, kept = self._write(connection, reading, decided)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
-            number = decisions.record_pass(
-                connection, time.monotonic() - began, len(snapshot.waiting) + len(snapshot.reservations)
-            )
+            looked_at = len(snapshot.waiting) + len(snapshot.reservations)
+            number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)

@@ -166,7 +166,10 @@ _SET_ASIDE = """
 """
 
 _PASS = """
-    UPDATE scheduling_passes SET pass = (pass + 1) %% 9007199254740992, at = now(), seconds = %s, waiting = %s
+    UPDATE scheduling_passes SET pass = (pass + 1) %% 9007199254740992, at = now(), seconds = %(seconds)s,
+        waiting = %(waiting)s,
+        seconds_spent = least(seconds_spent + %(seconds)s, 9007199254740991),
+        jobs_started = (jobs_started + %(started)s) %% 9007199254740992
     RETURNING pass
 """
 
@@ -293,9 +296,9 @@ def predict(connection: Connection, predictions: Sequence[Prediction]) -> None:
         )
 
 
-def record_pass(connection: Connection, seconds: float, waiting: int) -> int:
-    """Note that a pass took ``seconds`` and looked at ``waiting`` jobs; return its number."""
-    row = connection.execute(_PASS, [seconds, waiting]).fetchone()
+def record_pass(connection: Connection, seconds: float, waiting: int, started: int) -> int:
+    """Note that a pass took ``seconds``, looked at ``waiting`` jobs and started some; return its number."""
+    row = connection.execute(_PASS, {"seconds": seconds, "waiting": waiting, "started": started}).fetchone()
     return row[0] if row else 0
 
 

@@ -146,6 +146,14 @@ scheduling_passes = table(
         default="{}",
         check="jsonb_typeof(project_targets) = 'object'",
     ),
+    column("seconds_spent", Double, "how long all passes took, in all", default=0),
+    column(
+        "jobs_started",
+        BigInteger,
+        "how many jobs passes have started, in all",
+        default=0,
+        check=f"jobs_started BETWEEN 0 AND {MANY}",
+    ),
 )
 
 # It refers to nothing, so that jobs may move to the past. Rows come by date, which an index of block ranges suits.

@@ -1,0 +1,99 @@
+"""What Prometheus reads: figures of the database, and those that the gateway of this machine leaves in its file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from oarpy.client.health.exposition import Family, exposition
+from oarpy.configuration import Configuration, socket_file
+from oarpy.modules.registry import MODULES, OPTIONAL
+from oarpy.store.database import Connection
+from oarpy.store.platform import metrics
+
+_STALE = 60.0
+"""Seconds after which the gateway's file is that of a gateway that is gone."""
+
+
+def metrics_text(connection: Connection, configuration: Configuration) -> str:
+    """Return all figures in the text format of Prometheus."""
+    return exposition(families(connection, configuration)) + _of_gateway(configuration)
+
+
+def gateway_file(configuration: Configuration) -> str:
+    """Return where the gateway writes its figures; empty when there is to be no gateway."""
+    socket = configuration.gateway.socket
+    return f"{socket_file(socket)}.prom" if socket else ""
+
+
+def families(connection: Connection, configuration: Configuration) -> Iterator[Family]:
+    """Yield the figures of the database."""
+    live = [({"state": one[0], "queue": one[1]}, one[2]) for one in metrics.live_jobs(connection)]
+    yield _table("oarpy_jobs", "Jobs that are not over.", live)
+    yield from _passes(metrics.passes(connection))
+    yield from _modules(connection, configuration)
+    counted = [({"state": one[0], "type": one[1]}, one[2]) for one in metrics.resources(connection)]
+    yield _table("oarpy_resources", "Resources by state and type.", counted)
+    held = [({"type": one[0]}, one[1]) for one in metrics.held_resources(connection)]
+    yield _table("oarpy_resources_held", "Resources that jobs hold, by type.", held)
+    states = [({"state": one[0]}, one[1]) for one in metrics.node_states(connection)]
+    yield _table("oarpy_nodes", "Nodes that have resources in this state.", states)
+    yield from _nodes(metrics.nodes(connection))
+    database = metrics.database(connection)
+    yield _one("oarpy_database_size_bytes", "Size of the database.", database.size)
+    yield _one("oarpy_database_connections", "Connections of clients to the database.", database.connections)
+    yield _one("oarpy_notices_waiting", "Mails and commands of --notify that are not sent.", database.notices)
+
+
+def _passes(found: metrics.PassFigures) -> Iterator[Family]:
+    yield _count("oarpy_passes_total", "Scheduling passes.", found.number)
+    yield _count("oarpy_pass_seconds_total", "Seconds that all passes took.", found.seconds_spent)
+    yield _count("oarpy_jobs_started_total", "Jobs that passes have started.", found.jobs_started)
+    yield _one("oarpy_last_pass_timestamp_seconds", "When the last pass was.", found.at)
+    yield _one("oarpy_last_pass_seconds", "How long the last pass took.", found.seconds)
+    yield _one("oarpy_last_pass_waiting_jobs", "Jobs that the last pass looked at.", found.waiting)
+
+
+def _modules(connection: Connection, configuration: Configuration) -> Iterator[Family]:
+    names = [*MODULES, *(name for name in OPTIONAL if getattr(configuration, name).enabled)]
+    beats = metrics.beats(connection, names)
+    led = [({"module": one.module}, float(one.led)) for one in beats]
+    yield _table("oarpy_module_up", "Whether a process leads the module (1) or none does (0).", led)
+    told = [({"module": one.module}, one.reported_at) for one in beats if one.reported_at is not None]
+    yield _table("oarpy_module_last_report_timestamp_seconds", "When the module reported last.", told)
+
+
+def _nodes(found: list[metrics.NodeFigures]) -> Iterator[Family]:
+    up = [({"node": one.name}, float(one.channel == "connected")) for one in found]
+    yield _table("oarpy_node_connected", "Whether the launcher has a channel to the node (1 or 0).", up)
+    for name, meaning, column in (
+        ("oarpy_node_load1", "Load of the node over one minute.", "load"),
+        ("oarpy_node_memory_available_bytes", "Memory that a new program on the node could have.", "memory"),
+        ("oarpy_node_uptime_seconds", "Seconds since the node was started.", "uptime"),
+        ("oarpy_node_told_timestamp_seconds", "When the node told its load, memory and uptime.", "told_at"),
+    ):
+        told = [(one.name, getattr(one, column)) for one in found]
+        yield _table(name, meaning, [({"node": node}, value) for node, value in told if value is not None])
+
+
+def _table(name: str, meaning: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:
+    return Family(name, "gauge", meaning, tuple(samples))
+
+
+def _one(name: str, meaning: str, value: float) -> Family:
+    return Family(name, "gauge", meaning, (({}, value),))
+
+
+def _count(name: str, meaning: str, value: float) -> Family:
+    return Family(name, "counter", meaning, (({}, value),))
+
+
+def _of_gateway(configuration: Configuration) -> str:
+    path = gateway_file(configuration)
+    try:
+        with open(path, encoding="utf-8") as file:
+            fresh = time.time() - os.fstat(file.fileno()).st_mtime < _STALE
+            return file.read() if fresh else ""
+    except OSError:  # no gateway here, or none yet
+        return ""
