@@ -121,7 +121,7 @@ _ACCOUNT = """
         ORDER BY number, user_name, project, queue_name, consumption_type
         ON CONFLICT (window_start, window_stop, user_name, project, queue_name, consumption_type)
             DO UPDATE SET consumption = a.consumption + excluded.consumption
-    ), wasted AS (
+    ), wasted AS MATERIALIZED (
         SELECT job_id, coalesce(sum(s.resources * extract(epoch FROM s.ended_at - s.started_at)), 0) AS seconds
         FROM picked p JOIN kill_requests k USING (job_id) LEFT JOIN sized s USING (job_id)
         WHERE k.reason = 'besteffort' GROUP BY job_id
