@@ -38,6 +38,7 @@ def whole(least: int = 0, most: int = _BIG) -> Callable[[Any], int]:
 count = whole(0, (1 << 31) - 1)
 """A number that a column of the database holds."""
 signal_number = whole(1, 64)
+bytes_used = whole()
 
 
 def flag(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from oarpy.wire.fields import (
+    bytes_used,
     count,
     each,
     event_or,
@@ -277,7 +278,8 @@ class Ended(Report, word="ended"):
     ``status`` is the raw wait status of the command, None when it never ran or nobody saw it end. ``reason``:
     exited, killed, walltime, lost (its supervisor was killed), or what kept the command from running:
     WORKING_DIRECTORY, OUTPUT_FILES, USER_SHELL, PAM, SUPERVISOR. ``memory_kills`` counts the processes that the kernel
-    killed because the job was out of its memory. May come more than once.
+    killed because the job was out of its memory. ``cpu_seconds`` is the user and system time of its processes on this node,
+    ``memory_peak`` the most bytes that they had; None when nobody saw that. May come more than once.
     """
 
     key: JobKey = field(job_key)
@@ -288,6 +290,8 @@ class Ended(Report, word="ended"):
     detail: str = field(remark, default="")
     left: int = field(count, default=0)
     memory_kills: int = field(count, default=0)
+    cpu_seconds: float | None = field(optional(quantity), default=None)
+    memory_peak: int | None = field(optional(bytes_used), default=None)
 
 
 class Stuck(Report, word="stuck"):
@@ -313,12 +317,17 @@ class Refused(Report, word="refused"):
 
 
 class Cleaned(Report, word="cleaned"):
-    """Answer to :class:`Clean`: how many processes were killed, how many resist; ``memory_kills`` as of Ended."""
+    """Answer to :class:`Clean`: how many processes were killed, how many resist.
+
+    The rest is as of Ended. Where the program of the job ran, Ended tells what was used.
+    """
 
     key: JobKey = field(job_key)
     killed: int = field(count)
     left: int = field(count)
     memory_kills: int = field(count, default=0)
+    cpu_seconds: float | None = field(optional(quantity), default=None)
+    memory_peak: int | None = field(optional(bytes_used), default=None)
 
 
 class ScriptEnded(Report, word="scripted"):

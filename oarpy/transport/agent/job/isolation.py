@@ -14,6 +14,8 @@ import signal
 import time
 import zlib
 
+from oarpy.transport.agent.usage import Usage
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,7 @@ _PAUSE = 0.005
 _REMOVAL_PATIENCE = 2.0
 _CONTROLLERS = ("cpuset", "memory", "pids")
 _LIMIT_1, _LIMIT_2 = "memory.limit_in_bytes", "memory.max"
+_PEAK_1, _PEAK_2 = "memory.max_usage_in_bytes", "memory.peak"
 _PROCESSES = "pids.max"
 
 
@@ -129,6 +132,19 @@ class Isolation:
         except (OSError, ValueError, KeyError):
             return 0  # no such group, or a kernel before 4.13, which does not count them
 
+    def usage(self, key: str) -> Usage:
+        """Return what the kernel counted for the group of a job, also of processes that nobody waited for."""
+        base, limit = self._memory_place()
+        peak = _PEAK_1 if limit == _LIMIT_1 else _PEAK_2
+        cpu = _number(os.path.join(self._unified, key, "cpu.stat"), "usage_usec") if self._unified else None
+        memory = _number(os.path.join(base, key, peak)) if base else None
+        return Usage(None if cpu is None else cpu / 1e6, memory)
+
+    def keeps_peak(self, key: str) -> bool:
+        """Tell whether the kernel keeps the most memory that the group of a job had."""
+        base, limit = self._memory_place()
+        return bool(base) and _has(os.path.join(base, key), _PEAK_1 if limit == _LIMIT_1 else _PEAK_2)
+
     def _confinement(self, processors: Sequence[int]) -> list[int]:
         here = [number for number in processors if number in self._processors]
         return here if self._affinity and len(here) == len(processors) else []
@@ -193,6 +209,16 @@ def _homes(bases: dict[str, str], name: str) -> list[str]:
             home = root + present.get(controller, "/").rstrip("/")
             found.append(home if _has(home, "cgroup.procs") else root)
     return found
+
+
+def _number(path: str, word: str = "") -> int | None:
+    """Return the number in a file, of the line that begins with ``word``; None where there is none."""
+    try:
+        with open(path, encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        return next(int(line[-1]) for line in lines if not word or line[0] == word)
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
 
 
 def _has(directory: str, name: str) -> bool:

@@ -12,6 +12,7 @@ from oarpy.transport.agent.job.environment import job_environment, write_files
 from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, start_as, umask_of
 from oarpy.transport.agent.kill_notice import KillNotice
 from oarpy.transport.agent.steps import interactive_shell
+from oarpy.transport.agent.usage import MemorySampling, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class JobRun:
         self._reason = "exited"
         self._detail = ""
         self._memory_kills = 0
+        self._usage = Usage()
+        self._sampling: MemorySampling | None = None
         self._grouped = False
         self._began = time.monotonic()
         self._start = time.time()
@@ -147,22 +150,33 @@ class JobRun:
         try:
             if self._spec.memory:
                 self._memory_kills = self._isolation.memory_kills(self._record.key)
-            left = processes.kill_descendants(self._patience, self._statuses) + self._end_steps()
+            left = processes.kill_descendants(self._patience, self._statuses, self._usage) + self._end_steps()
+            self._measure()
             return max(left, self._end_group())
         except Exception as error:  # the job did run, so an outcome must be kept
             self._detail = self._detail or f"while it was ended: {type(error).__name__}: {error}"
             return len(processes.descendants(os.getpid()))
 
+    def _measure(self) -> None:
+        """Add what is not known from children: of steps, and what only the group has seen."""
+        if self._has_steps():
+            self._usage.read_notes(self._state, self._record.key)
+        if self._grouped or self._has_steps():
+            self._usage.at_least(self._isolation.usage(self._record.key))
+
+    def _has_steps(self) -> bool:
+        return os.path.exists(self._state.step_note(self._record.key))
+
     def _end_group(self) -> int:
         """End the job's group, where it has one by this process or by a step; return how many processes resist."""
         # Most short jobs have none, and every hierarchy would have to be asked.
-        if not (self._grouped or os.path.exists(self._state.step_note(self._record.key))):
+        if not (self._grouped or self._has_steps()):
             return 0
         return self._isolation.end(self._record.key, self._patience)
 
     def _end_steps(self) -> int:
         """End the steps of the job, which are not below this process; return how many resist."""
-        if not os.path.exists(self._state.step_note(self._record.key)):
+        if not self._has_steps():
             return 0
         node = self._state.root
         return processes.kill_marked([self._mark], processes.ancestors(), self._patience, node)[self._mark][1]
@@ -265,12 +279,14 @@ class JobRun:
 
     def _wait(self) -> None:
         """Wait for the command's end; while it is being terminated, for that of all its processes, up to the grace."""
-        while processes.reap_children(self._statuses):
+        while processes.reap_children(self._statuses, self._usage):
             if self._main in self._statuses and self._kill_at is None:
                 return
             now = time.monotonic()
             if self._tell_at is not None and now >= self._tell_at:
                 self._tell_start()
+            if self._sampling is not None and now >= self._sampling.at:
+                self._sampling.sample(now, processes.offspring(), self._usage)
             if self._kill_at is not None and now >= self._kill_at:
                 return
             self._meet_deadlines(now)
@@ -291,7 +307,7 @@ class JobRun:
 
     def _steps(self) -> list[int]:
         """Return processes of the job on this node that are not below this one."""
-        if not os.path.exists(self._state.step_note(self._record.key)):
+        if not self._has_steps():
             return []
         below = set(processes.descendants(os.getpid()))
         found = processes.marked([self._mark], below | processes.ancestors(), self._state.root)
@@ -308,6 +324,8 @@ class JobRun:
             self._tell("started", {"start": self._start})
             if self._isolation.groups and not self._is_confined():
                 self._gather()
+            if not (self._grouped and self._isolation.keeps_peak(self._record.key)):
+                self._sampling = MemorySampling(time.monotonic())
 
     def _gather(self) -> None:
         """Put the job's processes into its group, until a look finds no new one."""
@@ -324,7 +342,7 @@ class JobRun:
             known.update(new)
 
     def _next_deadline(self) -> float | None:
-        pending = [self._tell_at, self._kill_at]
+        pending = [self._tell_at, self._kill_at, self._sampling.at if self._sampling is not None else None]
         if self._suspended_at is None and self._kill_at is None:
             pending += [self._checkpoint_at, self._walltime_at]
         return min((at for at in pending if at is not None), default=None)
@@ -437,6 +455,7 @@ class JobRun:
             "detail": self._detail[:500],
             "left": left,
             "memory_kills": self._memory_kills,
+            **self._usage.entry(),
         }
         waited = False
         while True:

@@ -8,6 +8,7 @@ from collections import deque
 
 from oarpy.transport.agent.job import processes, record, suspending
 from oarpy.transport.agent.job.hung_supervisors import HungSupervisors
+from oarpy.transport.agent.usage import Usage
 from oarpy.wire.messages import REPORTS, Refused, Stuck
 
 TYPE_CHECKING = False
@@ -87,6 +88,13 @@ class NodeJobs:
     def memory_kills(self, key: str) -> int:
         """Return how many processes of a job the kernel killed here because it was out of its memory."""
         return self._isolation.memory_kills(key)
+
+    def usage(self, key: str) -> Usage:
+        """Return what a job used here, as far as no supervisor of this node tells it."""
+        found = Usage()
+        found.read_notes(self._state, key)
+        found.at_least(self._isolation.usage(key))
+        return found
 
     def end_group(self, key: str) -> int:
         """Kill what is in the control group of a job and remove it; return how many processes resist."""
@@ -315,15 +323,22 @@ class NodeJobs:
             return history
         mark = str((history.started or {}).get("mark") or self.mark(found.key))
         suspending.thaw(self._isolation.freezers(found.key))
-        left = self.clean([mark])[mark][1] + self.end_group(found.key)
+        left = self.clean([mark])[mark][1]
+        usage = self.usage(found.key)
+        left += self.end_group(found.key)
         if why:
-            return write_lost(found, history, left, why, "killed" if self._hung.was_to_end(found.key) else "SUPERVISOR")
-        return write_lost(found, history, left, "its supervisor was killed")
+            reason = "killed" if self._hung.was_to_end(found.key) else "SUPERVISOR"
+            return write_lost(found, history, left, why, reason, usage)
+        return write_lost(found, history, left, "its supervisor was killed", usage=usage)
 
 
-def write_lost(found: Record, history: History, left: int, detail: str, reason: str = "lost") -> History:
+def write_lost(
+    found: Record, history: History, left: int, detail: str, reason: str = "lost", usage: Usage | None = None
+) -> History:
     """Record that nobody knows how a job ended, ``left`` of its processes resisting; return the new history."""
+    used = (usage or Usage()).entry()
     now = time.time()
     start = history.started["at"] if history.started else None
-    found.append("ended", now, start=start, end=now, status=None, reason=reason, detail=detail, left=left)
+    outcome = {"start": start, "end": now, "status": None, "reason": reason, "detail": detail, "left": left, **used}
+    found.append("ended", now, **outcome)
     return found.history()

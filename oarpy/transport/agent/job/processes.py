@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from oarpy.transport.agent.usage import Usage
+
 MARK = "OARPY_JOB"
 NODE = "OARPY_NODE"
 """The environment variable with the state directory of the node that a process of a job was started on."""
@@ -158,15 +160,15 @@ def freeze(root: int) -> list[int]:
     return list(stopped)
 
 
-def kill_descendants(patience: float, statuses: dict[int, int]) -> int:
+def kill_descendants(patience: float, statuses: dict[int, int], usage: Usage | None = None) -> int:
     """Kill and reap every descendant of this process; return how many remain after ``patience`` seconds.
 
     They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the
-    wait status of each process reaped.
+    wait status of each process reaped, ``usage`` what it used.
     """
     deadline = time.monotonic() + patience
     me = os.getpid()
-    while reap_children(statuses):
+    while reap_children(statuses, usage):
         freeze(me)
         alive = descendants(me)
         send(alive, signal.SIGKILL)
@@ -195,14 +197,19 @@ def parent(pid: int) -> int:
     return found[1] if found else 0
 
 
-def reap_children(statuses: dict[int, int]) -> bool:
-    """Reap every dead child, its wait status into ``statuses``; return whether children are left."""
+def reap_children(statuses: dict[int, int], usage: Usage | None = None) -> bool:
+    """Reap every dead child, its wait status into ``statuses``, what it used into ``usage``.
+
+    Returns whether children are left.
+    """
     try:
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, told = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 return True
             statuses[pid] = status
+            if usage is not None:
+                usage.add_reaped(told)
     except ChildProcessError:
         return False
 

@@ -26,6 +26,7 @@ from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.statedir import StateDir, StateError
 from oarpy.transport.agent.steps import interactive_shell
 from oarpy.transport.agent.steps.change_bell import Bell
+from oarpy.transport.agent.usage import Usage
 from oarpy.wire.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Frames, Malformed, pack, pack_message, read_message
 from oarpy.wire.steps import StepSpec
 
@@ -127,6 +128,8 @@ class StepRun:
         self._frames = Frames()
         self._poll = select.poll()
         self._statuses: dict[int, int] = {}
+        self._usage = Usage()
+        self._key = ""
         self._main = 0
         self._hold: interactive_shell.Hold | None = None
         self._waiting = bytearray()
@@ -172,7 +175,7 @@ class StepRun:
         job = spec.job
         account = Accounts().get(job.user)
         check_may_run(account, job.allow_root)
-        key = str(job.key)
+        key = self._key = str(job.key)
         mark = processes.mark_of(self._settings["instance"], *job.key)
         try:
             if spec.lead:
@@ -250,7 +253,7 @@ class StepRun:
     def _pass_on(self, ready: dict[int, int]) -> None:
         if self._signals in ready:
             os.read(self._signals, _CHUNK)
-            processes.reap_children(self._statuses)
+            processes.reap_children(self._statuses, self._usage)
         for fd, kind in list(self._streams.outputs.items()):
             if ready.get(fd, 0) & ~select.POLLOUT:
                 self._forward(fd, kind)
@@ -328,14 +331,15 @@ class StepRun:
     def _end_processes(self, number: int, grace: float) -> None:
         """End what there is of the step, gently first when there is time."""
         deadline = time.monotonic() + grace
-        while processes.reap_children(self._statuses) and time.monotonic() < deadline:
+        while processes.reap_children(self._statuses, self._usage) and time.monotonic() < deadline:
             tree = processes.descendants(os.getpid())
             processes.send(tree, number)
             processes.send(tree, signal.SIGCONT)
             select.select([self._signals], [], [], 0.1)
             with contextlib.suppress(BlockingIOError):
                 os.read(self._signals, _CHUNK)
-        processes.kill_descendants(_PATIENCE, self._statuses)
+        processes.kill_descendants(_PATIENCE, self._statuses, self._usage)
+        self._usage.note(self._state, self._key)
 
     def _finish(self) -> None:
         """Send what is left of the output, then how the step ended."""
