@@ -251,3 +251,23 @@ def test_an_analyst_needs_no_other_right(dsn: str, connection: Connection, finis
     finally:
         run("DROP OWNED BY {}")
         run("DROP ROLE {}")
+
+
+def test_efficiency(dsn: str, connection: Connection, finished: int) -> None:
+    assert rows(dsn, "SELECT * FROM oar_report.efficiency") == [], "nobody measured it"
+    rewrite(connection, "UPDATE jobs SET cpu_seconds = 3600, memory_peak = 1000 WHERE job_id = %s", finished)
+    (row,) = rows(dsn, "SELECT * FROM oar_report.efficiency")
+    expected = {
+        "job_id": finished,
+        "user_name": "ann",
+        "nodes": 2,
+        "cores": 4,
+        "run_seconds": 1800.0,
+        "core_seconds": 7200.0,
+        "cpu_seconds": 3600.0,
+        "cpu_efficiency": 0.5,
+        "memory_peak_bytes": 1000,
+        "memory_asked_bytes": None,
+        "memory_efficiency": None,
+    }
+    assert {key: row[key] for key in expected} == expected

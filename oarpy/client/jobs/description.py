@@ -57,6 +57,8 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "stderr_file": _file_name(row, row.stderr),
         "initial_request": row.initial_request if private else None,
         "reserved_resources": job.reserved_ids,
+        "cpu_seconds": row.cpu_seconds,
+        "memory_peak": row.memory_peak,
         "verdict": row.verdict or None,
         "reason": row.reason or None,
     }
@@ -105,6 +107,8 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "scheduledStart": local_date(scheduled_start(row)),
         "expectedStart": _expected(job),
         "exit_code": _exit_code(row.exit_status),
+        "cpu_seconds": "" if row.cpu_seconds is None else f"{row.cpu_seconds:.2f}",
+        "memory_peak": "" if row.memory_peak is None else format_amount(row.memory_peak),
         "cpuset_name": f"{row.user}_{row.job_id}",
         "resubmit_job_id": str(row.resubmit_of or ""),
     }

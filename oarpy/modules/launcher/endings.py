@@ -64,7 +64,8 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
     if report.memory_kills:
         said = out_of_memory(report.memory_kills)
         event, message = event or MEMORY, f"{message}; {said}" if message else said
-    return End(key.job, final, report.status, report.start, report.end, event, message[:500])
+    used = report.cpu_seconds, report.memory_peak
+    return End(key.job, final, report.status, report.start, report.end, event, message[:500], *used)
 
 
 def end_of_refusal(report: Refused, now: float, *, again: bool) -> End:

@@ -281,6 +281,8 @@ class Launcher:
             (one.key.job, node, out_of_memory(one.memory_kills)) for node, one in arrivals.cleaned if one.memory_kills
         ]
         execution.note_memory(connection, met)
+        used = [(*one.key, node, one.cpu_seconds, one.memory_peak) for node, one in arrivals.cleaned]
+        execution.add_usage(connection, [some for some in used if some[3:] != (None, None)])
         faults = [fault for node, report in said for fault in faults_of(node, report)]
         faults += [nodes.Fault(node, STUCK, one.key.job, one.detail[:500], heals=True) for node, one in arrivals.stuck]
         faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]

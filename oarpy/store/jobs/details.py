@@ -52,6 +52,8 @@ class JobRow:
     verdict: str
     reason: str
     predicted: float | None
+    cpu_seconds: float | None
+    memory_peak: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ _JOBS = f"""
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, s.initial_request,
            coalesce(g.verdict, ''), coalesce('Killing: ' || k.reason, g.reason, ''),
-           extract(epoch FROM g.start_time)::float8, {TOLD_COLUMNS}
+           extract(epoch FROM g.start_time)::float8, j.cpu_seconds, j.memory_peak, {TOLD_COLUMNS}
     FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
                 LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
                 LEFT JOIN first_predictions f ON f.job_id = j.job_id

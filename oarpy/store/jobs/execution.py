@@ -117,6 +117,9 @@ class End:
     ended: float
     event: str
     message: str
+    cpu_seconds: float | None = None
+    memory_peak: int | None = None
+    """What it used on its first node: seconds of CPU, the most bytes of memory; None when nobody measured it."""
 
 
 # Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
@@ -217,7 +220,7 @@ _STARTED = f"""
 # What started and ended since the last look passes through Running too: no state is skipped.
 _FINISH = f"""
     UPDATE jobs j
-    SET state = 'Finishing', exit_status = e.exit_status,
+    SET state = 'Finishing', exit_status = e.exit_status, cpu_seconds = e.cpu, memory_peak = e.memory,
         final_state = CASE WHEN e.final_state = 'Waiting' AND j.started_at IS NOT NULL THEN 'Error'
             ELSE e.final_state END, message = CASE
             WHEN e.message = '' THEN j.message ELSE e.message END,
@@ -225,7 +228,8 @@ _FINISH = f"""
             CASE WHEN e.started IS NOT NULL
                 THEN greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at, {_HELD}) END)
     FROM unnest(%(jobs)s::bigint[], %(finals)s::text[], %(statuses)s::int[], %(started)s::float8[],
-                %(messages)s::text[]) AS e(job_id, final_state, exit_status, started, message)
+                %(messages)s::text[], %(cpu)s::float8[], %(memory)s::bigint[])
+            AS e(job_id, final_state, exit_status, started, message, cpu, memory)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
     RETURNING j.job_id
 """  # noqa: S608 - a text of this file
@@ -234,11 +238,13 @@ _FINISH = f"""
 _END = f"""
     UPDATE jobs j
     SET state = 'Terminated', final_state = 'Terminated', left_nothing = true, exit_status = e.exit_status,
+        cpu_seconds = e.cpu, memory_peak = e.memory,
         started_at = coalesce(j.started_at,
             greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at, {_HELD})),
         ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at, {_HELD},
             coalesce(j.started_at, least(to_timestamp(e.started), clock_timestamp())))
-    FROM unnest(%s::bigint[], %s::int[], %s::float8[], %s::float8[]) AS e(job_id, exit_status, started, ended)
+    FROM unnest(%s::bigint[], %s::int[], %s::float8[], %s::float8[], %s::float8[], %s::bigint[])
+        AS e(job_id, exit_status, started, ended, cpu, memory)
     WHERE j.job_id = e.job_id AND j.state IN ('Launching', 'Running')
     RETURNING j.job_id
 """  # noqa: S608 - a text of this file
@@ -254,6 +260,19 @@ _NOTE_MEMORY = """
     )
     INSERT INTO event_logs (type, job_id, hosts, description)
     SELECT 'OUT_OF_MEMORY', job_id, ARRAY[node], message FROM told
+"""
+
+# What the other nodes of a job tell when it is cleaned there. Memory is that of the node with the most.
+_ADD_USAGE = """
+    UPDATE jobs j
+    SET cpu_seconds = least(coalesce(j.cpu_seconds, 0) + u.cpu, 2 ^ 53), memory_peak = greatest(j.memory_peak, u.memory)
+    FROM (SELECT job_id, attempt, coalesce(sum(cpu), 0) AS cpu, max(memory) AS memory
+          FROM unnest(%s::bigint[], %s::int[], %s::text[], %s::float8[], %s::bigint[])
+              AS t(job_id, attempt, node, cpu, memory)
+          WHERE EXISTS (SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
+                        WHERE a.job_id = t.job_id AND r.network_address = t.node)
+          GROUP BY job_id, attempt) u
+    WHERE j.job_id = u.job_id AND j.attempt = u.attempt AND j.state = 'Finishing' AND j.final_state <> 'Waiting'
 """
 
 # A job that never started cannot be Terminated.
@@ -462,6 +481,8 @@ def finish(connection: Connection, ends: Sequence[End]) -> list[int]:
             "statuses": [end.exit_status for end in ends],
             "started": [end.started for end in ends],
             "messages": [end.message for end in ends],
+            "cpu": [end.cpu_seconds for end in ends],
+            "memory": [end.memory_peak for end in ends],
         },
     )
     moved = {row[0] for row in rows}
@@ -474,7 +495,8 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     """Move jobs that started and ended by themselves to Terminated, whatever of it was recorded; return those moved."""
     if not ends:
         return []
-    columns = [[getattr(one, name) for one in ends] for name in ("job", "exit_status", "started", "ended")]
+    names = ("job", "exit_status", "started", "ended", "cpu_seconds", "memory_peak")
+    columns = [[getattr(one, name) for one in ends] for name in names]
     return [row[0] for row in connection.execute(_END, columns).fetchall()]
 
 
@@ -483,6 +505,16 @@ def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -
     """Tell in events, and in the messages of jobs, of (job, node, text): it was out of its memory there."""
     if kills:
         connection.execute(_NOTE_MEMORY, [list(column) for column in zip(*kills, strict=True)])
+
+
+@set_wise
+def add_usage(connection: Connection, used: Sequence[tuple[int, int, str, float | None, int | None]]) -> None:
+    """Add (job, attempt, node, CPU seconds, bytes of memory) of other nodes to what the first node told.
+
+    Of a node that the job does not hold nothing is taken.
+    """
+    if used:
+        connection.execute(_ADD_USAGE, [list(column) for column in zip(*used, strict=True)])
 
 
 @set_wise

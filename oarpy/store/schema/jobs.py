@@ -8,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
@@ -174,6 +175,20 @@ jobs = table(
         Boolean,
         "nothing of it is left on its nodes: said by the statement that ends it, once it was launched",
         default=False,
+    ),
+    column(
+        "cpu_seconds",
+        Double,
+        "user and system time of its processes on all its nodes; NULL when nobody measured it",
+        optional=True,
+        check="cpu_seconds >= 0",
+    ),
+    column(
+        "memory_peak",
+        BigInteger,
+        "the most bytes of memory that its processes had on one node; NULL when nobody measured it",
+        optional=True,
+        check="memory_peak >= 0",
     ),
     ForeignKeyConstraint(
         ["submission_id", "moldable_id"],

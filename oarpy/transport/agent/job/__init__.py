@@ -13,7 +13,8 @@
 - ``account``, ``environment``, ``spawning`` and ``isolation`` start the program; ``processes``, ``foreign_processes``
   and ``suspending`` find, end and stop what runs.
 
-May import ``statedir``, ``outbox``, ``kill_notice``, ``usage`` and ``steps.interactive_shell`` of the agent, and ``oarpy.wire``.
+May import ``statedir``, ``outbox``, ``kill_notice``, ``usage`` and ``steps.interactive_shell`` of the agent, and
+``oarpy.wire``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,46 @@
+CREATE OR REPLACE VIEW oar_report.efficiency AS
+SELECT j.job_id, j.array_id, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.started_at, j.ended_at,
+       held.nodes, held.cores, ran.seconds AS run_seconds, extract(epoch FROM j.walltime)::double precision AS walltime_seconds,
+       held.cores * ran.seconds AS core_seconds, j.cpu_seconds,
+       j.cpu_seconds / nullif(held.cores * ran.seconds, 0) AS cpu_efficiency,
+       j.memory_peak AS memory_peak_bytes, asked.bytes AS memory_asked_bytes,
+       j.memory_peak / nullif(asked.bytes, 0)::double precision AS memory_efficiency
+FROM oar_all.jobs j
+CROSS JOIN LATERAL (
+    SELECT count(DISTINCT r.network_address)::integer AS nodes,
+           (count(DISTINCT r.core) + count(*) FILTER (WHERE r.core IS NULL))::integer AS cores
+    FROM oar_all.assigned_resources a JOIN public.resources r USING (resource_id)
+    WHERE a.month = j.month AND a.job_id = j.job_id AND r.type = 'default'
+) held
+CROSS JOIN LATERAL (
+    SELECT extract(epoch FROM j.ended_at - j.started_at - j.suspended_time)::double precision AS seconds
+) ran
+CROSS JOIN LATERAL (
+    SELECT max(m.amount)::bigint AS bytes FROM oar_all.assigned_amounts m
+    WHERE m.month = j.month AND m.job_id = j.job_id AND m.consumable = 'memory'
+) asked
+WHERE j.cpu_seconds IS NOT NULL AND j.started_at IS NOT NULL AND j.ended_at IS NOT NULL;
+COMMENT ON VIEW oar_report.efficiency IS
+    'finished jobs whose use was measured on their nodes: CPU time against cores, memory against what was asked';
+COMMENT ON COLUMN oar_report.efficiency.job_id IS 'the job''s number';
+COMMENT ON COLUMN oar_report.efficiency.array_id IS 'number of the first job of its array; its own number for a single job';
+COMMENT ON COLUMN oar_report.efficiency.job_name IS 'name given by the user, empty if none';
+COMMENT ON COLUMN oar_report.efficiency.user_name IS 'who submitted it';
+COMMENT ON COLUMN oar_report.efficiency.project IS 'project that it counts for';
+COMMENT ON COLUMN oar_report.efficiency.queue_name IS 'queue that it was in';
+COMMENT ON COLUMN oar_report.efficiency.state IS 'Terminated or Error';
+COMMENT ON COLUMN oar_report.efficiency.started_at IS 'when its command started';
+COMMENT ON COLUMN oar_report.efficiency.ended_at IS 'when it reached its final state';
+COMMENT ON COLUMN oar_report.efficiency.nodes IS 'nodes that it held';
+COMMENT ON COLUMN oar_report.efficiency.cores IS 'distinct cores among them; a resource without a core counts as one';
+COMMENT ON COLUMN oar_report.efficiency.run_seconds IS 'from start to end, without the time for which it was suspended';
+COMMENT ON COLUMN oar_report.efficiency.walltime_seconds IS 'its walltime';
+COMMENT ON COLUMN oar_report.efficiency.core_seconds IS 'cores times seconds of run';
+COMMENT ON COLUMN oar_report.efficiency.cpu_seconds IS 'user and system time of its processes, on all its nodes';
+COMMENT ON COLUMN oar_report.efficiency.cpu_efficiency IS
+    'CPU seconds by core seconds, 1 when every core was busy; NULL when it held none';
+COMMENT ON COLUMN oar_report.efficiency.memory_peak_bytes IS
+    'the most memory that its processes had on one node, NULL when nobody measured it';
+COMMENT ON COLUMN oar_report.efficiency.memory_asked_bytes IS
+    'what it held of the consumable memory on one node, NULL without';
+COMMENT ON COLUMN oar_report.efficiency.memory_efficiency IS 'memory peak by memory asked, NULL without';
