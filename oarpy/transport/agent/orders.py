@@ -11,7 +11,7 @@ from oarpy.transport.agent import admitted_keys
 from oarpy.transport.agent.job import record, requests
 from oarpy.transport.agent.job.environment import remove_files
 from oarpy.transport.agent.job.foreign_processes import ForeignProcesses
-from oarpy.transport.agent.usage import Usage
+from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.frames import Malformed
 from oarpy.wire.messages import (
     Admit,
@@ -217,11 +217,11 @@ class Orders:
         for key in keys.values():
             self._jobs.thaw(key)
         for mark, (killed, left) in self._jobs.clean(list(keys)).items():
-            used = Usage() if self._jobs.has_record(keys[mark]) else self._jobs.usage(keys[mark])
+            used = MeasuredUse() if self._jobs.has_record(keys[mark]) else self._jobs.usage(keys[mark])
             remove_files(self._state, keys[mark])
             memory_kills = self._jobs.memory_kills(keys[mark])
             left = max(left, self._jobs.end_group(keys[mark]))
-            self._outbox.say(Cleaned(record.job_of(keys[mark]), killed, left, memory_kills, **used.entry()))
+            self._outbox.say(Cleaned(record.job_of(keys[mark]), killed, left, memory_kills, used.cpu, used.memory))
 
     def _on_forget(self, order: Forget) -> None:
         opened: list[Record] = []

@@ -20,7 +20,7 @@ _LONGEST_PAUSE = 30.0
 """Seconds between two looks at the memory of a job, at most; they begin with one and double."""
 
 
-class Usage:
+class MeasuredUse:
     """CPU seconds (user and system) of all processes, and the most bytes of memory that they had together.
 
     None stands for what nobody saw. ``note`` and ``read_notes`` carry what steps used, which end before their job.
@@ -43,7 +43,7 @@ class Usage:
         """Add what a child that ended has used, with all that it waited for itself."""
         self.add(told.ru_utime + told.ru_stime, told.ru_maxrss * _KIB)
 
-    def at_least(self, other: Usage) -> None:
+    def at_least(self, other: MeasuredUse) -> None:
         """Take what another measure of the same processes saw more of."""
         for name in self.__slots__:
             seen = getattr(other, name)
@@ -84,7 +84,7 @@ class MemorySampling:
         self._pause = _FIRST_SAMPLE
         self.at = now + self._pause
 
-    def sample(self, now: float, pids: Iterable[int], usage: Usage) -> None:
+    def sample(self, now: float, pids: Iterable[int], usage: MeasuredUse) -> None:
         """Take a sample: what each process has alone, and what most share with files once."""
         alone = shared = 0
         for pid in pids:

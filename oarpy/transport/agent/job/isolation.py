@@ -14,7 +14,7 @@ import signal
 import time
 import zlib
 
-from oarpy.transport.agent.usage import Usage
+from oarpy.transport.agent.usage import MeasuredUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,13 +132,13 @@ class Isolation:
         except (OSError, ValueError, KeyError):
             return 0  # no such group, or a kernel before 4.13, which does not count them
 
-    def usage(self, key: str) -> Usage:
+    def usage(self, key: str) -> MeasuredUse:
         """Return what the kernel counted for the group of a job, also of processes that nobody waited for."""
         base, limit = self._memory_place()
         peak = _PEAK_1 if limit == _LIMIT_1 else _PEAK_2
         cpu = _number(os.path.join(self._unified, key, "cpu.stat"), "usage_usec") if self._unified else None
         memory = _number(os.path.join(base, key, peak)) if base else None
-        return Usage(None if cpu is None else cpu / 1e6, memory)
+        return MeasuredUse(None if cpu is None else cpu / 1e6, memory)
 
     def keeps_peak(self, key: str) -> bool:
         """Tell whether the kernel keeps the most memory that the group of a job had."""

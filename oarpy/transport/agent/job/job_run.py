@@ -12,7 +12,7 @@ from oarpy.transport.agent.job.environment import job_environment, write_files
 from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, start_as, umask_of
 from oarpy.transport.agent.kill_notice import KillNotice
 from oarpy.transport.agent.steps import interactive_shell
-from oarpy.transport.agent.usage import MemorySampling, Usage
+from oarpy.transport.agent.usage import MeasuredUse, MemorySampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class JobRun:
         self._reason = "exited"
         self._detail = ""
         self._memory_kills = 0
-        self._usage = Usage()
+        self._usage = MeasuredUse()
         self._sampling: MemorySampling | None = None
         self._grouped = False
         self._began = time.monotonic()

@@ -8,7 +8,7 @@ from collections import deque
 
 from oarpy.transport.agent.job import processes, record, suspending
 from oarpy.transport.agent.job.hung_supervisors import HungSupervisors
-from oarpy.transport.agent.usage import Usage
+from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.messages import REPORTS, Refused, Stuck
 
 TYPE_CHECKING = False
@@ -89,9 +89,9 @@ class NodeJobs:
         """Return how many processes of a job the kernel killed here because it was out of its memory."""
         return self._isolation.memory_kills(key)
 
-    def usage(self, key: str) -> Usage:
+    def usage(self, key: str) -> MeasuredUse:
         """Return what a job used here, as far as no supervisor of this node tells it."""
-        found = Usage()
+        found = MeasuredUse()
         found.read_notes(self._state, key)
         found.at_least(self._isolation.usage(key))
         return found
@@ -333,10 +333,10 @@ class NodeJobs:
 
 
 def write_lost(
-    found: Record, history: History, left: int, detail: str, reason: str = "lost", usage: Usage | None = None
+    found: Record, history: History, left: int, detail: str, reason: str = "lost", usage: MeasuredUse | None = None
 ) -> History:
     """Record that nobody knows how a job ended, ``left`` of its processes resisting; return the new history."""
-    used = (usage or Usage()).entry()
+    used = (usage or MeasuredUse()).entry()
     now = time.time()
     start = history.started["at"] if history.started else None
     outcome = {"start": start, "end": now, "status": None, "reason": reason, "detail": detail, "left": left, **used}

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from oarpy.transport.agent.usage import Usage
+    from oarpy.transport.agent.usage import MeasuredUse
 
 MARK = "OARPY_JOB"
 NODE = "OARPY_NODE"
@@ -160,7 +160,7 @@ def freeze(root: int) -> list[int]:
     return list(stopped)
 
 
-def kill_descendants(patience: float, statuses: dict[int, int], usage: Usage | None = None) -> int:
+def kill_descendants(patience: float, statuses: dict[int, int], usage: MeasuredUse | None = None) -> int:
     """Kill and reap every descendant of this process; return how many remain after ``patience`` seconds.
 
     They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the
@@ -197,7 +197,7 @@ def parent(pid: int) -> int:
     return found[1] if found else 0
 
 
-def reap_children(statuses: dict[int, int], usage: Usage | None = None) -> bool:
+def reap_children(statuses: dict[int, int], usage: MeasuredUse | None = None) -> bool:
     """Reap every dead child, its wait status into ``statuses``, what it used into ``usage``.
 
     Returns whether children are left.

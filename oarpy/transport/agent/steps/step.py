@@ -26,7 +26,7 @@ from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.statedir import StateDir, StateError
 from oarpy.transport.agent.steps import interactive_shell
 from oarpy.transport.agent.steps.change_bell import Bell
-from oarpy.transport.agent.usage import Usage
+from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.frames import CONTENT, ERRORS, MESSAGE, OUTPUT, Frames, Malformed, pack, pack_message, read_message
 from oarpy.wire.steps import StepSpec
 
@@ -128,7 +128,7 @@ class StepRun:
         self._frames = Frames()
         self._poll = select.poll()
         self._statuses: dict[int, int] = {}
-        self._usage = Usage()
+        self._usage = MeasuredUse()
         self._key = ""
         self._main = 0
         self._hold: interactive_shell.Hold | None = None

@@ -1,6 +1,6 @@
 """Jobs have what they used: CPU time and the most memory.
 
-Revision ID: 0045
+Revision ID: 0046
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from sqlalchemy import BigInteger, Column, Double
 from oarpy.store.schema.columns import sound
 from oarpy.store.schema.statements import make
 
-revision = "0045"
-down_revision = "0044"
+revision = "0046"
+down_revision = "0045"
 
 _COLUMNS = {
     "cpu_seconds": (Double, "user and system time of its processes on all its nodes; NULL when nobody measured it"),
