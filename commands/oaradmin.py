@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,8 @@ quotas_app = typer.Typer(no_args_is_help=True, help="Limits on what runs at one 
 app.add_typer(quotas_app, name="quotas")
 consumables_app = typer.Typer(no_args_is_help=True, help="Declare, list and delete what is divided among jobs.")
 app.add_typer(consumables_app, name="consumables")
+policy_app = typer.Typer(no_args_is_help=True, help="Try other policies on what happened.")
+app.add_typer(policy_app, name="policy")
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 Condition = Annotated[
@@ -35,8 +38,11 @@ Hosts = Annotated[
 @resources_app.command("add")
 def add(
     pattern: Annotated[
-        str, typer.Argument(metavar="PATTERN", help="Levels, outermost first: /host=node[1-4]/cpu={2}/core={4}.")
-    ],
+        str, typer.Argument(metavar="[PATTERN]", help="Levels, outermost first: /host=node[1-4]/cpu={2}/core={4}.")
+    ] = "",
+    probe: Annotated[
+        str, typer.Option("--probe", metavar="NODES", help="Ask node[1-4] over SSH what they are made of instead.")
+    ] = "",
     kind: Annotated[str, typer.Option("--type", metavar="TYPE", help="Type of the resources.")] = "default",
     transport: Annotated[
         str | None, typer.Option("--transport", metavar="local|ssh", help="How the nodes are reached; default ssh.")
@@ -58,13 +64,14 @@ def add(
     from oarpy.client.platform.resource_text import shown, value_json
     from oarpy.client.session import open_session
 
-    creation = resource_creation.Creation(pattern, kind, transport, address, port, tuple(assignments or ()))
+    creation = resource_creation.Creation(pattern, kind, transport, address, port, tuple(assignments or ()), probe)
     ids: tuple[int, ...] = ()
     with open_session("oaradmin") as session:
+        probed = resource_creation.probe(session, creation)
         if dry_run:
-            planned = resource_creation.plan(session, creation)
+            planned = resource_creation.plan(session, creation, probed)
         else:
-            planned, ids = resource_creation.create(session, creation)
+            planned, ids = resource_creation.create(session, creation, probed)
     if as_json:
         rows = [{name: value_json(value) for name, value in row.items()} for row in planned.rows]
         write(json_text({"added": ids, "rows": rows, "new_properties": [name for name, _ in planned.new_columns]}))
@@ -211,6 +218,40 @@ def delete_consumable(
     with open_session("oaradmin") as session:
         consumables.delete(session, name)
     write(json_text({"deleted": name}) if as_json else f"consumable {name} deleted\n")
+
+
+@policy_app.command("try")
+def try_policy(
+    days: Annotated[float, typer.Option("--days", metavar="N", help="Replay the jobs of the last N days.")] = 7.0,
+    policy: Annotated[str, typer.Option("--policy", metavar="P", help="conservative, easy, fcfs, ...")] = "",
+    order: Annotated[str | None, typer.Option("--order", metavar="O", help="Another order of all queues.")] = None,
+    quotas: Annotated[
+        str | None, typer.Option("--quotas", metavar="FILE|none", help="Other quotas: JSON, or none.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", metavar="DIR", help="Other admission rules: NN_name.py.")
+    ] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option("--weight", metavar="NAME=VALUE", help="Another setting of [priority], as age_weight=2."),
+    ] = None,
+    as_html: Annotated[bool, typer.Option("--html", help="Print a page of HTML.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Replay the last days with changes, and say which users and queues would wait more, and which less."""
+    from datetime import UTC, datetime
+
+    from oarpy.client.past import policy_trial
+    from oarpy.client.past.history_replay import PolicyChange
+    from oarpy.client.session import open_session
+
+    change = PolicyChange((policy,) if policy else (), order, quotas, rules)
+    with open_session("oaradmin") as session:
+        found = policy_trial.try_policy(session, days, change, weights or (), datetime.now(UTC))
+    if as_json:
+        write(json_text(policy_trial.document(found)))
+    else:
+        write(policy_trial.page(found) if as_html else policy_trial.table(found))
 
 
 def main() -> None:

@@ -67,8 +67,7 @@ def replay_history(
     policies = _policies(session, change)
     check_places((sinks.output, sinks.plot), policies)
     rules = None if change.rules is None else read_rules(change.rules)
-    quotas = None if change.quotas is None else _quotas(session, change.quotas)
-    past = _changed(read_past(session, since, until), change.order, quotas)
+    past = changed_past(session, read_past(session, since, until), change)
     if not any(job.measured for job in past.jobs):
         raise UsageError("no job of that period has run and ended", hint="oarstat --gantt shows when jobs ran")
     results = []
@@ -86,6 +85,14 @@ def replay_history(
     resources = past.base.platform.default_type.bit_count()
     (sinks.stdout or sys.stdout).write(render(past.jobs, past.left_out, resources, results) + "\n")
     return 0
+
+
+def replay_once(session: Session, past: PastWorkload, change: PolicyChange, err: TextIO) -> HistoryResult:
+    """Replay a past that is changed already, under the one policy of ``change`` and through its rules."""
+    (policy,) = _policies(session, change)
+    rules = None if change.rules is None else read_rules(change.rules)
+    admission: Admission = admit_as_they_were if rules is None else AdmissionAnew(session, past, rules)
+    return _replay(session, past, policy, change.order, admission, err)
 
 
 def _policies(session: Session, change: PolicyChange) -> Sequence[PolicyName]:
@@ -119,11 +126,13 @@ def _quotas(session: Session, source: str) -> tuple[QuotaRule, ...] | QuotaFile:
         raise UsageError(f"{source}: {error.message}", hint=error.hint) from None
 
 
-def _changed(past: PastWorkload, order: str | None, quotas: tuple[QuotaRule, ...] | QuotaFile | None) -> PastWorkload:
+def changed_past(session: Session, past: PastWorkload, change: PolicyChange) -> PastWorkload:
+    """Return a past with the order and the quotas of ``change``."""
     base = past.base
-    if order is not None:
-        base = replace(base, queues=tuple(replace(queue, order=order) for queue in base.queues))
-    if quotas is not None:
+    if change.order is not None:
+        base = replace(base, queues=tuple(replace(queue, order=change.order) for queue in base.queues))
+    if change.quotas is not None:
+        quotas = _quotas(session, change.quotas)
         base = replace(base, quotas=rules_of(quotas, past) if isinstance(quotas, QuotaFile) else quotas)
     return replace(past, base=base)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from oarpy.client.platform import consumables
 from oarpy.client.platform.consumables import Amounts
+from oarpy.client.platform.probed_nodes import ProbedNodes, probe_nodes
 from oarpy.client.platform.properties import require_new
 from oarpy.client.platform.property_values import parse_assignments, parse_value
 from oarpy.client.platform.resource_pattern import PatternLevel, Row, expand, node_names, parse_pattern
@@ -23,7 +24,10 @@ _NO_LEVEL = {"resource_id", "type", "state", "drain", "besteffort", "deploy", "a
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What the admin wrote. ``address`` and ``port`` may be sets, one value a node in the pattern's order."""
+    """What the admin wrote. ``address`` and ``port`` may be sets, one value a node in the pattern's order.
+
+    ``probe`` are nodes that tell what they are made of, instead of a pattern.
+    """
 
     pattern: str
     type: str = "default"
@@ -31,6 +35,7 @@ class Creation:
     address: str | None = None
     port: str | None = None
     assignments: tuple[str, ...] = ()
+    probe: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,24 @@ class Planned:
     amounts: Amounts
 
 
-def plan(session: Session, creation: Creation) -> Planned:
+def probe(session: Session, creation: Creation) -> ProbedNodes | None:
+    """Ask the nodes that are to tell what they are made of; None when the pattern says it."""
+    session.require_admin("add resources")
+    if bool(creation.pattern) == bool(creation.probe):
+        raise UsageError("a pattern and --probe say the same thing", hint="give one of them")
+    if not creation.probe:
+        return None
+    if creation.type != "default":
+        raise UsageError(f"--probe makes resources of type default, not '{creation.type[:40]}'", hint="write a pattern")
+    return probe_nodes(session, creation.probe, _ways(session, creation, node_names(creation.probe)))
+
+
+def plan(session: Session, creation: Creation, probed: ProbedNodes | None = None) -> Planned:
     """Return what :func:`create` would insert; raise what is wrong with it. Only an admin may."""
     session.require_admin("add resources")
     if creation.transport not in (None, "local", "ssh"):
         raise UsageError(f"unknown transport '{creation.transport}'", hint="local or ssh")
-    levels = parse_pattern(creation.pattern)
+    levels = probed.levels() if probed else parse_pattern(creation.pattern)
     known = {one.name: one for one in properties.properties(session.connection)}
     for level in levels:
         if level.name in _NO_LEVEL:
@@ -62,7 +79,7 @@ def plan(session: Session, creation: Creation) -> Planned:
     highest = resources.highest(session.connection, [name for name in numbered if name in known])
     rows = [
         {**_typed(row, kinds), **values, "type": parse_value(creation.type, "text", "type")}
-        for row in expand(levels, highest)
+        for row in (probed.rows(highest) if probed else expand(levels, highest))
     ]
     _complete(rows, creation.type, kinds)
     _refuse_repeats(session, rows, creation.type)
@@ -70,11 +87,11 @@ def plan(session: Session, creation: Creation) -> Planned:
     return Planned(used, rows, new_columns, _nodes(session, creation, rows), amounts)
 
 
-def create(session: Session, creation: Creation) -> tuple[Planned, tuple[int, ...]]:
+def create(session: Session, creation: Creation, probed: ProbedNodes | None = None) -> tuple[Planned, tuple[int, ...]]:
     """Insert nodes, resources and the columns they need; return them with the ids of the resources."""
     with session.connection.transaction():
         resources.lock(session.connection)
-        planned = plan(session, creation)
+        planned = plan(session, creation, probed)
         for name, kind in planned.new_columns:
             properties.add(session.connection, name, kind)
         resources.describe_nodes(session.connection, planned.nodes)
@@ -97,7 +114,7 @@ def _new_columns(
 
 
 def _typed(row: Row, kinds: Mapping[str, str]) -> dict[str, PropertyValue]:
-    return {name: parse_value(str(value), kinds[name], name) for name, value in row.items()}
+    return {name: None if value is None else parse_value(str(value), kinds[name], name) for name, value in row.items()}
 
 
 def _complete(rows: Sequence[dict[str, PropertyValue]], kind: str, kinds: Mapping[str, str]) -> None:
@@ -134,6 +151,10 @@ def _refuse_repeats(session: Session, rows: Sequence[Mapping[str, PropertyValue]
 def _nodes(session: Session, creation: Creation, rows: Sequence[Mapping[str, PropertyValue]]) -> tuple[AddressRow, ...]:
     """Return how the nodes are reached: all when an option says so, else only those not known yet."""
     names = list(dict.fromkeys(str(row["network_address"]) for row in rows if row["network_address"] is not None))
+    return _ways(session, creation, names)
+
+
+def _ways(session: Session, creation: Creation, names: Sequence[str]) -> tuple[AddressRow, ...]:
     addresses = _dealt(creation.address, names, "--address")
     ports = [None if port is None else _port(port) for port in _dealt(creation.port, names, "--port")]
     if creation.transport is None and creation.address is None and creation.port is None:

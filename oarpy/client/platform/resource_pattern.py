@@ -40,8 +40,8 @@ class PatternLevel:
         return "integer" if all(_NUMBER.fullmatch(name) for name in self.names) else "text"
 
 
-Row = dict[str, "int | str"]
-"""The values of one resource, by level."""
+Row = dict[str, "int | str | None"]
+"""The values of one resource, by level; None: it has none."""
 
 
 def parse_pattern(text: str) -> tuple[PatternLevel, ...]:

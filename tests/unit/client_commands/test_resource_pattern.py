@@ -12,7 +12,7 @@ from oarpy.client.platform.resource_pattern import _COMMA, _size, expand, node_n
 from oarpy.model.errors import UsageError
 
 
-def rows(text: str, **highest: int) -> list[tuple[int | str, ...]]:
+def rows(text: str, **highest: int) -> list[tuple[int | str | None, ...]]:
     return [tuple(row.values()) for row in expand(parse_pattern(text), highest)]
 
 

@@ -1,0 +1,192 @@
+"""``oaradmin policy try``: the last days as they are planned now and with changes, and who waits more or less."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import fsum
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from oarpy.client.caller import ProcessCaller, current
+from oarpy.client.past.history_replay import PolicyChange, changed_past, replay_once
+from oarpy.client.past.workload import read_past
+from oarpy.client.rendering import Column, Table
+from oarpy.client.session import Session
+from oarpy.configuration import Configuration, Priority
+from oarpy.model.durations import format_duration
+from oarpy.model.errors import UsageError
+from oarpy.model.typed_values import Misfit, from_values
+from oarpy.simulation.engines.history_replay import Run
+from oarpy.simulation.reports.history_report import compared
+from oarpy.simulation.reports.metrics import bounded_slowdown
+from oarpy.simulation.traces.past import PastJob
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWaits:
+    """The jobs of a user or queue that run in both worlds: mean waits (seconds) and mean bounded slowdowns."""
+
+    kind: str
+    name: str
+    jobs: int
+    wait_now: float
+    wait_changed: float
+    slowdown_now: float
+    slowdown_changed: float
+
+    @property
+    def difference(self) -> float:
+        """Seconds of mean wait; above 0 they would wait longer."""
+        return self.wait_changed - self.wait_now
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """What a trial found: groups, who would lose most first; jobs that changed rules refuse or that never start."""
+
+    since: datetime
+    days: float
+    jobs: int
+    changes: tuple[str, ...]
+    groups: tuple[GroupWaits, ...]
+    refused: int
+    never_started: int
+
+
+def try_policy(
+    session: Session, days: float, change: PolicyChange, weights: Sequence[str], now: datetime
+) -> TrialResult:
+    """Replay the jobs of the last ``days`` twice, as the site is set now and with changes, and compare.
+
+    Both are replays, so that what nodes really did counts on neither side. Raises :class:`UsageError`.
+    """
+    session.require_admin("try policies on everybody's jobs")
+    if not isinstance(current(), ProcessCaller):
+        raise UsageError("policies are tried on the server itself", hint="run oaradmin policy try there")
+    if not days > 0:
+        raise UsageError(f"{days:g} days are no period", hint="a number above 0")
+    since = now.astimezone(UTC) - timedelta(days=days)
+    altered = replace(session, configuration=_weighed(session.configuration, weights)) if weights else session
+    past = read_past(session, since, None)
+    if not any(job.measured for job in past.jobs):
+        raise UsageError(f"no job of the last {days:g} days has run and ended", hint="--days gives more")
+    before = replay_once(session, past, PolicyChange(), sys.stderr)
+    other = changed_past(altered, read_past(altered, since, None) if weights else past, change)
+    after = replay_once(altered, other, change, sys.stderr)
+    runs = {job.job.id: run for job, run in compared(past.jobs, after.outcome)}
+    pairs = [(job, run, runs[job.job.id]) for job, run in compared(past.jobs, before.outcome) if job.job.id in runs]
+    return TrialResult(
+        since,
+        days,
+        len(pairs),
+        _named(change, weights),
+        (*_groups("queue", pairs), *_groups("user", pairs)),
+        len(after.outcome.refused.keys() - before.outcome.refused.keys()),
+        len(after.outcome.not_started.keys() - before.outcome.not_started.keys()),
+    )
+
+
+def _weighed(configuration: Configuration, weights: Sequence[str]) -> Configuration:
+    """Return the configuration with other settings of ``[priority]``, each written as ``name=number``."""
+    given: dict[str, Any] = {}
+    for text in weights:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name not in Priority.__dataclass_fields__:
+            raise UsageError(f"'{text[:60]}' is no weight", hint="a setting of [priority], as age_weight=2")
+        try:
+            given[name] = json.loads(value)
+        except ValueError:
+            raise UsageError(f"'{value[:40]}' of {name} is no value", hint="as in JSON: 2, 0.5, true") from None
+    try:
+        known = {field: getattr(configuration.priority, field) for field in Priority.__dataclass_fields__}
+        return replace(configuration, priority=from_values({**known, **given}, Priority))
+    except Misfit as error:
+        raise UsageError(f"weights: {error}", hint="docs/configuration.md has the settings of [priority]") from None
+
+
+def _named(change: PolicyChange, weights: Sequence[str]) -> tuple[str, ...]:
+    given = {
+        "policy": ",".join(change.policies),
+        "order": change.order,
+        "quotas": change.quotas,
+        "rules": change.rules and str(change.rules),
+    }
+    return (*(f"{name} {value}" for name, value in given.items() if value), *weights)
+
+
+def _groups(kind: str, pairs: Sequence[tuple[PastJob, Run, Run]]) -> list[GroupWaits]:
+    of: dict[str, list[tuple[PastJob, Run, Run]]] = {}
+    for pair in pairs:
+        of.setdefault(pair[0].job.queue if kind == "queue" else pair[0].job.user, []).append(pair)
+    groups = [
+        GroupWaits(
+            kind,
+            name,
+            len(mine),
+            _mean([now.start - past.job.submitted for past, now, _ in mine]),
+            _mean([then.start - past.job.submitted for past, _, then in mine]),
+            _mean([_slowdown(past, now) for past, now, _ in mine]),
+            _mean([_slowdown(past, then) for past, _, then in mine]),
+        )
+        for name, mine in of.items()
+    ]
+    return sorted(groups, key=lambda one: (-one.difference, one.name))
+
+
+def _slowdown(past: PastJob, run: Run) -> float:
+    return bounded_slowdown(run.start - past.job.submitted, run.end - run.start)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fsum(values) / len(values)
+
+
+def document(found: TrialResult) -> Mapping[str, Any]:
+    """Return the result as JSON: times in seconds."""
+    return {
+        **asdict(found),
+        "since": found.since.isoformat(),
+        "groups": [{**asdict(one), "difference": one.difference} for one in found.groups],
+    }
+
+
+_TITLES = ("", "name", "jobs", "wait now", "changed", "difference", "slowdown now", "changed")
+
+
+def table(found: TrialResult) -> str:
+    """Return the result as text, durations as h:m:s."""
+    columns = tuple(Column(title) for title in _TITLES)
+    return f"{_headline(found)}\n\n{Table(columns, tuple(map(_cells, found.groups))).text()}"
+
+
+def page(found: TrialResult) -> str:
+    """Return the result as one page of HTML that needs no other file."""
+    environment = Environment(loader=PackageLoader("oarpy.client.past"), autoescape=select_autoescape())
+    largest = max((abs(one.difference) for one in found.groups), default=0) or 1
+    rows = [(_cells(one), one.difference > 0, 100 * abs(one.difference) / largest) for one in found.groups]
+    return environment.get_template("policy_trial.html").render(headline=_headline(found), titles=_TITLES, rows=rows)
+
+
+def _headline(found: TrialResult) -> str:
+    changes = ", ".join(found.changes) or "nothing changed"
+    lost = f"; {found.refused} more refused, {found.never_started} more that never start"
+    return f"{found.jobs} jobs since {found.since:%Y-%m-%d %H:%M} UTC with {changes}{lost}"
+
+
+def _cells(one: GroupWaits) -> tuple[str, ...]:
+    sign = "-" if one.difference < 0 else "+"
+    return (
+        one.kind,
+        one.name,
+        str(one.jobs),
+        format_duration(one.wait_now),
+        format_duration(one.wait_changed),
+        sign + format_duration(abs(one.difference)),
+        f"{one.slowdown_now:.2f}",
+        f"{one.slowdown_changed:.2f}",
+    )
