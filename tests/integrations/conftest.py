@@ -27,12 +27,12 @@ class Site:
     cluster: Sandbox
     folder: Path
 
-    def run(self, *words: str, check: bool = True, **variables: str) -> str:
+    def run(self, *words: str, check: bool = True, variables: Mapping[str, str] | None = None) -> str:
         """Run a program to its end; return all that it printed."""
         done = subprocess.run(
             words,
             cwd=self.folder,
-            env=self.environment(variables),
+            env=self.environment(variables or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -47,7 +47,7 @@ class Site:
         """Run Python code with the tools; return all that it printed."""
         path = self.folder / "script.py"
         path.write_text(text, encoding="utf-8")
-        return self.run(str(TOOLS / "python"), str(path), **variables)
+        return self.run(str(TOOLS / "python"), str(path), variables=variables)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return what a user of the tools has: commands of the cluster, and a home of its own."""

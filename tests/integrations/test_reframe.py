@@ -56,7 +56,7 @@ def test_checks_run(site: Site, snippets: Callable[[str], list[str]]) -> None:
     (site.folder / "settings.py").write_text(settings, encoding="utf-8")
     (site.folder / "checks.py").write_text(CHECKS, encoding="utf-8")
     words = ("-C", "settings.py", "-c", "checks.py", "--prefix", str(site.folder / "out"), "--nocolor", "-r")
-    printed = site.run(str(TOOLS / "reframe"), *words, check=False, TMPDIR=str(site.folder))
+    printed = site.run(str(TOOLS / "reframe"), *words, check=False, variables={"TMPDIR": str(site.folder)})
     results = re.findall(r"^\[ +(OK|FAIL) \] \(\d/3\) (\w+)", printed, re.MULTILINE)
     assert sorted(results) == [("FAIL", "Fails"), ("OK", "Passes"), ("OK", "Status")], printed
     jobs = json.loads(site.cluster.run("oarstat", "--sql", "project = 'reframe'", "-J").stdout or "{}")
