@@ -98,6 +98,15 @@ def oarstat(
         str | None,
         typer.Option("--failures", metavar="ARRAY", help="Show what failed in this array, by cause and node."),
     ] = None,
+    efficiency: Annotated[
+        bool, typer.Option("--efficiency", help="Show what jobs used of what they held: of named jobs, or by week.")
+    ] = False,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="PROJECT", help="With --efficiency: of this project, by week.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="day|week", help="With --efficiency: by day, or by week.")
+    ] = None,
     graph: Annotated[
         str | None,
         typer.Option("--graph", metavar="[text|dot]", help="Draw the jobs and what they wait for; dot: for Graphviz."),
@@ -162,6 +171,9 @@ def oarstat(
         _show_period(gantt, accounting, whose, at, as_json=as_json)
         return
     question, queue = _question(words or [], jobs or [], arrays or [], condition)
+    if efficiency or project is not None or by is not None:
+        _show_efficiency(question, whose, project, by, view, given=efficiency)
+        return
     if watch:
         _watch(question, whose, as_json=as_json)
         return
@@ -331,6 +343,34 @@ def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:
     chosen = parse_one(array)
     with open_session("oarstat") as session:
         write(failures(session, failed_array(session, chosen), seen, as_json=as_json))
+
+
+def _show_efficiency(
+    question: Question, user: str | None, project: str | None, by: str | None, view: StatusView, *, given: bool
+) -> None:
+    """Show what jobs used: of those that are named, else by day or week; of the caller's if nobody is named."""
+    from oarpy.client.jobs import reports
+    from oarpy.client.jobs.selection import JobSelection
+    from oarpy.client.jobs.views import efficiency
+
+    if not given:
+        raise UsageError("--project and --by go with --efficiency", hint="oarstat --efficiency --project P")
+    if by not in (None, "day", "week"):
+        raise UsageError(f"--by {by[:20]!r} is not day or week", hint="oarstat --efficiency --by day")
+    named = question.selection != JobSelection()
+    if named and (user is not None or project is not None or by is not None):
+        raise UsageError("--efficiency of jobs and by period exclude each other", hint="jobs, or -u, --project, --by")
+    with open_session("oarstat") as session:
+        if named:
+            chosen = question.selection.resolved(session)
+            ids = reports.chosen_ids(session, reports.Question(chosen))
+            write(efficiency.of_jobs(session, ids, view.look, as_json=view.as_json))
+            return
+        whose = session.user if user == OWN or (user is None and project is None) else user
+        if whose is not None and whose != session.user:
+            reports.require_users(session, [whose])
+        step: efficiency.Step = "day" if by == "day" else "week"
+        write(efficiency.of_periods(session, step, whose, project, view.look, as_json=view.as_json))
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, at: str | None, *, as_json: bool) -> None:

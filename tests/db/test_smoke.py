@@ -20,6 +20,8 @@ USES = [
     ("oarsub", "--dry-run", "-l", "/nodes=1", "date"),
     ("oarstat",),
     ("oarstat", "-f", "-J"),
+    ("oarstat", "--efficiency"),
+    ("oarstat", "--efficiency", "--by", "day", "-J"),
     ("oarstat", "--why", str(WAITING)),
     ("oarstat", "--why", str(WAITING), "--at", "+1h"),
     ("oarstat", "--why", str(WAITING), "--before", str(RUNNING)),

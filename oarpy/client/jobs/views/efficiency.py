@@ -1,0 +1,81 @@
+"""``oarstat --efficiency``: CPU time against cores and memory against what was asked, of jobs that are over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from oarpy.client.rendering import Column, Look, Table, json_text
+from oarpy.client.session import Session
+from oarpy.model.durations import format_duration
+from oarpy.store.analytics import efficiency_rows
+from oarpy.store.analytics.efficiency_rows import MeasuredJob, MeasuredPeriod, Step
+
+DAYS: dict[Step, int] = {"day": 14, "week": 84}
+"""How many days back the reports by day and by week go."""
+
+_JOB_COLUMNS = ("Job id", "User", "Project", "Cores", "Run", "CPU", "CPU %", "Memory", "Asked", "Memory %")
+_PERIOD_COLUMNS = ("From", "User", "Project", "Jobs", "Core hours", "CPU hours", "CPU %", "Memory %")
+_UNITS = ("", "K", "M", "G", "T")
+
+
+def of_jobs(session: Session, job_ids: Sequence[int], seen: Look, *, as_json: bool) -> str:
+    """Return a line for each of the jobs that was measured."""
+    found = efficiency_rows.jobs(session.connection, job_ids)
+    if as_json:
+        return json_text([asdict(one) for one in found])
+    return _table(_JOB_COLUMNS, [_job(one) for one in found], seen)
+
+
+def of_periods(
+    session: Session, step: Step, user: str | None, project: str | None, seen: Look, *, as_json: bool
+) -> str:
+    """Return a line for each user and project and period, of one user or project if given."""
+    found = efficiency_rows.periods(session.connection, step, DAYS[step], user, project)
+    if as_json:
+        return json_text([{**asdict(one), "day": one.day.isoformat()} for one in found])
+    return _table(_PERIOD_COLUMNS, [_period(one) for one in found], seen)
+
+
+def size(amount: int | None) -> str:
+    """Return bytes for people: ``1.5G``; empty for None.
+
+    >>> size(1536 * 2**20), size(10), size(None)
+    ('1.5G', '10', '')
+    """
+    if amount is None:
+        return ""
+    shown, unit = float(amount), 0
+    while shown >= 1024 and unit < len(_UNITS) - 1:
+        shown, unit = shown / 1024, unit + 1
+    return f"{shown:.1f}{_UNITS[unit]}" if unit else str(amount)
+
+
+def _job(job: MeasuredJob) -> tuple[str, ...]:
+    part = None if job.memory_peak is None or not job.memory_asked else job.memory_peak / job.memory_asked
+    return (
+        str(job.job_id),
+        job.user,
+        job.project,
+        str(job.cores),
+        format_duration(int(job.run_seconds)),
+        format_duration(int(job.cpu_seconds)),
+        _percent(job.cpu_efficiency),
+        size(job.memory_peak),
+        size(job.memory_asked),
+        _percent(part),
+    )
+
+
+def _period(one: MeasuredPeriod) -> tuple[str, ...]:
+    hours = (f"{seconds / 3600:.1f}" for seconds in (one.core_seconds, one.cpu_seconds))
+    parts = _percent(one.cpu_efficiency), _percent(one.memory_efficiency)
+    return (one.day.isoformat(), one.user, one.project, str(one.jobs), *hours, *parts)
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.0f}"
+
+
+def _table(titles: Sequence[str], rows: Sequence[tuple[str, ...]], seen: Look) -> str:
+    return Table(tuple(map(Column, titles)), tuple(rows)).text(seen) if rows else "no job that is over was measured\n"
