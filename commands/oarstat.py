@@ -369,8 +369,11 @@ def _show_efficiency(
         whose = session.user if user == OWN or (user is None and project is None) else user
         if whose is not None and whose != session.user:
             reports.require_users(session, [whose])
-        step: efficiency.Step = "day" if by == "day" else "week"
-        write(efficiency.of_periods(session, step, whose, project, view.look, as_json=view.as_json))
+        write(
+            efficiency.of_periods(
+                session, "day" if by == "day" else "week", whose, project, view.look, as_json=view.as_json
+            )
+        )
 
 
 def _show_period(gantt: str | None, accounting: str | None, user: str | None, at: str | None, *, as_json: bool) -> None:
