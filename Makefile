@@ -29,7 +29,7 @@ demo: $(VENV)/.installed-embedded ## set up, then run the main job for real: dat
 	@$(BIN)/oarpy demo --directory .oarpy/demo </dev/null
 
 .PHONY: test
-test: check services ## set up, then check everything and run every test
+test: check services tools ## set up, then check everything and run every test
 	@$(BIN)/python packaging/run_tests.py </dev/null
 
 .PHONY: test-quick
@@ -86,6 +86,15 @@ units: ## install the systemd units, with user and folders: as root, after oarpy
 .PHONY: services
 services: # what Debian has to provide for the tests, where it may be installed
 	@packaging/services.sh
+
+.PHONY: tools
+tools: $(VENV)/.installed-tools # what drives a cluster from outside: Dask, submitit and others, for the tests
+
+$(VENV)/.installed-tools: packaging/tools.txt | $(VENV)/.installed-dev
+	@echo "installing packaging/tools.txt into $(VENV)/tools"
+	$(BIN)/python -m venv --clear --without-pip $(VENV)/tools
+	$(BIN)/python -m pip --quiet --python $(VENV)/tools/bin/python install --no-deps -r packaging/tools.txt </dev/null
+	touch $@
 
 $(VENV)/.installed-dev: $(INSTALLED_FROM)
 	@packaging/environment.sh $(VENV) embedded,dev
