@@ -13,15 +13,17 @@ from typing import Any
 
 from psycopg.rows import class_row
 from psycopg.sql import SQL
-from sqlalchemy import ColumnElement, Dialect, Double, Select, cast, extract, func, literal, or_, select
+from sqlalchemy import ColumnElement, Dialect, Double, Select, and_, cast, extract, func, literal, or_, select
 from sqlalchemy.dialects.postgresql.psycopg import dialect
 
 from oarpy.model.states import FINAL_STATES
 from oarpy.store.database import Connection
 from oarpy.store.jobs.job_listing import ListedJob
 from oarpy.store.past.reading import is_in_past, with_past
+from oarpy.store.schema.assignments import first_predictions
 from oarpy.store.schema.assignments import gantt_predictions as predictions
 from oarpy.store.schema.jobs import jobs
+from oarpy.store.schema.requests import kill_requests as kills
 
 _DIALECT: Dialect = dialect()  # type: ignore[no-untyped-call]
 
@@ -56,7 +58,18 @@ class JobPage:
 
 def page(connection: Connection, chosen: JobFilter, *, before: int | None, limit: int, offset: int = 0) -> JobPage:
     """Return at most ``limit`` jobs with smaller ids than ``before``."""
-    statement = select(*_columns()).select_from(jobs.outerjoin(predictions, predictions.c.job_id == jobs.c.job_id))
+    statement = select(*_columns()).select_from(
+        jobs.outerjoin(predictions, predictions.c.job_id == jobs.c.job_id)
+        .outerjoin(kills, and_(kills.c.job_id == jobs.c.job_id, kills.c.state != "done"))
+        .outerjoin(
+            first_predictions,
+            and_(
+                first_predictions.c.job_id == predictions.c.job_id,
+                predictions.c.start_time.is_not(None),
+                kills.c.job_id.is_(None),
+            ),
+        )
+    )
     statement = statement.where(*_conditions(chosen)).order_by(jobs.c.job_id.desc()).limit(limit + 1).offset(offset)
     if before is not None:
         statement = statement.where(jobs.c.job_id < before)
@@ -86,7 +99,9 @@ def _columns() -> list[ColumnElement[Any]]:
         "started": _epoch(jobs.c.started_at),
         "ended": _epoch(jobs.c.ended_at),
         "predicted": _epoch(predictions.c.start_time),
-        "reason": func.coalesce(predictions.c.reason, ""),
+        "reason": func.coalesce(literal("Killing: ").concat(kills.c.reason), predictions.c.reason, ""),
+        "earliest": _epoch(first_predictions.c.earliest_start),
+        "latest": _epoch(first_predictions.c.latest_start),
     }
     names = [field.name for field in fields(ListedJob)]
     return [(found[name] if name in found else jobs.c[name]).label(name) for name in names]
