@@ -295,3 +295,12 @@ def test_whom_a_node_vouches_for_is_no_admin(running: GatewayProcess, job: str) 
     assert spoken_for(NOBODY, "oarresume", job) == {"exit": 5}
     assert spoken_for(GAMES, "oarresume", job) == {"exit": 0}
     assert running.run("oarqueue", "--add", "mine,9,fifo", uid=DAEMON).status == 0, "by itself it is one"
+
+
+def test_a_condition_on_commands_finds_ones_own_jobs_alone(running: GatewayProcess, job: str) -> None:
+    words = ("oarstat", "--format", "ids", "--sql")
+    for condition in ("command LIKE 'r%'", "command IS NOT NULL", "length(command) > 0", "NOT command LIKE 'x%'"):
+        seen = running.run(*words, condition, uid=NOBODY)
+        assert job not in seen.out.split(), condition
+    for uid in (GAMES, DAEMON):
+        assert running.run(*words, "command LIKE 'r%'", uid=uid).out.split() == [job]

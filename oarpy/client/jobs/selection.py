@@ -42,7 +42,10 @@ _HINT = "an id, 12-20, last, @name, state:Running or user:ann,bob"
 
 @dataclass(frozen=True, slots=True)
 class JobSelection:
-    """What the user wrote: job ids and array ids, selectors, a condition on job columns (None = none)."""
+    """What the user wrote: job ids and array ids, selectors, a condition on job columns (None = none).
+
+    The condition knows the commands of jobs of ``reader``, None: of all; :meth:`resolved` says who that is.
+    """
 
     job_ids: tuple[int, ...] = ()
     array_ids: tuple[int, ...] = ()
@@ -52,6 +55,7 @@ class JobSelection:
     states: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     last: bool = False
+    reader: str | None = ""
 
     @property
     def searches(self) -> bool:
@@ -70,13 +74,17 @@ class JobSelection:
         return bool(named) or not FINAL_STATES.isdisjoint(self.states)
 
     def resolved(self, session: Session) -> JobSelection:
-        """Return the same with the array that ``last`` means; raise :class:`NotFound` when the caller has no job."""
+        """Return the same as the caller means it: with the array that is ``last``, and what they may see.
+
+        Raises :class:`NotFound` for the last one of a caller without a job.
+        """
+        seen = replace(self, reader=None if session.is_admin else session.user)
         if not self.last:
-            return self
+            return seen
         array = scope.last_array(session.connection, session.user)
         if array is None:
             raise NotFound(f"'{session.user}' has submitted no job yet", hint="oarstat lists the jobs")
-        return replace(self, array_ids=tuple(dict.fromkeys((*self.array_ids, array))), last=False)
+        return replace(seen, array_ids=tuple(dict.fromkeys((*self.array_ids, array))), last=False)
 
     def scope(self, *, live: bool) -> JobScope:
         """Return the same as the store reads it, resolved."""
@@ -89,6 +97,7 @@ class JobSelection:
             self.states,
             condition=self.condition,
             live=live,
+            reader=self.reader,
         )
 
 

@@ -47,7 +47,8 @@ _FILTERED = """
         SELECT job_id FROM (
             SELECT job_id, array_id, array_index, job_name, user_name AS job_user, project, queue_name,
                    kind AS job_type, array_to_string(types, ' ') AS types, state,
-                   coalesce(reservation_state, 'None') AS reservation, message, command, properties,
+                   coalesce(reservation_state, 'None') AS reservation, message,
+                   CASE WHEN %s::text IS NULL OR user_name = %s THEN command END AS command, properties,
                    launching_directory, stdout_path AS stdout_file, stderr_path AS stderr_file, walltime,
                    submitted_at AS submission_time, started_at AS start_time, ended_at AS stop_time,
                    exit_status AS exit_code, resubmit_of AS resubmit_job_id
@@ -60,7 +61,7 @@ _FILTERED = """
 class JobScope:
     """Jobs that meet everything given; ids, ids of arrays and ``ranges`` of ids, both ends included, add up.
 
-    ``live`` leaves finished jobs out.
+    ``live`` leaves finished jobs out. To the condition, commands are those of ``reader``'s jobs; None: of all.
     """
 
     job_ids: tuple[int, ...] = ()
@@ -72,6 +73,7 @@ class JobScope:
     queue: str | None = None
     condition: Condition | None = None
     live: bool = True
+    reader: str | None = ""
 
     def where(self) -> tuple[Composable, list[object]]:
         """Return the condition on ``jobs`` named ``j``, and the values of its ``%s``."""
@@ -104,7 +106,7 @@ class JobScope:
             text, parameters = self.condition
             # checked and rebuilt by oarpy.admission.filters.filters: quoted names of FILTER_COLUMNS and placeholders
             parts.append(SQL(_FILTERED).format(condition=SQL(text)))
-            values += parameters
+            values += [self.reader, self.reader, *parameters]
         return SQL(" AND ").join(parts) if parts else SQL("true"), values
 
 
