@@ -18,8 +18,21 @@ if TYPE_CHECKING:
     from oarpy.web.identity import Identity
     from oarpy.web.seats import Seats
 
-_PRIVATE = frozenset(("command", "csrf_token", "environment", "script", "token"))
-"""Fields whose values are not written down."""
+_PRIVATE = frozenset(
+    (
+        "array_parameters",
+        "command",
+        "csrf_token",
+        "environment",
+        "import_job_key_inline",
+        "import_job_key_inline_priv",
+        "key_text",
+        "param_file",
+        "script",
+        "token",
+    )
+)
+"""Fields whose values are not written down, with ``_`` for ``-``."""
 
 _LONGEST = 2000
 """Characters of what was sent that are kept."""
@@ -83,10 +96,14 @@ async def _detail(request: Request) -> str:
     elif "json" in kind:
         with suppress(ValueError, RecursionError):
             body = json.loads(await request.body())
-            sent = {**dict(request.query_params), **body} if isinstance(body, Mapping) else body
+            sent = {**dict(request.query_params), **body} if isinstance(body, Mapping) else "..."
     if isinstance(sent, Mapping):
-        sent = {name: "..." if name in _PRIVATE else value for name, value in sent.items()}
+        sent = {name: "..." if _is_private(name) else value for name, value in sent.items()}
     return _text(json.dumps(sent, default=str)[:_LONGEST]) if sent else ""
+
+
+def _is_private(name: str) -> bool:
+    return name.strip().lower().replace("-", "_") in _PRIVATE
 
 
 def _text(given: str) -> str:

@@ -91,3 +91,17 @@ def test_the_command_of_another_is_null(dsn: str, connection: Connection) -> Non
         shown = client.get(f"/api/v1/jobs/{job}", headers=token(connection, BOB)).json()
         assert (shown["command"], shown["initial_request"]) == (None, None)
         assert client.get(f"/oarapi/jobs/{job}.json", headers=token(connection, BOB)).json()["command"] is None
+
+
+def test_a_record_of_what_was_sent_holds_no_key_and_no_argument(dsn: str, connection: Connection) -> None:
+    build(connection)
+    with web_client(web_settings(dsn)) as client:
+        ann = token(connection, ANN)
+        client.post("/api/v1/jobs", json={**JOB, "key_text": "s3cret-text"}, headers=ann)
+        client.post("/api/v1/jobs", json={**JOB, "array_parameters": ["s3cret-variable"]}, headers=ann)
+        client.post("/api/v1/jobs", json=[JOB], headers=ann)
+        for name in ("import-job-key-inline-priv", "import-job-key-inline", "param_file"):
+            client.post("/oarapi/jobs", json={"resource": "/nodes=1", name: "s3cret-output"}, headers=ann)
+        kept = [row[0] for row in connection.execute("SELECT detail FROM web_actions").fetchall()]
+    assert len(kept) == 6
+    assert not [detail for detail in kept if any(secret in detail for secret in SECRETS if "mail" not in secret)]
