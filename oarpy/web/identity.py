@@ -8,6 +8,7 @@ import pwd
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -63,6 +64,9 @@ async def identify(request: Request) -> Identity:
     if request.method not in _SAFE:
         if identity.source == "session":
             await _check_csrf(request, identity.csrf)
+        if identity.source == "peer":
+            # a browser may reach the socket by a forwarded port, whatever page makes it send
+            require_own_origin(request)
         await audit.begin(request, identity)
     request.state.identity = identity
     return identity
@@ -137,6 +141,17 @@ async def _check_csrf(request: Request, expected: str) -> None:
         field = (await request.form()).get(CSRF_FIELD)
         given = field if isinstance(field, str) else None
     if not hmac.compare_digest((given or "").encode(), expected.encode()):
+        raise NotAllowed("the action does not come from our pages", hint="load the page again")
+
+
+def require_own_origin(request: Request) -> None:
+    """Raise :class:`NotAllowed` for a request that a page of another site makes a browser send."""
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    foreign = site not in (None, "same-origin", "none")
+    if origin is not None and origin != "null":
+        foreign = foreign or urlsplit(origin).netloc != request.headers.get("host")
+    if foreign:
         raise NotAllowed("the action does not come from our pages", hint="load the page again")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import httpx2 as httpx
 import pytest
 
 from oarpy.client.platform.tokens import Scope
+from tests.harness.oarsub_cluster import build
 from tests.harness.waiting import until
 from tests.harness.web_client import ANN, ME, Connection, token, web_client, web_settings
 
@@ -86,3 +88,14 @@ def test_the_process_serves_on_its_socket(cluster_environment: dict[str, str], t
 def _listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as connection:
         return connection.connect_ex(str(path)) == 0
+
+
+def test_another_sites_page_does_nothing_through_the_socket(dsn: str, connection: Connection) -> None:
+    build(connection)
+    with web_client(web_settings(dsn), uid=pwd.getpwnam(ANN).pw_uid) as client:
+        wish = {"command": "date", "directory": "/tmp", "alternatives": ["/nodes=1"]}
+        assert client.post("/api/v1/jobs", json=wish).status_code == 201
+        for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://other.example"}):
+            assert client.post("/oarapi/jobs/1/deletions/new", headers=headers).status_code == 403
+        assert client.get("/api/v1/jobs/1").json()["state"] == "Waiting"
+        assert client.post("/oarapi/jobs/1/deletions/new").status_code == 200

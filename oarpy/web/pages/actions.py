@@ -18,9 +18,8 @@ from oarpy.client.platform.resource_selection import find as find_resources
 from oarpy.client.rules import rules, trials
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, UsageError
-from oarpy.web.identity import Reader, Submitting
+from oarpy.web.identity import Reader, Submitting, require_own_origin
 from oarpy.web.pages.job import find as find_job
-from oarpy.web.pages.origin import require_own_origin
 from oarpy.web.pages.rendering import page, redirect
 from oarpy.web.seats import seats_of
 

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from oarpy.client.platform import tokens
 from oarpy.store.platform.tokens import NewAction, end_action, revoke
 from oarpy.web import audit
-from oarpy.web.identity import COOKIE, Anybody, client_address, is_https
-from oarpy.web.pages.origin import require_own_origin
+from oarpy.web.identity import COOKIE, Anybody, client_address, is_https, require_own_origin
 from oarpy.web.pages.rendering import base, page, redirect
 from oarpy.web.seats import seats_of
 
