@@ -104,7 +104,7 @@ class Metascheduler:
             reading, decided = self._decide(connection, reading)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
-            begun, writing, kept = self._write(connection, reading, decided)
+            begun, writing, verdicts = self._write(connection, reading, decided)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
             looked_at = len(snapshot.waiting) + len(snapshot.reservations)
@@ -113,7 +113,7 @@ class Metascheduler:
         self._reader.note_begun(begun, now)
         owed = self._told.committed(writing, began)
         self._starts.committed(told, writing.told)
-        self._verdicts.committed(kept)
+        self._verdicts.committed(verdicts, begun, writing.told)
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
@@ -142,7 +142,7 @@ class Metascheduler:
     def _write(
         self, connection: Connection, reading: Reading, decided: Decisions
     ) -> tuple[list[int], Writing, dict[int, str]]:
-        """Write what was decided; return the jobs that really start, what is told of the others, and their verdicts."""
+        """Write what was decided; return the jobs that really start, what is told of the others, and new verdicts."""
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
         suspensions.give_back(connection, decided.resumed)
@@ -157,17 +157,16 @@ class Metascheduler:
         predictions = _predictions(rows, decided, gone, self._texts, withheld)
         writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
-        kept: dict[int, str] = {}
+        verdicts: dict[int, str] = {}
         if self._settings.verdict_history:
-            unseen = decided.plan.unseen
             found, matchers = reading.snapshot, self._reader.matchers
-            kept = self._verdicts.note(connection, found, predictions, gone, self._orders, unseen, matchers)
+            verdicts = self._verdicts.note(connection, found, writing.changed, gone, self._orders, matchers)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)
         _answer_walltimes(connection, decided.walltimes)
         _report_faults(decided)
-        return started, writing, kept
+        return started, writing, verdicts
 
 
 class _Rows:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.gantt.demands import CompiledRequests
-from oarpy.scheduler.order.queue_orders import Candidate, Order
+from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Candidate, Order
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
@@ -16,6 +16,8 @@ from oarpy.store.passes.decisions import Prediction
 from oarpy.store.passes.verdict_history import VerdictRow, last_verdicts, note
 
 _Rank = tuple[bool, float, tuple[float, ...]]
+_MOST_FORGOTTEN = 10_000
+"""Jobs up to which the verdicts of those that do not wait any more are remembered."""
 
 
 class KeptVerdicts:
@@ -23,6 +25,7 @@ class KeptVerdicts:
 
     def __init__(self) -> None:
         self._kept: dict[int, str] | None = None
+        self._ranks = _Ranks()
 
     def forget(self) -> None:
         """Believe nothing of the table any more."""
@@ -32,42 +35,64 @@ class KeptVerdicts:
         self,
         connection: Connection,
         snapshot: Snapshot,
-        predictions: Mapping[int, Prediction],
+        changed: Sequence[Prediction],
         started: Collection[int],
         orders: Mapping[str, Order],
-        unseen: frozenset[int],
         matchers: Matchers,
     ) -> dict[int, str]:
-        """Write the verdicts that are new, and starts; return what is kept then, to be given to :meth:`committed`."""
-        kept = last_verdicts(connection) if self._kept is None else self._kept
-        changed = [one for one in predictions.values() if kept.get(one.job) != one.verdict]
-        if changed or started:
-            ranks = _Ranks(snapshot, orders, matchers)
-            rows = [ranks.row(one.job, one.verdict, one.reason, one.start) for one in changed]
-            note(connection, [*rows, *ranks.starts(started)])
-            kept = {job: kept[job] for job in (*predictions, *unseen) if job in kept and job not in started}
-            kept |= {one.job: str(one.verdict) for one in changed}
-        return kept
+        """Write starts, and the verdicts that are new among ``changed``; return these for :meth:`committed`."""
+        if self._kept is None:
+            self._kept = last_verdicts(connection)
+        kept = self._kept
+        new = [one for one in changed if kept.get(one.job) != one.verdict]
+        if new or started:
+            self._ranks.begin(snapshot, orders, matchers, {*started, *(one.job for one in new)})
+            rows = [self._ranks.row(one.job, one.verdict, one.reason, one.start) for one in new]
+            note(connection, [*rows, *self._ranks.starts(started)])
+        return {one.job: one.verdict for one in new}
 
-    def committed(self, kept: dict[int, str]) -> None:
-        """Note that these are in the table."""
-        self._kept = kept
+    def committed(self, new: Mapping[int, str], started: Collection[int], waiting: Mapping[int, object]) -> None:
+        """Note that ``new`` verdicts, and that these jobs ``started``, are in the table."""
+        kept = self._kept
+        if kept is None:
+            return
+        for job in started:
+            kept.pop(job, None)
+        kept |= new
+        if len(kept) > len(waiting) + _MOST_FORGOTTEN:
+            self._kept = {job: verdict for job, verdict in kept.items() if job in waiting}
 
 
 class _Ranks:
-    """What the jobs of a snapshot are ordered by: best-effort jobs last, then the queue, then its order."""
+    """What the jobs of a snapshot are ordered by: best-effort jobs last, then the queue, then its order.
 
-    def __init__(self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers) -> None:
+    Ranks that nothing but the job decides are kept from pass to pass.
+    """
+
+    def __init__(self) -> None:
+        self._lasting: dict[int, tuple[WaitingJob, _Rank]] = {}
+        self._basis: tuple[object, ...] = ()
+
+    def begin(
+        self, snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers, wanted: Collection[int]
+    ) -> None:
+        """Begin a pass that writes rows of the ``wanted`` jobs."""
         self._snapshot, self._orders = snapshot, orders
         self._queues = {queue.name: queue for queue in snapshot.queues}
         self._leading: dict[float, Queue] = {}
         for queue in snapshot.queues:
             self._leading.setdefault(queue.priority, queue)  # queues of one priority go by the order of the first
-        self._jobs = {job.id: job for job in (*snapshot.waiting, *(one.job for one in snapshot.reservations))}
+        everybody = (*snapshot.waiting, *(one.job for one in snapshot.reservations))
+        self._jobs = {job.id: job for job in everybody if job.id in wanted}
         self._size = CompiledRequests(snapshot, matchers).size
+        names = [queue.order.partition("/")[0] for queue in snapshot.queues]
+        lasts = all(orders.get(name) in OF_THE_JOB_ALONE for name in names)
+        basis = (snapshot.platform, snapshot.queues, snapshot.consumables)
+        if not lasts or basis != self._basis:
+            self._lasting, self._basis = {}, basis if lasts else ()
 
     def row(
-        self, job_id: int, verdict: str, reason: str, start: float | None, passed: Collection[int] = ()
+        self, job_id: int, verdict: str, reason: str, start: float | None, passed: Sequence[int] = ()
     ) -> VerdictRow:
         """Return what is kept of a job."""
         job = self._jobs[job_id]
@@ -75,29 +100,37 @@ class _Ranks:
         priority = 0 if queue is None else queue.priority
         order = self._leading[priority].order if queue is not None else ""
         key = tuple(part for part in self._key(job) if isfinite(part))
-        told = multirange(list(passed)) if passed else "{}"
+        told = multirange(passed) if passed else "{}"
         return VerdictRow(
             job_id, self._snapshot.now, verdict, reason, start, job.queue, int(priority), order, key, told
         )
 
     def starts(self, started: Collection[int]) -> list[VerdictRow]:
         """Return what is kept of jobs that start: reservations have no rank, the others went past who was before."""
-        waiting = [
-            (self._rank(job), job.id)
-            for job in self._snapshot.waiting
-            if started and job.id not in started and job.reservation is None and not job.held
-        ]
+        jobs = [self._jobs[job] for job in started if job in self._jobs]  # others go on after a suspension
+        ranks = {job.id: self._rank(job) for job in jobs if job.reservation is None}
+        before = self._waiting_before(max(ranks.values()), started) if ranks else []
+        now = float(self._snapshot.now)
         rows = []
-        for job_id in started:
-            job = self._jobs.get(job_id)
-            if job is None:
-                continue  # it goes on after a suspension
-            reserved = job.reservation is not None
-            mine = self._rank(job)
-            passed = [] if reserved else [other for rank, other in waiting if rank < mine]
-            reason = "its reservation" if reserved else ""
-            rows.append(self.row(job_id, Verdict.STARTS, reason, float(self._snapshot.now), passed))
+        for job in jobs:
+            mine = ranks.get(job.id)
+            passed = [] if mine is None else [other for rank, other in before if rank < mine]
+            rows.append(self.row(job.id, Verdict.STARTS, "its reservation" if mine is None else "", now, passed))
         return rows
+
+    def _waiting_before(self, last: _Rank, started: Collection[int]) -> list[tuple[_Rank, int]]:
+        """Return the jobs that go on waiting and are before ``last`` in the order."""
+        known, found = self._lasting, {}
+        for job in self._snapshot.waiting:
+            one = known.get(job.id)
+            found[job.id] = one if one is not None and one[0] is job else (job, self._rank(job))
+        if self._basis:
+            self._lasting = found
+        return [
+            (rank, number)
+            for number, (job, rank) in found.items()
+            if rank < last and number not in started and job.reservation is None and not job.held
+        ]
 
     def _rank(self, job: WaitingJob) -> _Rank:
         queue = self._queues.get(job.queue)
