@@ -180,7 +180,12 @@ class _Talk:
         self._channel.send(CONTENT, content)
 
     def _was_named(self, path: str) -> bool:
-        """Say whether the path is in the arguments, quoted or not, the file sent before, or the command's variables."""
+        """Say whether the path is in the arguments, quoted or not, the file sent before, or the command's variables.
+
+        A script that is named without a directory is asked for as ``./SCRIPT``.
+        """
+        if self._command == "oarsub" and path.startswith("./") and "/" not in path[2:] and path[2:]:
+            return self._was_named(path[2:])
         if any(path in word for word in self._arguments) or os.fsencode(path) in self._sent:
             return True
         if path in (os.environ.get(name) for name in _FILE_VARIABLES.get(self._command, ())):

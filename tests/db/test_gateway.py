@@ -183,6 +183,15 @@ def test_files_are_read_by_the_callers_own_process(running: GatewayProcess, tmp_
     assert shown["launchingDirectory"] == str(tmp_path / "here")
 
 
+def test_a_script_named_without_a_directory_is_read(running: GatewayProcess, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#OAR -n plain\n", "ascii")
+    script.chmod(0o755)
+    done = running.run("oarsub", "-S", "job.sh", "word", cwd=tmp_path)
+    assert (done.status, done.out, done.err) == (0, "OAR_JOB_ID=1\n", "")
+    assert "command = ./job.sh word" in running.run("oarstat", "-f", "1").out
+
+
 def test_rules_come_from_files_standard_input_and_the_editor(running: GatewayProcess, tmp_path: Path) -> None:
     (tmp_path / "rule.py").write_text('"""From a file."""\n', "ascii")
     assert running.run("oaradmissionrules", "add", "mine", "--file", "rule.py", cwd=tmp_path).status == 0
