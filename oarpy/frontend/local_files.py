@@ -46,11 +46,21 @@ def read_input(largest: int) -> bytes:
 
 
 def write_private(path: str, text: str) -> None:
-    """Write a file that its owner alone may read, over one that is there. Raises :class:`OSError`."""
+    """Write a file that its owner alone may read, in the place of one that is there. Raises :class:`OSError`.
+
+    The file is a new one: who has the old one open, or owns it, reads nothing of the text.
+    """
+    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+        raise OSError(errno.EEXIST, "it is there and no plain file", path)
+    draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error), path) from None
-    with open(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600)
-        file.write(text.encode())
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(text.encode())
+        os.rename(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise

@@ -60,6 +60,24 @@ def test_a_key_of_ones_own(
     assert private.splitlines()[1] not in seen
 
 
+def test_a_key_is_written_to_a_file_that_nobody_has_open(
+    connection: Connection, oarsub: Submitter, tmp_path: Path
+) -> None:
+    path = tmp_path / "key"
+    path.write_text("before")
+    path.chmod(0o644)
+    with path.open() as other:
+        job = oarsub.job_id("-k", "-e", "key", "date")
+        assert other.read() == "before"
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (keys(connection)[job][1], 0o600)
+    (tmp_path / "elsewhere").write_text("theirs")
+    path.unlink()
+    path.symlink_to("elsewhere")
+    assert "no plain file" in oarsub("-k", "-e", "key", "date").err
+    assert (tmp_path / "elsewhere").read_text() == "theirs"
+    assert sorted(one.name for one in tmp_path.iterdir() if one.name.startswith("key")) == ["key"]
+
+
 def test_what_is_refused_is_said_in_a_line(connection: Connection, oarsub: Submitter, tmp_path: Path) -> None:
     locked = own_key(tmp_path, "secret")
     for words, what in (
