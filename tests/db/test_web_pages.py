@@ -72,6 +72,16 @@ def test_owner_and_admins_see_what_was_typed(
     assert all(word in text for word in SECRETS[:3])
 
 
+def test_the_output_is_for_its_owner_alone(client: TestClient, connection: Connection) -> None:
+    job = add_secret_job(connection, ANN)
+    statuses = [
+        client.get(f"/jobs/{job}/output", headers={**HTML, **token(connection, user, scope)}).status_code
+        for user, scope in ((ANN, Scope.READ), (ME, Scope.ADMIN))
+    ]
+    assert statuses == [200, 403]
+    assert "/output" not in get(client, f"/jobs/{job}", token(connection, ME, Scope.ADMIN))
+
+
 def test_an_admin_without_a_token_for_that_is_a_user_like_others(client: TestClient, connection: Connection) -> None:
     job = add_secret_job(connection, ANN)
     assert SECRETS[0] not in get(client, f"/jobs/{job}", token(connection, ME, Scope.SUBMIT))

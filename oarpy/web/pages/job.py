@@ -13,7 +13,7 @@ from oarpy.client.jobs.explanation_report import text as explanation_text
 from oarpy.client.platform.tokens import Scope
 from oarpy.client.rendering import local_date
 from oarpy.client.session import Session
-from oarpy.model.errors import NotFound
+from oarpy.model.errors import NotAllowed, NotFound
 from oarpy.model.file_names import file_name
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store.jobs import details, scope
@@ -93,10 +93,11 @@ def why(request: Request, identity: Reader, job_id: int) -> Response:
 
 @router.get("/jobs/{job_id:int}/output")
 def output(request: Request, identity: Reader, job_id: int) -> Response:
-    """Return the end of both outputs, to the owner alone and to admins: read as the owner may read them."""
+    """Return the end of both outputs, to the owner alone: read as the owner may read them."""
     with seats_of(request).session(identity) as session:
         found = find(session, job_id)
-        session.require_owner(found.row.user, f"the output of job {job_id}")
+        if found.row.user != session.user:
+            raise NotAllowed(f"the output of job {job_id} is for its owner alone")
     row = found.row
     paths = {"Standard output": _output_path(row, row.stdout), "Standard error": _output_path(row, row.stderr)}
     tails: list[Tail] = [tail(title, path, row.user) for title, path in paths.items() if path]
