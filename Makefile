@@ -62,6 +62,10 @@ docs: pages ## write the generated pages of docs/ and the transcript of the demo
 pages: $(VENV)/.installed-dev ## write the generated pages of docs/ again, without the demo
 	@for script in generate command_pages schema_pages man_pages; do $(BIN)/python docs/$$script.py </dev/null; done
 
+.PHONY: site
+site: $(VENV)/.installed-dev ## build the site of docs/ into build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file mkdocs.yml </dev/null
+
 .PHONY: man
 man: $(VENV)/.installed-dev ## write the man pages from the commands again, and check them where groff is
 	@$(BIN)/python docs/man_pages.py </dev/null

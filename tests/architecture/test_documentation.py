@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -69,6 +70,20 @@ def test_every_page_is_reachable_from_the_index() -> None:
         seen.add(page)
         waiting += [(page.parent / link.partition("#")[0]).resolve() for link in LINK.findall(page.read_text("utf-8"))]
     assert set((ROOT / "docs").rglob("*.md")) - seen == set()
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """A page without a place in the navigation, a dead link or a dead anchor is a warning, and ends it."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Coming from" in (tmp_path / "guides/coming-from.html").read_text(encoding="utf-8")
 
 
 def test_generated_pages_are_current() -> None:
