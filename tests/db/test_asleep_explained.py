@@ -29,7 +29,7 @@ def test_dry_run(oarsub: Submitter) -> None:
     assert found["reason"] == "its nodes are asleep and have to wake first"
     assert abs(found["start"] - time.time() - FIVE_MINUTES) < 60
     text = oarsub("--dry-run", "-l", "/nodes=4,walltime=1", "date").out
-    assert "These nodes have to wake first: n1\n" in text
+    assert "these nodes have to wake first: n1" in text
     awake = json.loads(oarsub("--dry-run", "-J", "-l", "/nodes=3,walltime=1", "date").out)
     assert (awake["verdict"], awake["asleep"]) == ("starts", [])
 

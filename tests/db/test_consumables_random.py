@@ -69,7 +69,7 @@ OVERDRAWN = """
 # What live jobs should hold by their requests and resources, and what they do hold.
 EXPECTED = """
     SELECT DISTINCT j.job_id, d.consumable, to_jsonb(r) ->> c.level, d.amount
-    FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND upper_inf(a.during)
+    FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         JOIN resources r USING (resource_id)
         JOIN consumption_descriptions d ON d.moldable_id = j.moldable_id
         JOIN consumables c ON c.name = d.consumable
