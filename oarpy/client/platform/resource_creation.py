@@ -177,8 +177,8 @@ def _dealt(text: str | None, names: Sequence[str], option: str) -> list[str | No
 
 
 def _folded(text: str) -> str:
-    """Read ``2201-2204`` as the set of those numbers."""
-    return text if "[" in text else f"[{text}]"
+    """Read ``2201-2204,2200`` as sets of those numbers, in the order that they are written."""
+    return text if "[" in text else ",".join(f"[{part}]" for part in text.split(","))
 
 
 def _port(text: str) -> int:
