@@ -97,6 +97,8 @@ def test_full_text(connection: Connection, shell: Shell) -> None:
         "    scheduledStart =\n"
         "    expectedStart =\n"
         "    exit_code = 256 (1,0,0)\n"
+        "    cpu_seconds =\n"
+        "    memory_peak =\n"
         "    cpuset_name = alice_1\n"
         "    resubmit_job_id =\n"
     )
@@ -118,7 +120,8 @@ def test_json_has_the_keys_of_oar(connection: Connection, shell: Shell) -> None:
         "stopTime": 1777636860, "message": "", "scheduledStart": None, "expected_start": None,
         "resubmit_job_id": None, "events": [],
         "wanted_resources": '-l "/network_address=1,walltime=1:0:0"', "project": "default", "cpuset_name": "alice_1",
-        "types": [], "dependencies": [], "exit_code": 0, "stdout_file": "", "stderr_file": "",
+        "types": [], "dependencies": [], "exit_code": 0, "cpu_seconds": None, "memory_peak": None,
+        "stdout_file": "", "stderr_file": "",
         "initial_request": "oarsub date", "reserved_resources": [], "verdict": None, "reason": None,
     }  # fmt: skip
     assert document["2"]["dependencies"] == [1]

@@ -12,7 +12,7 @@ from oarpy.model.file_names import file_name
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
 from oarpy.store.jobs.details import JobDetails, JobRow
-from oarpy.store.passes.first_predictions import ToldStart
+from oarpy.store.passes.told_start import ToldStart
 
 
 def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | None = None) -> dict[str, JsonValue]:

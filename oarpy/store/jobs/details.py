@@ -13,9 +13,9 @@ from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.jobs.scope import JobScope
-from oarpy.store.passes.first_predictions import TOLD_COLUMNS, ToldStart
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
 from oarpy.store.passes.snapshot_rows import stored_dependency
+from oarpy.store.passes.told_start import TOLD_COLUMNS, ToldStart
 from oarpy.store.platform.consumables import ConsumableHolding, of_jobs
 
 

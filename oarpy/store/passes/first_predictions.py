@@ -34,35 +34,6 @@ class StartThatCame:
     held: bool | None
 
 
-TOLD_COLUMNS = """
-    extract(epoch FROM f.made_at)::float8, extract(epoch FROM f.planned_start)::float8,
-    extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8, f.learnt_from
-"""
-"""What a query of jobs selects of ``first_predictions f`` for a :class:`ToldStart`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToldStart:
-    """What a job was told at ``made`` (epoch seconds, like the others).
-
-    ``earliest`` and ``latest`` are None when there were too few past starts, which are ``starts``.
-    """
-
-    made: float
-    planned: float
-    earliest: float | None
-    latest: float | None
-    starts: int
-
-    @classmethod
-    def of(cls, columns: Sequence[float | None]) -> ToldStart | None:
-        """Return what the :data:`TOLD_COLUMNS` say, None when the job was told nothing."""
-        made, planned, earliest, latest, starts = columns
-        if made is None or planned is None:
-            return None
-        return cls(made, planned, earliest, latest, int(starts or 0))
-
-
 # The first one stays, whoever plans the job again.
 _NOTE = """
     INSERT INTO first_predictions (job_id, made_at, planned_start, earliest_start, latest_start, learnt_from)

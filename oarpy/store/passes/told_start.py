@@ -1,0 +1,34 @@
+"""What a job was told of its start when a pass first foresaw one, as those who look at the job read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TOLD_COLUMNS = """
+    extract(epoch FROM f.made_at)::float8, extract(epoch FROM f.planned_start)::float8,
+    extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8, f.learnt_from
+"""
+"""What a query of jobs selects of ``first_predictions f`` for a :class:`ToldStart`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldStart:
+    """What a job was told at ``made`` (epoch seconds, like the others).
+
+    ``earliest`` and ``latest`` are None when there were too few past starts, which are ``starts``.
+    """
+
+    made: float
+    planned: float
+    earliest: float | None
+    latest: float | None
+    starts: int
+
+    @classmethod
+    def of(cls, columns: Sequence[float | None]) -> ToldStart | None:
+        """Return what the :data:`TOLD_COLUMNS` say, None when the job was told nothing."""
+        made, planned, earliest, latest, starts = columns
+        if made is None or planned is None:
+            return None
+        return cls(made, planned, earliest, latest, int(starts or 0))
