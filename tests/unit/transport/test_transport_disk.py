@@ -21,6 +21,7 @@ from oarpy.transport.agent.job.isolation import NONE, Isolation
 from oarpy.transport.agent.job.job_run import JobRun, RunSettings
 from oarpy.transport.agent.job.tombstones import DAY, Tombstones
 from oarpy.transport.agent.statedir import FORMAT, StateDir, StateError
+from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.jobs import JobKey, JobSpec
 
 
@@ -217,7 +218,7 @@ def test_the_state_directory_is_closed_to_others(state: StateDir) -> None:
 def test_the_outcome_of_a_job_is_kept_when_ending_its_processes_fails(
     state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_patience: float, _statuses: dict[int, int]) -> int:
+    def fail(_patience: float, _statuses: dict[int, int], _usage: MeasuredUse) -> int:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     def run_the_command(run: JobRun) -> None:

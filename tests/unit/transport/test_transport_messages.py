@@ -12,6 +12,7 @@ from oarpy.wire.frames import Malformed
 from oarpy.wire.jobs import JobKey, JobSpec, UnreadableSpec
 from oarpy.wire.messages import (
     COMMANDS,
+    Admit,
     AgentError,
     ChangeWalltime,
     Check,
@@ -214,6 +215,10 @@ COMMANDS_AS_WRITTEN: list[tuple[Command, dict[str, object]]] = [
     (Kill(KEYS), {"type": "kill", "grace": None, "reason": ""}),
     (Kill(KEYS, 0), {"type": "kill", "grace": 0, "reason": ""}),
     (Signal(KEYS, 12), {"type": "signal", "signal": 12}),
+    (
+        Admit(KEYS, "ann", "ssh-ed25519 AAAA", "n1"),
+        {"type": "admit", "user": "ann", "public_key": "ssh-ed25519 AAAA", "node": "n1"},
+    ),
     (Suspend(KEYS), {"type": "suspend"}),
     (Resume(KEYS), {"type": "resume"}),
     (ChangeWalltime(KEYS, 60), {"type": "walltime", "seconds": 60}),
