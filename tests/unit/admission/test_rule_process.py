@@ -44,9 +44,6 @@ def assert_others_go_on() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("while True: pass", "at line 1: it ran longer than 0.2 s"),
-        ("while True:\n    try:\n        len([])\n    except:\n        pass", r"its process ended|ran longer"),
-        ("7 ** 7 ** 9 ** 2", "it ran longer than 0.2 s"),
         ("x = 'x' * (300 * 2 ** 20)", "at line 1: it took more than 64 MiB of memory"),
         ("x = []\nwhile True: x.append('x' * (2 ** 20 + len(x)))", "at line 2: it took more than 64 MiB of memory"),
         (ESCAPED + "system['_exit'](0)", "its process ended"),
@@ -56,7 +53,23 @@ def assert_others_go_on() -> None:
     ],
 )
 def test_a_rule_that_goes_too_far_is_refused_by_name(text: str, reason: str) -> None:
-    message = refusal(text, RuleLimits(seconds=0.2, memory=64))
+    assert_refused(text, reason, RuleLimits(seconds=60, memory=64))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("while True: pass", "at line 1: it ran longer than 0.2 s"),
+        ("while True:\n    try:\n        len([])\n    except:\n        pass", r"its process ended|ran longer"),
+        ("7 ** 7 ** 9 ** 2", "it ran longer than 0.2 s"),
+    ],
+)
+def test_a_rule_that_takes_too_long_is_refused_by_name(text: str, reason: str) -> None:
+    assert_refused(text, reason, RuleLimits(seconds=0.2, memory=64))
+
+
+def assert_refused(text: str, reason: str, limits: RuleLimits) -> None:
+    message = refusal(text, limits)
     assert message.startswith("admission rule mine failed")
     assert re.search(reason, message)
     assert_others_go_on()
