@@ -296,6 +296,20 @@ def test_a_broken_plug_in_stops_its_queue_only(
     assert "toLaunch" in {states(connection)[job] for job in strange}
 
 
+@pytest.mark.parametrize("key", ["'name'", "(10**400,)", "[1, 2]", "(candidate.job.user, 1)", "(float('inf'),)"])
+def test_a_plug_in_may_order_by_anything(connection: Connection, shell: Shell, install: Install, key: str) -> None:
+    install("odd", f"def order(candidate):\n    return {key}\n")
+    shell.done("oarqueue", "--add", "strange,9,odd")
+    add_nodes(connection, "n1", "n2")
+    jobs = [add_job(connection, queue_name="strange") for _ in range(3)]
+    run_pass(connection)
+    run_pass(connection)
+    assert sorted(states(connection)[job] for job in jobs) == ["Waiting", "toLaunch", "toLaunch"]
+    kept = connection.execute("SELECT job_id, verdict = 'starts' FROM verdict_changes").fetchall()
+    assert {job for job, starts in kept if starts} == {job for job in jobs if states(connection)[job] == "toLaunch"}
+    assert {job for job, _ in kept} == {*jobs}
+
+
 def test_whose_policy_orders_queues_of_equal_priority_does_not_change(
     connection: Connection, shell: Shell, install: Install
 ) -> None:

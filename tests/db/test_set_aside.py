@@ -218,6 +218,8 @@ def test_jobs_that_nothing_can_be_decided_about(cluster: SmallCluster, monkeypat
     assert cluster.states([first, good, second]) == ["Waiting", "toLaunch", "Waiting"]
     assert cluster.verdict(first)[0] == "never"
     assert "ZeroDivisionError: too much" in cluster.verdict(second)[1]
+    kept = "SELECT verdict || ' ' || queue_name FROM verdict_changes WHERE job_id = %s"
+    assert one(cluster.connection, kept, first) == "never default"
     later = cluster.submit()
     cluster.plan()
     assert cluster.state(later) == "toLaunch"

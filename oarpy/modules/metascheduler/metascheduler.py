@@ -100,11 +100,11 @@ class Metascheduler:
         """Read, decide and write in one transaction; say when the next pass is due."""
         began = time.monotonic()
         with connection.transaction():
-            reading = self._reader.read(connection, now)
-            reading, decided = self._decide(connection, reading)
+            read = self._reader.read(connection, now)
+            reading, decided = self._decide(connection, read)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
-            begun, writing, verdicts = self._write(connection, reading, decided)
+            begun, writing, verdicts = self._write(connection, reading, decided, read.snapshot)
             snapshot = reading.snapshot
             told = self._starts.tell(connection, snapshot, writing.changed)
             looked_at = len(snapshot.waiting) + len(snapshot.reservations)
@@ -140,9 +140,12 @@ class Metascheduler:
         return reading, decide(reading.snapshot, None, self._orders)
 
     def _write(
-        self, connection: Connection, reading: Reading, decided: Decisions
+        self, connection: Connection, reading: Reading, decided: Decisions, seen: Snapshot
     ) -> tuple[list[int], Writing, dict[int, str]]:
-        """Write what was decided; return the jobs that really start, what is told of the others, and new verdicts."""
+        """Write what was decided; return the jobs that really start, what is told of the others, and new verdicts.
+
+        ``reading`` leaves out what nothing can be decided about, ``seen`` does not.
+        """
         security, rows = self._settings.security_time, _Rows(reading)
         decisions.move(connection, [rows.move(one) for one in decided.kept.moves], security)
         suspensions.give_back(connection, decided.resumed)
@@ -159,8 +162,8 @@ class Metascheduler:
         decisions.predict(connection, writing.changed)
         verdicts: dict[int, str] = {}
         if self._settings.verdict_history:
-            found, matchers = reading.snapshot, self._reader.matchers
-            verdicts = self._verdicts.note(connection, found, writing.changed, gone, self._orders, matchers)
+            orders, matchers = self._orders, self._reader.matchers
+            verdicts = self._verdicts.note(connection, seen, writing.changed, gone, orders, matchers)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)

@@ -7,7 +7,7 @@ from math import isfinite
 
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.gantt.demands import CompiledRequests
-from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Candidate, Order
+from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Candidate, Order, numbers
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
@@ -143,7 +143,6 @@ class _Ranks:
         if order is None:
             return ()
         try:
-            key = order(Candidate(job, self._snapshot.now, self._size, self._snapshot.priorities))
+            return numbers(order(Candidate(job, self._snapshot.now, self._size, self._snapshot.priorities)))
         except Exception:  # a plug-in may raise anything; the pass has told it
             return ()
-        return key if all(isinstance(part, int | float) for part in key) else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from sys import float_info
 from typing import NamedTuple
 
 from oarpy.scheduler.order.priorities import karma, multifactor_priority
@@ -146,6 +147,14 @@ ORDERS: Mapping[str, Order] = {name: one.key for name, one in QUEUE_ORDERS.items
 
 OF_THE_JOB_ALONE = frozenset(one.key for one in QUEUE_ORDERS.values() if one.of_the_job_alone)
 """Keys under which two jobs never change places."""
+
+
+def numbers(key: object) -> tuple[float, ...]:
+    """Return a key as numbers, or nothing: a plug-in may order by anything else, or return what orders nothing."""
+    if not isinstance(key, tuple | list):
+        return ()
+    fit = all(isinstance(part, float) or (isinstance(part, int) and abs(part) <= float_info.max) for part in key)
+    return tuple(key) if fit else ()
 
 
 def windowed(name: str, orders: Mapping[str, Order]) -> Order:

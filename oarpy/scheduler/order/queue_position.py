@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from oarpy.scheduler.gantt.demands import CompiledRequests
 from oarpy.scheduler.order.priorities import Factor, Part, factors, karma_parts
-from oarpy.scheduler.order.queue_orders import ORDERS, QUEUE_ORDERS, Candidate, Order
+from oarpy.scheduler.order.queue_orders import ORDERS, QUEUE_ORDERS, Candidate, Order, numbers
 from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
 from oarpy.scheduler.resources.matching import Matchers
 from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
@@ -113,16 +113,9 @@ def _ranked(found: QueuePosition, snapshot: Snapshot, orders: Mapping[str, Order
         among=len(ordered),
         ahead=ahead,
         nearest_value=nearest_value,
-        key=_numbers(keys[found.job.id]),
-        nearest_key=() if nearest is None else _numbers(keys[nearest.id]),
+        key=numbers(keys[found.job.id]),
+        nearest_key=() if nearest is None else numbers(keys[nearest.id]),
     )
-
-
-def _numbers(key: object) -> tuple[float, ...]:
-    """Return the numbers of a key; a plug-in may order by something else, which is not shown."""
-    if not isinstance(key, tuple) or not all(isinstance(part, int | float) for part in key):
-        return ()
-    return key
 
 
 def _value(policy: str, job: WaitingJob, size: Size, snapshot: Snapshot) -> float | None:
