@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -21,21 +20,9 @@ from oarpy.client.submission.options import Options
 from oarpy.client.submission.reservation_answer import ReservationAnswer, wait_for_answers
 from oarpy.client.submission.submission import Submitted, submit
 from oarpy.model.errors import AdmissionRefused, Unreachable, UsageError
-from oarpy.model.job_types import TYPES, Usable
 from oarpy.model.submission import OPTIONS
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-def _types() -> str:
-    """Return the job types for the end of the help; ``\b`` keeps the lines as they are."""
-    lines = ["\b", "Job types:"]
-    for kind in TYPES.values():
-        if kind.usable is not Usable.NOWHERE:
-            lines += textwrap.wrap(
-                f"{', '.join(kind.spellings)}: {kind.help}", 78, initial_indent="  ", subsequent_indent=" " * 6
-            )
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -71,7 +58,7 @@ def _parameter(name: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown])
 
 
-@app.command(cls=OarsubCommand, epilog=_types())
+@app.command(cls=OarsubCommand)
 @_with_options
 def oarsub(
     command: Annotated[

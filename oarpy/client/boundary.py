@@ -9,6 +9,7 @@ import errno
 import functools
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +26,8 @@ _LONGEST_LINE = 500
 """Characters of an error shown: an argument of a megabyte must not fill the terminal."""
 
 INTERRUPTED = 130
+
+_WIDEST_HELP = 80
 
 Parser = TyperCommand | TyperGroup
 """What parses the arguments of a command."""
@@ -54,7 +57,7 @@ def execute(
     command = parser(app)
     try:
         # without standalone_mode typer hands back the status of typer.Exit, and errors as they are
-        status = command.main(args=list(arguments), prog_name=name, standalone_mode=False)
+        status = command.main(args=list(arguments), prog_name=name, standalone_mode=False, terminal_width=_help_width())
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (BrokenPipeError, SystemExit) as stop:
@@ -69,6 +72,11 @@ def execute(
         unexpected(error)
         message, status = _unexpected(error)
         return _report(name, message, status)
+
+
+def _help_width() -> int:
+    """Return how many columns the help takes: two less than the terminal has, 78 at most."""
+    return min(shutil.get_terminal_size().columns, _WIDEST_HELP) - 2
 
 
 def _misused(error: typer.TyperException, name: str) -> int:

@@ -117,7 +117,7 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("--notify", "telex:1", "date"), 2, "telex"),
     (("--resubmit", "{live}"), 2, "Waiting"),
     (("--resubmit", "999999"), 4, "999999"),
-    (("--resubmit", "x"), 2, "--resubmit"),
+    (("--resubmit", "x"), 2, "'x' is not a job id"),
     (("--resubmit", "{old}", "-n", "new"), 2, "--resubmit"),
     (("-t", "inner=999999", "-r", "now", "date"), 3, "999999"),
 ]

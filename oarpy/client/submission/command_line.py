@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import typer
 from typer import Context
 
 from oarpy.client.options.documents import DocumentCommand
 from oarpy.model.errors import UsageError
+from oarpy.model.job_types import TYPES, Usable
 
 _WALLTIME = "the walltime is a part of -l: -l nodes=1,walltime=1:0:0"
 
@@ -51,6 +52,13 @@ class OarsubCommand(DocumentCommand):
             if name in ELSEWHERE:
                 raise UsageError(f"there is no option {name}", hint=ELSEWHERE[name]) from None
             raise
+
+    def format_epilog(self, ctx: Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the job types behind the options."""
+        with formatter.section("Job types"):
+            formatter.write_dl(
+                [(", ".join(kind.spellings), kind.help) for kind in TYPES.values() if kind.usable is not Usable.NOWHERE]
+            )
 
     def _check_order(self, ctx: Context, args: list[str]) -> None:
         """Raise :class:`UsageError` for an option behind several words, and for a word behind such an option."""
