@@ -1,7 +1,7 @@
-"""Job and resource states, and the one table of allowed moves.
+"""States of jobs, resources and applications that negotiate, with the tables of allowed moves.
 
-A new database gets the same rows in ``job_transitions``; it enforces them for every SQL client, and the diagram in
-``docs/states.md`` is generated from them.
+A new database gets the moves of jobs as rows of ``job_transitions``. It enforces them for every SQL client, and the
+diagram in ``docs/states.md`` is generated from them.
 """
 
 from __future__ import annotations
@@ -119,3 +119,48 @@ class ResourceState(StrEnum):
     ABSENT = "Absent"
     SUSPECTED = "Suspected"
     DEAD = "Dead"
+
+
+class NegotiationState(StrEnum):
+    """States of an application that negotiates; its job has a :class:`JobState` beside it."""
+
+    SUBMITTED = "Submitted"
+    REQUEST_SENT = "RequestSent"
+    WAITING = "Waiting"
+    STARTED = "Started"
+    FINISH_SENT = "FinishSent"
+    GHOST = "Ghost"
+    FINISHED = "Finished"
+
+
+@dataclass(frozen=True, slots=True)
+class NegotiationMove:
+    """When an application may move where."""
+
+    source: NegotiationState
+    target: NegotiationState
+    event: str
+
+
+NEGOTIATION_MOVES: tuple[NegotiationMove, ...] = tuple(
+    NegotiationMove(NegotiationState(source), NegotiationState(target), event)
+    for source, target, event in (
+        ("Submitted", "RequestSent", "request accepted"),
+        ("Waiting", "RequestSent", "request accepted"),
+        ("RequestSent", "Waiting", "a pass gave it a place"),
+        ("Waiting", "Started", "its place begins at the instant of the pass"),
+        ("Started", "FinishSent", "done, walltime over, or ended by the cluster"),
+        ("Submitted", "FinishSent", "ended by the cluster"),
+        ("RequestSent", "FinishSent", "ended by the cluster"),
+        ("Waiting", "FinishSent", "ended by the cluster"),
+        ("FinishSent", "Ghost", "the next pass has seen its end"),
+        ("Ghost", "Finished", "a pass found that its ghost has ended"),
+    )
+)
+"""All moves there are; whatever keeps applications refuses others."""
+
+NEGOTIATION_ALLOWED: frozenset[tuple[NegotiationState, NegotiationState]] = frozenset(
+    (move.source, move.target) for move in NEGOTIATION_MOVES
+)
+IN_LINE_STATES: frozenset[NegotiationState] = frozenset({NegotiationState.REQUEST_SENT, NegotiationState.WAITING})
+"""States of an application that has asked for hosts and has none."""
