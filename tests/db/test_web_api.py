@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,24 @@ def test_a_list_is_filtered(site: Site, question: dict[str, Any], number: int) -
         site.submit(name=name)
     page = site.client.get("/api/v1/jobs", params=question, headers=site.bob).json()
     assert len(page["items"]) == number, page
+
+
+def test_jobs_are_found_by_node_part_of_the_name_and_date(site: Site) -> None:
+    job, other = site.submit(name="Alpha_1"), site.submit(name="Alpha-1")
+    run_pass(site.connection)
+    shown = site.client.get(f"/api/v1/jobs/{job}", headers=site.ann).json()
+    (node,) = shown["hosts"]
+    found = site.client.get("/api/v1/jobs", params={"node": node}, headers=site.bob).json()["items"]
+    assert [(one["job_id"], one["walltime"]) for one in found] == [(job, 3600)]
+
+    def on_page(**question: str) -> list[int]:
+        text = site.client.get("/jobs", params=question, headers={**site.bob, "Accept": "text/html"}).text
+        return [int(one) for one in re.findall(r'data-row="(\d+)"', text)]
+
+    assert on_page(node=node) == [job]
+    assert on_page(name="PHA_1") == [job], "a line under a name stands for itself"
+    assert on_page(name="pha", since="-1d", state="running") == on_page(name="pha", until="-3d") == []
+    assert on_page(name="pha", since="-1d") == [other, job]
 
 
 def test_an_array_has_a_line_of_parameters_for_each_job(site: Site) -> None:

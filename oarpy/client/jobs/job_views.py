@@ -58,6 +58,7 @@ def brief(job: ListedJob) -> dict[str, JsonValue]:
         "submitted": job.submitted,
         "started": job.started,
         "ended": job.ended,
+        "walltime": job.walltime,
         "predicted": job.predicted,
         "reason": job.reason or None,
     }

@@ -20,6 +20,7 @@ class ListedJob:
     """A job in brief. Times are epoch seconds; ``predicted`` and ``reason`` come from the last scheduling pass.
 
     ``exit_status`` is that of ``wait``. Between ``earliest`` and ``latest`` the job was told to start, if it was.
+    ``walltime`` is in seconds, None before the job has its place.
     """
 
     job_id: int
@@ -39,6 +40,7 @@ class ListedJob:
     exit_status: int | None
     earliest: float | None
     latest: float | None
+    walltime: float | None
 
 
 # What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
@@ -47,7 +49,8 @@ _LIST = """
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8,
            coalesce('Killing: ' || k.reason, g.reason, ''),
-           j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8
+           j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8,
+           extract(epoch FROM j.walltime)::float8
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
         LEFT JOIN first_predictions f ON f.job_id = g.job_id AND g.start_time IS NOT NULL AND k.job_id IS NULL

@@ -13,16 +13,17 @@ from typing import Any
 
 from psycopg.rows import class_row
 from psycopg.sql import SQL
-from sqlalchemy import ColumnElement, Dialect, Double, Select, and_, cast, extract, func, literal, or_, select
+from sqlalchemy import ColumnElement, Dialect, Double, Select, and_, cast, exists, extract, func, literal, or_, select
 from sqlalchemy.dialects.postgresql.psycopg import dialect
 
 from oarpy.model.states import FINAL_STATES
 from oarpy.store.database import Connection
 from oarpy.store.jobs.job_listing import ListedJob
 from oarpy.store.past.reading import is_in_past, with_past
-from oarpy.store.schema.assignments import first_predictions
+from oarpy.store.schema.assignments import assigned_resources, first_predictions
 from oarpy.store.schema.assignments import gantt_predictions as predictions
 from oarpy.store.schema.jobs import jobs
+from oarpy.store.schema.platform import resources
 from oarpy.store.schema.requests import kill_requests as kills
 
 _DIALECT: Dialect = dialect()  # type: ignore[no-untyped-call]
@@ -33,7 +34,7 @@ class JobFilter:
     """What the jobs of a page have in common; what is empty or None restricts nothing.
 
     ``live`` leaves ended jobs out. ``begin`` and ``end``: jobs that had not ended at the one, nor were yet to be
-    submitted at the other.
+    submitted at the other. ``since`` and ``until``: jobs submitted between them. ``name_part`` is a part of the name.
     """
 
     live: bool = True
@@ -43,21 +44,34 @@ class JobFilter:
     queues: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     name: str | None = None
+    name_part: str | None = None
+    node: str | None = None
     array: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
     begin: datetime | None = None
     end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs, the newest first; ``before`` is the key of the next page, None on the last one."""
+    """Jobs, the newest first; ``before`` is the key of the page of older ones, ``after`` of newer ones, if any."""
 
     jobs: tuple[ListedJob, ...]
     before: int | None
+    after: int | None
 
 
-def page(connection: Connection, chosen: JobFilter, *, before: int | None, limit: int, offset: int = 0) -> JobPage:
-    """Return at most ``limit`` jobs with smaller ids than ``before``."""
+def page(
+    connection: Connection,
+    chosen: JobFilter,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    limit: int,
+    offset: int = 0,
+) -> JobPage:
+    """Return the ``limit`` newest jobs, of those with ids below ``before``, or the oldest of those above ``after``."""
     statement = select(*_columns()).select_from(
         jobs.outerjoin(predictions, predictions.c.job_id == jobs.c.job_id)
         .outerjoin(kills, and_(kills.c.job_id == jobs.c.job_id, kills.c.state != "done"))
@@ -70,14 +84,23 @@ def page(connection: Connection, chosen: JobFilter, *, before: int | None, limit
             ),
         )
     )
-    statement = statement.where(*_conditions(chosen)).order_by(jobs.c.job_id.desc()).limit(limit + 1).offset(offset)
+    # one job more than asked for tells whether there is another page
+    order = jobs.c.job_id.desc() if after is None else jobs.c.job_id.asc()
+    statement = statement.where(*_conditions(chosen)).order_by(order).limit(limit + 1).offset(offset)
     if before is not None:
         statement = statement.where(jobs.c.job_id < before)
+    if after is not None:
+        statement = statement.where(jobs.c.job_id > after)
     with _reached(connection, chosen), connection.cursor(row_factory=class_row(ListedJob)) as cursor:
         text, values = _compiled(statement)
         found = cursor.execute(SQL(text), values).fetchall()
-    more = len(found) > limit
-    return JobPage(tuple(found[:limit]), found[limit - 1].job_id if more else None)
+    more, shown = len(found) > limit, found[:limit] if after is None else found[:limit][::-1]
+    older, newer = (more, before is not None) if after is None else (True, more)
+    return JobPage(
+        tuple(shown),
+        shown[-1].job_id if shown and older else None,
+        shown[0].job_id if shown and newer else None,
+    )
 
 
 def count(connection: Connection, chosen: JobFilter) -> int:
@@ -87,6 +110,11 @@ def count(connection: Connection, chosen: JobFilter) -> int:
         row = connection.execute(SQL(text), values).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def live_counts(connection: Connection) -> dict[str, int]:
+    """Return how many jobs are in each state that is not final."""
+    return dict(connection.execute("SELECT state, count(*) FROM jobs WHERE is_live(state) GROUP BY state").fetchall())
 
 
 def _columns() -> list[ColumnElement[Any]]:
@@ -102,6 +130,7 @@ def _columns() -> list[ColumnElement[Any]]:
         "reason": func.coalesce(literal("Killing: ").concat(kills.c.reason), predictions.c.reason, ""),
         "earliest": _epoch(first_predictions.c.earliest_start),
         "latest": _epoch(first_predictions.c.latest_start),
+        "walltime": _epoch(jobs.c.walltime),
     }
     names = [field.name for field in fields(ListedJob)]
     return [(found[name] if name in found else jobs.c[name]).label(name) for name in names]
@@ -120,17 +149,39 @@ def _conditions(chosen: JobFilter) -> list[ColumnElement[bool]]:
         (chosen.projects, jobs.c.project),
     )
     conditions: list[ColumnElement[bool]] = [column.in_(values) for values, column in several if values]
-    if chosen.live:
+    if chosen.live or not _may_have_ended(chosen):
         conditions.append(func.is_live(jobs.c.state))
     if chosen.name is not None:
         conditions.append(jobs.c.job_name == chosen.name)
+    if chosen.name_part is not None:
+        conditions.append(func.lower(jobs.c.job_name).contains(chosen.name_part.lower(), autoescape=True))
+    if chosen.node is not None:
+        conditions.append(_holds_of(chosen.node))
     if chosen.array is not None:
         conditions.append(jobs.c.array_id == chosen.array)
+    if chosen.since is not None:
+        conditions.append(jobs.c.submitted_at >= chosen.since)
+    if chosen.until is not None:
+        conditions.append(jobs.c.submitted_at < chosen.until)
     if chosen.begin is not None:
         conditions.append(or_(jobs.c.ended_at.is_(None), jobs.c.ended_at >= chosen.begin))
     if chosen.end is not None:
         conditions.append(jobs.c.submitted_at <= chosen.end)
     return conditions or [literal(value=True)]
+
+
+def _holds_of(node: str) -> ColumnElement[bool]:
+    """Return the condition that a job holds or held something of a node."""
+    held = assigned_resources.join(resources, resources.c.resource_id == assigned_resources.c.resource_id)
+    return (
+        exists()
+        .select_from(held)
+        .where(assigned_resources.c.job_id == jobs.c.job_id, resources.c.network_address == node)
+    )
+
+
+def _may_have_ended(chosen: JobFilter) -> bool:
+    return not chosen.live and not (chosen.states and FINAL_STATES.isdisjoint(chosen.states))
 
 
 def _compiled(statement: Select[Any]) -> tuple[str, dict[str, Any]]:
@@ -140,7 +191,6 @@ def _compiled(statement: Select[Any]) -> tuple[str, dict[str, Any]]:
 
 def _reached(connection: Connection, chosen: JobFilter) -> Any:
     """Inside, the statement finds the jobs of the past too, where it may need any."""
-    ended = not chosen.live and not (chosen.states and FINAL_STATES.isdisjoint(chosen.states))
-    if ended and is_in_past(connection, chosen.ids, (), others=not chosen.ids):
+    if _may_have_ended(chosen) and is_in_past(connection, chosen.ids, (), others=not chosen.ids):
         return with_past(connection)
     return nullcontext()

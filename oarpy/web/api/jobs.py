@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from oarpy.client.jobs import actions, job_views, walltime_changes
@@ -36,10 +36,11 @@ def job_filter(
     queue: Words = [],  # noqa: B006
     project: Words = [],  # noqa: B006
     name: Annotated[str | None, Query(max_length=1000)] = None,
+    node: Annotated[str | None, Query(max_length=200, description="those that hold or held something of it")] = None,
     array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
     since: Date = None,
     until: Date = None,
-    ended: Annotated[bool, Query(description="ended jobs too; implied by since, until and final states")] = False,
+    ended: Annotated[bool, Query(description="ended jobs too; implied by state, array, since and until")] = False,
 ) -> JobFilter:
     """Return what the parameters of a list mean; raise :class:`oarpy.model.errors.UsageError`."""
     states = job_views.known_states(state)
@@ -51,6 +52,7 @@ def job_filter(
         queues=tuple(queue),
         projects=tuple(project),
         name=name,
+        node=node,
         array=array,
         begin=begin,
         end=end,
@@ -61,20 +63,11 @@ def job_filter(
 def jobs(
     request: Request,
     identity: Reader,
-    state: Words = [],  # noqa: B006
-    user: Words = [],  # noqa: B006
-    queue: Words = [],  # noqa: B006
-    project: Words = [],  # noqa: B006
-    name: Annotated[str | None, Query(max_length=1000)] = None,
-    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
-    since: Date = None,
-    until: Date = None,
-    ended: Annotated[bool, Query(description="ended jobs too; implied by state, array, since and until")] = False,
+    chosen: Annotated[JobFilter, Depends(job_filter)],
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="key of a page: next of the last one")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
 ) -> dict[str, Any]:
     """List jobs, the newest first; ``next`` is what ``before`` has to be for the following page."""
-    chosen = job_filter(state, user, queue, project, name, array, since, until, ended)
     with seats_of(request).session(identity) as session:
         page = job_pages.page(session.connection, chosen, before=before, limit=limit)
     return {"items": [job_views.brief(job) for job in page.jobs], "next": page.before}

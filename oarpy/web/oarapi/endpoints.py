@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from pydantic import ValidationError
 
 from oarpy import __version__
@@ -54,6 +54,31 @@ _NAMES = {
 """The field of a submission by the long option that programs name."""
 
 
+def _filter(
+    state: Annotated[str | None, Query(max_length=1000, description="states with commas between them")] = None,
+    user: Annotated[str | None, Query(max_length=256)] = None,
+    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
+    ids: Annotated[str | None, Query(max_length=10_000, description="ids with colons between them")] = None,
+    begin: Begin = None,
+    end: End = None,
+) -> JobFilter:
+    numbers = parse_ids(ids.split(":")) if ids else ()
+    states = job_views.known_states(state.split(",")) if state else ()
+    first, last = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (begin, end))
+    return JobFilter(
+        live=not (states or array or numbers or first or last),
+        ids=numbers,
+        users=job_views.known_users([user]) if user else (),
+        states=states,
+        array=array,
+        begin=first,
+        end=last,
+    )
+
+
+Chosen = Annotated[JobFilter, Depends(_filter)]
+
+
 @router.get("/version")
 def version() -> dict[str, Any]:
     """Return the versions. Everybody may ask."""
@@ -76,17 +101,11 @@ def whoami(identity: Anybody) -> dict[str, Any]:
 def jobs(
     request: Request,
     identity: Reader,
-    state: Annotated[str | None, Query(max_length=1000, description="states with commas between them")] = None,
-    user: Annotated[str | None, Query(max_length=256)] = None,
-    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
-    ids: Annotated[str | None, Query(max_length=10_000, description="ids with colons between them")] = None,
-    begin: Begin = None,
-    end: End = None,
+    chosen: Chosen,
     limit: Limit = 500,
     offset: Offset = 0,
 ) -> dict[str, Any]:
     """List jobs, the newest first; those that have not ended unless something else is asked for."""
-    chosen = _filter(state, user, array, ids, begin, end)
     with seats_of(request).session(identity) as session:
         found, total = _page(session, chosen, limit, offset)
     return collection(request, [brief(job) for job in found], total, offset, limit)
@@ -96,17 +115,11 @@ def jobs(
 def details(
     request: Request,
     identity: Reader,
-    state: Annotated[str | None, Query(max_length=1000)] = None,
-    user: Annotated[str | None, Query(max_length=256)] = None,
-    array: Annotated[int | None, Query(ge=1, le=LARGEST_ID)] = None,
-    ids: Annotated[str | None, Query(max_length=10_000)] = None,
-    begin: Begin = None,
-    end: End = None,
+    chosen: Chosen,
     limit: Limit = 500,
     offset: Offset = 0,
 ) -> dict[str, Any]:
     """List jobs with everything on each."""
-    chosen = _filter(state, user, array, ids, begin, end)
     with seats_of(request).session(identity) as session:
         found, total = _page(session, chosen, limit, offset)
         shown = {job.row.job_id: detailed(session, job) for job in _full(session, found)}
@@ -262,29 +275,12 @@ def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -
     with seats_of(request).session(identity) as session:
         shown = json.loads(nodes.full(session, find(session, [str(resource_id)]), as_json=True))
         ids = tuple(shown[str(resource_id)]["jobs"])
-        found = job_pages.page(session.connection, JobFilter(ids=ids), before=None, limit=MOST).jobs if ids else ()
+        found = job_pages.page(session.connection, JobFilter(ids=ids), limit=MOST).jobs if ids else ()
     return collection(request, [brief(one) for one in found], len(found), 0, None)
 
 
-def _filter(
-    state: str | None, user: str | None, array: int | None, ids: str | None, begin: int | None, end: int | None
-) -> JobFilter:
-    numbers = parse_ids(ids.split(":")) if ids else ()
-    states = job_views.known_states(state.split(",")) if state else ()
-    first, last = (None if at is None else datetime.fromtimestamp(at, UTC) for at in (begin, end))
-    return JobFilter(
-        live=not (states or array or numbers or first or last),
-        ids=numbers,
-        users=job_views.known_users([user]) if user else (),
-        states=states,
-        array=array,
-        begin=first,
-        end=last,
-    )
-
-
 def _page(session: Session, chosen: JobFilter, limit: int, offset: int) -> tuple[Sequence[ListedJob], int]:
-    found = job_pages.page(session.connection, chosen, before=None, limit=limit, offset=offset).jobs
+    found = job_pages.page(session.connection, chosen, limit=limit, offset=offset).jobs
     return found, job_pages.count(session.connection, chosen)
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from oarpy.client.session import Session
 from oarpy.store.pages import cells
 from oarpy.store.pages.cells import CellJob, NodeCells
-from oarpy.store.pages.job_lists import live_counts
+from oarpy.store.past.job_pages import live_counts
 from oarpy.web.identity import Reader
 from oarpy.web.pages.rendering import data, encoded, page
 from oarpy.web.seats import seats_of

@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from oarpy.client.jobs.job_table import expected
+from oarpy.client.jobs.job_views import known_states
 from oarpy.client.rendering import dated
 from oarpy.model.errors import UsageError
-from oarpy.model.states import JobState
-from oarpy.store.jobs.job_listing import database_time
-from oarpy.store.pages import job_lists
-from oarpy.store.pages.job_lists import ListFilter, PagedJob
+from oarpy.store.jobs.job_listing import ListedJob, database_time
+from oarpy.store.past import job_pages
+from oarpy.store.past.job_pages import JobFilter
 from oarpy.store.platform.queues import queues
 from oarpy.web.identity import Reader
 from oarpy.web.pages import asked
@@ -50,15 +51,10 @@ def jobs(request: Request, identity: Reader) -> Response:
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
     with seats_of(request).session(identity) as session:
-        found = job_lists.page(session.connection, wanted, PAGE + 1, before, after)
-        counts = job_lists.live_counts(session.connection)
+        found = job_pages.page(session.connection, wanted, before=before, after=after, limit=PAGE)
+        counts = job_pages.live_counts(session.connection)
         names = [queue.name for queue in queues(session.connection)]
         now = database_time(session.connection)
-    # one job more than shown tells whether there is another page
-    more = len(found) > PAGE
-    shown = (found[1:] if after is not None else found[:PAGE]) if more else found
-    has_older = more if after is None else bool(shown)
-    has_newer = before is not None if after is None else more
 
     def link(**changes: object) -> str:
         kept = {name: value for name, value in {**values, **changes}.items() if value not in ("", None)}
@@ -68,7 +64,7 @@ def jobs(request: Request, identity: Reader) -> Response:
         request,
         identity,
         "jobs.html",
-        jobs=[shown_job(job, now) for job in shown],
+        jobs=[shown_job(job, now) for job in found.jobs],
         now=now,
         values=values,
         filtered=any(values.values()),
@@ -77,13 +73,13 @@ def jobs(request: Request, identity: Reader) -> Response:
             Tab(name or "All", link(state=name), values["state"] == name, counts.get(name) if name else None)
             for name in _TABS
         ],
-        older=link(before=shown[-1].job_id) if shown and has_older else "",
-        newer=link(after=shown[0].job_id) if shown and has_newer else "",
+        older=link(before=found.before) if found.before else "",
+        newer=link(after=found.after) if found.after else "",
         newest=link() if before is not None or after is not None else "",
     )
 
 
-def shown_job(job: PagedJob, now: float) -> dict[str, Any]:
+def shown_job(job: ListedJob, now: float) -> dict[str, Any]:
     """Return a job for a row of the list."""
     lasted = duration((job.ended or now) - job.started) if job.started is not None else ""
     status = job.exit_status or 0
@@ -92,6 +88,7 @@ def shown_job(job: PagedJob, now: float) -> dict[str, Any]:
         "lasted": lasted,
         "failed": status != 0,
         "exit": exit_words(status),
+        "told": expected(job, now),
         "reason": dated(job.reason) if job.started is None and job.ended is None else "",
     }
 
@@ -105,18 +102,19 @@ def exit_words(status: int) -> str:
     return f"signal {status & 127}" if status & 127 else str(status >> 8)
 
 
-def _filter(request: Request) -> ListFilter:
-    state = asked.text(request, "state")
-    known = {one.value.lower(): one.value for one in JobState}
-    if state and state.lower() not in known:
-        raise UsageError(f"'{state}' is not a state of jobs", hint=", ".join(known.values()))
+def _filter(request: Request) -> JobFilter:
+    def given(name: str) -> tuple[str, ...]:
+        value = asked.text(request, name)
+        return (value,) if value else ()
+
     until = asked.day(request, "until")
-    return ListFilter(
-        states=(known[state.lower()],) if state else None,
-        user=asked.text(request, "user") or None,
-        queue=asked.text(request, "queue") or None,
-        project=asked.text(request, "project") or None,
-        name=asked.text(request, "name") or None,
+    return JobFilter(
+        live=False,
+        states=known_states(list(given("state"))),
+        users=given("user"),
+        queues=given("queue"),
+        projects=given("project"),
+        name_part=asked.text(request, "name") or None,
         node=asked.text(request, "node") or None,
         array=asked.number(request, "array"),
         since=asked.day(request, "since"),
