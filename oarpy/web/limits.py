@@ -7,10 +7,12 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarpy.configuration import WebSettings
+from oarpy.web.identity import client_address
 
 _CLIENTS = 10_000
 """Clients that are remembered; the one heard of longest ago is forgotten first."""
@@ -24,23 +26,33 @@ class TooLarge(Exception):
 
 
 class RequestLimits:
-    """Middleware: bounds bodies and rates. A client is a token or a cookie, else who connected."""
+    """Middleware: bounds bodies and rates. A client is a token or a cookie that has proved valid, else an address."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
         self._app = app
         self._largest = settings.largest_body
         self._rate = settings.requests_per_minute / 60
         self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
+        self._proved: OrderedDict[bytes, None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if not self._may(_client(scope), time.monotonic()):
+        secret = _secret(scope)
+        # a guess is no client of its own: who guesses counts by address
+        client = secret if secret in self._proved else client_address(Request(scope)).encode()
+        if not self._may(client, time.monotonic()):
             await _refuse(429, "busy", "too many requests")(scope, receive, send)
             return
         await self._bounded(scope, receive, send)
+        identity = scope.get("state", {}).get("identity")
+        if identity is not None and identity.token_id is not None:
+            self._proved[secret] = None
+            self._proved.move_to_end(secret)
+            if len(self._proved) > _CLIENTS:
+                self._proved.popitem(last=False)
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         too_large = _refuse(413, "usage", f"the request is larger than {self._largest} bytes")
@@ -83,13 +95,9 @@ class RequestLimits:
         return left >= 1
 
 
-def _client(scope: Scope) -> bytes:
+def _secret(scope: Scope) -> bytes:
     headers = dict(scope["headers"])
-    secret = headers.get(b"authorization") or headers.get(b"cookie") or b""
-    address = scope["client"][0] if scope["client"] else ""
-    # proxies have one address for everybody, so the last that they say counts too
-    forwarded = headers.get(b"x-forwarded-for", b"").rpartition(b",")[2]
-    return hashlib.sha256(b"\0".join((secret, address.encode(), forwarded))).digest()
+    return hashlib.sha256(headers.get(b"authorization") or headers.get(b"cookie") or b"").digest()
 
 
 def _refuse(status: int, code: str, message: str) -> JSONResponse:

@@ -104,7 +104,7 @@ def test_jobs_are_found_by_node_part_of_the_name_and_date(site: Site) -> None:
     job, other = site.submit(name="Alpha_1"), site.submit(name="Alpha-1")
     run_pass(site.connection)
     shown = site.client.get(f"/api/v1/jobs/{job}", headers=site.ann).json()
-    (node,) = shown["hosts"]
+    (node,) = shown["assigned_network_address"]
     found = site.client.get("/api/v1/jobs", params={"node": node}, headers=site.bob).json()["items"]
     assert [(one["job_id"], one["walltime"]) for one in found] == [(job, 3600)]
 
@@ -114,7 +114,7 @@ def test_jobs_are_found_by_node_part_of_the_name_and_date(site: Site) -> None:
 
     assert on_page(node=node) == [job]
     assert on_page(name="PHA_1") == [job], "a line under a name stands for itself"
-    assert on_page(name="pha", since="-1d", state="running") == on_page(name="pha", until="-3d") == []
+    assert on_page(name="pha", since="-1d", state="hold") == on_page(name="pha", until="-3d") == []
     assert on_page(name="pha", since="-1d") == [other, job]
 
 

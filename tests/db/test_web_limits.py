@@ -80,13 +80,22 @@ def test_a_log_in_that_fails_or_comes_from_elsewhere_is_refused(dsn: str, connec
 def test_requests_that_are_too_many_or_too_large_are_refused(dsn: str, connection: Connection) -> None:
     build(connection)
     header = token(connection, ANN)
-    with web_client(web_settings(dsn, requests_per_minute=12, largest_body=1000)) as client:
+    with web_client(web_settings(dsn, requests_per_minute=18, largest_body=1000)) as client:
         large = client.post("/api/v1/jobs", json={"command": "x" * 2000}, headers=header)
         assert large.status_code == 413
         answers = [client.get("/api/v1/whoami", headers=header).status_code for _ in range(5)]
         assert answers[0] == 200
         assert 429 in answers
-        assert client.get("/api/v1/version").status_code == 200  # somebody else
+        assert client.get("/api/v1/version").status_code == 200  # who has no token counts apart
+
+
+def test_guesses_of_tokens_count_together(dsn: str, connection: Connection) -> None:
+    header = token(connection, ANN)
+    with web_client(web_settings(dsn, requests_per_minute=30)) as client:
+        assert client.get("/api/v1/whoami", headers=header).status_code == 200
+        guesses = ({"Authorization": f"Bearer oarpy_{n}", "X-Forwarded-For": str(n)} for n in range(20))
+        assert [client.get("/api/v1/whoami", headers=guess).status_code for guess in guesses][-1] == 429
+        assert client.get("/api/v1/whoami", headers=header).status_code == 200, "who has proved to be somebody goes on"
 
 
 def test_a_body_without_a_length_is_bounded(dsn: str, connection: Connection) -> None:
