@@ -1,0 +1,175 @@
+"""Choosing hosts and a walltime from a view: the launchers of moldable, rigid and complex applications.
+
+A launcher tries the instants at which a profile changes, in ascending order, as long as they can still give an earlier
+end. At each it takes what is free then. Where hosts become busy before the application would end, it tries again with
+those that stay free, on which it runs longer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+from typing import NamedTuple
+
+from oarpy.negotiation.profiles import BusyHosts, Time, Visits
+from oarpy.negotiation.run_times import AmdahlTime, Cluster, IterativeTime
+
+View = Mapping[str, BusyHosts]
+"""The profile of each cluster, by its name."""
+
+
+class Choice(NamedTuple):
+    """What a launcher asks for: hosts of each cluster, and a walltime."""
+
+    hosts: dict[str, int]
+    walltime: Time
+
+
+class ApplicationLauncher:
+    """What all launchers have: their clusters, the run times that they computed, and the steps that they looked at."""
+
+    def __init__(self, clusters: Sequence[Cluster], margin: Time = 1) -> None:
+        self.clusters = tuple(clusters)
+        self.margin = margin
+        self.visits = Visits()
+
+    @property
+    def configurations(self) -> int:
+        """How many different configurations it computed a run time for."""
+        raise NotImplementedError
+
+    def choose(self, view: View, now: Time) -> Choice | None:
+        """Return the choice that ends first when computed at ``now``, None when nothing fits."""
+        raise NotImplementedError
+
+    def run_time(self, hosts: Mapping[str, int]) -> Time:
+        """Return how long the application runs on these hosts."""
+        raise NotImplementedError
+
+
+class Moldable(ApplicationLauncher):
+    """Runs on ``least`` to ``most`` hosts of one cluster."""
+
+    def __init__(self, clusters: Sequence[Cluster], time: AmdahlTime, least: int, most: int, margin: Time = 1) -> None:
+        super().__init__(clusters, margin)
+        self.time = time
+        self.least = least
+        self.most = most
+        self._walltimes: dict[tuple[int, int], Time] = {}
+
+    @property
+    def configurations(self) -> int:
+        """How many pairs of a cluster and a number of hosts it computed a run time for."""
+        return len(self._walltimes)
+
+    def run_time(self, hosts: Mapping[str, int]) -> Time:
+        """Return how long the application runs on the hosts of its one cluster."""
+        ((name, number),) = hosts.items()
+        return self.time.on(next(cluster for cluster in self.clusters if cluster.name == name), number)
+
+    def choose(self, view: View, now: Time) -> Choice | None:
+        """Return the choice that ends first when computed at ``now``, None when nothing fits."""
+        best: Time | None = None
+        choice: Choice | None = None
+        for start, index, step in merge(
+            *(self._change_points(view, index, now) for index in range(len(self.clusters)))
+        ):
+            if best is not None and best < start:
+                break
+            cluster = self.clusters[index]
+            found = self._hosts_from(start, index, view[cluster.name], step)
+            if found and (best is None or start + found[1] < best):
+                best, choice = start + found[1], Choice({cluster.name: found[0]}, found[1])
+        return choice
+
+    def _change_points(self, view: View, index: int, now: Time) -> Iterator[tuple[Time, int, int]]:
+        """Yield instant, cluster and the step that begins there, for each change-point of the cluster's profile."""
+        ends = view[self.clusters[index].name].ends
+        step = bisect_right(ends, now)
+        yield now, index, step
+        for after, end in enumerate(ends[step:], step + 1):
+            yield end, index, after
+
+    def _hosts_from(self, start: Time, index: int, profile: BusyHosts, step: int) -> tuple[int, Time] | None:
+        """Return how many hosts of a cluster it can have from ``start`` to its end, and its walltime on them."""
+        size = self.clusters[index].hosts
+        busy = profile.busy[step] if step < len(profile.busy) else 0
+        self.visits.steps += 1
+        number = min(self.most, size - busy)
+        while number >= self.least:
+            walltime = self._walltime(index, number)
+            left = size - profile.most(start, start + walltime, self.visits)
+            if left >= number:
+                return number, walltime
+            number = left
+        return None
+
+    def _walltime(self, index: int, number: int) -> Time:
+        walltime = self._walltimes.get((index, number))
+        if walltime is None:
+            walltime = self._walltimes[index, number] = self.time.on(self.clusters[index], number) * self.margin
+        return walltime
+
+
+def rigid(clusters: Sequence[Cluster], hosts: int, duration: Time, margin: Time = 1) -> Moldable:
+    """Return the launcher of an application that runs ``duration`` on ``hosts`` of a cluster of speed 1."""
+    return Moldable(clusters, AmdahlTime(1, duration * hosts), hosts, hosts, margin)
+
+
+class Complex(ApplicationLauncher):
+    """Runs on several clusters at once."""
+
+    def __init__(self, time: IterativeTime, margin: Time = 1) -> None:
+        super().__init__(time.clusters, margin)
+        self.time = time
+        self._best: dict[tuple[int, ...], tuple[Sequence[int], Time]] = {}
+
+    @property
+    def configurations(self) -> int:
+        """How many numbers of free hosts of all clusters it computed a run time for."""
+        return len(self._best)
+
+    def run_time(self, hosts: Mapping[str, int]) -> Time:
+        """Return how long the application runs on these hosts."""
+        return self.time.on(hosts)
+
+    def choose(self, view: View, now: Time) -> Choice | None:
+        """Return the choice that ends first when computed at ``now``, None when nothing fits."""
+        profiles = [view[cluster.name] for cluster in self.clusters]
+        best: Time | None = None
+        choice: Choice | None = None
+        before: Time | None = None
+        for start in merge(*(profile.change_points(now) for profile in profiles)):
+            if start == before:
+                continue
+            if best is not None and best < start:
+                break
+            before = start
+            found = self._hosts_from(start, profiles)
+            if found and (best is None or start + found.walltime < best):
+                best, choice = start + found.walltime, found
+        return choice
+
+    def _hosts_from(self, start: Time, profiles: Sequence[BusyHosts]) -> Choice | None:
+        """Return the clusters and hosts that it can have from ``start`` to its end, and its walltime on them."""
+        self.visits.steps += len(profiles)
+        free = [max(0, cluster.hosts - profile.at(start)) for cluster, profile in zip(self.clusters, profiles)]
+        while any(free):
+            chosen, walltime = self._selected(tuple(free))
+            fits = True
+            for index in chosen:
+                left = self.clusters[index].hosts - profiles[index].most(start, start + walltime, self.visits)
+                if left < free[index]:
+                    free[index], fits = left, False
+            if fits:
+                return Choice({self.clusters[index].name: free[index] for index in chosen}, walltime)
+        return None
+
+    def _selected(self, free: tuple[int, ...]) -> tuple[Sequence[int], Time]:
+        """Return the set of clusters with the least run time on the free hosts, and the walltime on it."""
+        found = self._best.get(free)
+        if found is None:
+            chosen, time = self.time.best(free)
+            found = self._best[free] = chosen, time * self.margin
+        return found
