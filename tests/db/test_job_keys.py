@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from oarpy.configuration import load
 from oarpy.modules.accounting import Accounting
+from oarpy.store.jobs import submissions
+from oarpy.store.jobs.submissions import KeyPair
 from tests.harness.oarsub_cluster import Connection, Submitter
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
 
@@ -86,13 +91,70 @@ def test_what_is_refused_is_said_in_a_line(connection: Connection, oarsub: Submi
         (("--import-job-key-inline-priv", "x"), "the key given is no private SSH key"),
         (("-k", "-e", "key", "--array", "2"), "an array with one file for its keys"),
         (("-i", str(locked), "--array", "2"), "an array with a key of one's own"),
-        (("-k", "-e", "no/folder"), "'no/folder' cannot be written"),
     ):
         result = oarsub(*words, "date")
         assert result.status in (1, 2)
         assert result.err.startswith(f"oarsub: {what}"), result
         assert result.err.count("\n") == 1
     assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+
+
+def test_a_job_whose_key_cannot_be_written_is_deleted(connection: Connection, oarsub: Submitter) -> None:
+    result = oarsub("-k", "-e", "no/folder", "date")
+    assert (result.status, result.out) == (1, "")
+    job = connection.execute("SELECT job_id FROM kill_requests").fetchone()
+    assert job is not None
+    assert result.err == (
+        f"oarsub: 'no/folder' cannot be written: No such file or directory (job {job[0]} is deleted)\n"
+    )
+
+
+def test_a_key_is_written_while_no_transaction_is_open(
+    connection: Connection, oarsub: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = list[object]()
+
+    def write(path: str, text: str) -> None:
+        committed.append(connection.execute("SELECT count(*) FROM jobs").fetchone())
+
+    monkeypatch.setattr("oarpy.frontend.local_files.write_private", write)
+    oarsub.job_id("-k", "-e", "key", "date")
+    assert committed == [(1,)]
+
+
+def test_one_key_given_twice_at_once_opens_one_job(
+    connection: Connection, dsn: str, oarsub: Submitter, tmp_path: Path
+) -> None:
+    first, second = oarsub.job_id("date"), oarsub.job_id("date")
+    pair = KeyPair("ssh-ed25519 A", "private", own=True)
+    with psycopg.connect(dsn) as one, ThreadPoolExecutor(1) as pool:
+        assert submissions.job_with_key(one, pair.public) is None
+        submissions.keep_keys(one, [first], [pair])
+        other = pool.submit(submissions.job_with_key, connection, pair.public)
+        until(lambda: blocked(dsn), "the other waits")
+        one.commit()
+        assert other.result(60) == first != second
+
+
+def blocked(dsn: str) -> bool:
+    """Tell whether somebody waits for an advisory lock of this database."""
+    with psycopg.connect(dsn) as connection:
+        return bool(
+            connection.execute(
+                "SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+                " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
+            ).fetchall()
+        )
+
+
+@pytest.mark.parametrize(("kind", "form"), [("rsa", "PEM"), ("ecdsa", "PKCS8"), ("rsa", "RFC4716")])
+def test_keys_of_other_kinds_are_read(
+    connection: Connection, oarsub: Submitter, tmp_path: Path, kind: str, form: str
+) -> None:
+    path = tmp_path / "own"
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-m", form, "-N", "", "-f", str(path)], check=True)
+    job = oarsub.job_id("-i", str(path), "date")
+    assert path.with_suffix(".pub").read_text().startswith(keys(connection)[job][0] + " ")
 
 
 def test_keys_go_when_their_jobs_are_over(connection: Connection, oarsub: Submitter) -> None:

@@ -1,13 +1,14 @@
-"""The SSH keys of jobs: made with ssh-keygen, or the user's own. Nobody is shown one but who submits, and the job."""
+"""The SSH keys of jobs: made here, or the user's own. Nobody is shown one but who submits, and the job."""
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from oarpy.client.caller import current
+from oarpy.client.jobs import actions
+from oarpy.client.jobs.selection import JobSelection
+from oarpy.client.session import Session
 from oarpy.frontend.job_key import KEY_FILE
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.file_names import file_name
@@ -15,6 +16,9 @@ from oarpy.model.submission import Submission
 from oarpy.store.database import Connection
 from oarpy.store.jobs import submissions
 from oarpy.store.jobs.submissions import KeyPair
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 _LONGEST = 16_000
 """Bytes of a private key."""
@@ -43,21 +47,30 @@ def key_pairs(submission: Submission, environment: Mapping[str, str]) -> tuple[K
 
 
 def store(connection: Connection, submission: Submission, jobs: Sequence[int], pairs: Sequence[KeyPair]) -> None:
-    """Keep the keys of jobs, and write them where their user wants them; inside the transaction that makes the jobs.
+    """Keep the keys of jobs, inside the transaction that makes the jobs.
 
-    Raises :class:`UsageError` for a key that another live job has.
+    Raises :class:`UsageError` for a key of the user's own that another live job has.
     """
     if not pairs:
         return
-    if holder := submissions.job_with_key(connection, [pair.public for pair in pairs]):
+    if pairs[0].own and (holder := submissions.job_with_key(connection, pairs[0].public)):
         raise UsageError(f"job {holder} has this key already", hint="a key opens one job; -k makes a new one")
     submissions.keep_keys(connection, jobs, pairs)
+
+
+def hand_out(session: Session, submission: Submission, jobs: Sequence[int], pairs: Sequence[KeyPair]) -> None:
+    """Write the keys where their user wants them, once the jobs are stored: no transaction waits for the user's disk.
+
+    Raises :class:`OarpyError` where that fails, and asks for the end of the jobs.
+    """
     for job, pair in zip(jobs, pairs, strict=True) if submission.key_export else ():
         name = file_name(submission.key_export, job=job, name=submission.name, array=jobs[0], index=job - jobs[0] + 1)
         try:
             current().write_private(submission.key_export, name, pair.private)
         except OSError as error:
-            raise OarpyError(f"'{name}' cannot be written: {error.strerror}", hint="nothing was submitted") from None
+            actions.delete(session, JobSelection(tuple(jobs)))
+            which = f"job {jobs[0]} is" if len(jobs) == 1 else f"jobs {jobs[0]} to {jobs[-1]} are"
+            raise OarpyError(f"'{name}' cannot be written: {error.strerror}", hint=f"{which} deleted") from None
 
 
 def _content(path: str) -> bytes:
@@ -68,39 +81,31 @@ def _content(path: str) -> bytes:
 
 
 def _made() -> KeyPair:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "key"
-        _keygen("-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(file))
-        return KeyPair(_public(file.with_suffix(".pub").read_text("ascii")), file.read_text("ascii"))
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
+    return KeyPair(_public(key), text, own=False)
 
 
 def _read(content: bytes, what: str) -> KeyPair:
     """Return a private key with its public half; raise :class:`UsageError` when it is none, or has a passphrase."""
-    wrong = UsageError(f"{what} is no private SSH key without a passphrase", hint="ssh-keygen -t ed25519 makes one")
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
+
+    load = load_ssh_private_key if b"BEGIN OPENSSH" in content else load_pem_private_key
     try:
         text = content.decode("ascii").strip() + "\n"
-    except UnicodeDecodeError:
-        raise wrong from None
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "key"
-        file.touch(0o600)
-        file.write_text(text, "ascii")
-        try:
-            return KeyPair(_public(_keygen("-y", "-P", "", "-f", str(file))), text)
-        except subprocess.CalledProcessError:
-            raise wrong from None
+        return KeyPair(_public(load(text.encode(), None)), text, own=True)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise UsageError(
+            f"{what} is no private SSH key without a passphrase", hint="ssh-keygen -t ed25519 makes one"
+        ) from None
 
 
-def _keygen(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["ssh-keygen", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-        )
-    except FileNotFoundError:
-        raise OarpyError("the server has no ssh-keygen, which makes keys of jobs", hint="tell an admin") from None
-    return done.stdout
+def _public(key: PrivateKeyTypes) -> str:
+    """Return kind and content of the public key."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-
-def _public(text: str) -> str:
-    """Return kind and content of a public key, without its comment."""
-    return " ".join(text.split()[:2])
+    return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode("ascii")

@@ -168,6 +168,7 @@ def submit(session: Session, options: Options, arguments: Sequence[str], environ
         )
         WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
         job_keys.store(session.connection, submission, job_ids, pairs)
+    job_keys.hand_out(session, submission, job_ids, pairs)
     unscheduled = () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
     return Submitted(
         job_ids=tuple(job_ids),

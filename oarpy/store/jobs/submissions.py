@@ -36,8 +36,9 @@ _KEEP_KEYS = """
 """
 _JOB_WITH_KEY = """
     SELECT min(k.job_id) FROM job_keys k JOIN jobs j USING (job_id)
-    WHERE k.public_key = ANY(%s) AND is_live(j.state)
+    WHERE k.public_key = %s AND is_live(j.state)
 """
+_CLAIM_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy key ' || %s, 0))"
 _DROP_KEYS = """
     DELETE FROM job_keys k WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.job_id = k.job_id AND is_live(j.state))
 """
@@ -226,10 +227,11 @@ class ReservationRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """The SSH key of a job, each half as OpenSSH writes it."""
+    """The SSH key of a job, each half as OpenSSH writes it; ``own``: its user gave it."""
 
     public: str
     private: str
+    own: bool
 
 
 def keep_keys(connection: Connection, jobs: Sequence[int], pairs: Sequence[KeyPair]) -> None:
@@ -238,9 +240,10 @@ def keep_keys(connection: Connection, jobs: Sequence[int], pairs: Sequence[KeyPa
     connection.execute(_KEEP_KEYS, columns)
 
 
-def job_with_key(connection: Connection, public: Sequence[str]) -> int | None:
-    """Return a live job that has one of these keys, None when none has."""
-    row = connection.execute(_JOB_WITH_KEY, [list(public)]).fetchone()
+def job_with_key(connection: Connection, public: str) -> int | None:
+    """Return the live job that has this key, None when none has; until the transaction ends, others who ask wait."""
+    connection.execute(_CLAIM_KEY, [public])
+    row = connection.execute(_JOB_WITH_KEY, [public]).fetchone()
     return None if row is None else row[0]
 
 
