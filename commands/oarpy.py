@@ -281,6 +281,17 @@ def plan(
 
 
 @app.command()
+def negotiate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Clusters and applications (JSON).")],
+    _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
+) -> None:
+    """Run applications that negotiate in virtual time: a JSON object for each message and move, then totals."""
+    from oarpy.simulation.negotiation.command import run_negotiate
+
+    run_negotiate(file, sys.stdout)
+
+
+@app.command()
 def simulate(
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE", help="Trace in Standard Workload Format, plain or gzip.")

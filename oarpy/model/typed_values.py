@@ -6,7 +6,10 @@ limits says by the ``description`` of its ``Meta`` how errors call it.
 
 from __future__ import annotations
 
+import json
 import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +25,7 @@ _TEXT = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _LONGEST_VALUE = 60
+_LONGEST_NUMBER = 40
 _OBJECTS = inspect.StructType | inspect.DataclassType
 _LISTS = inspect.ListType | inspect.VarTupleType
 _CONTAINERS = _OBJECTS | _LISTS | inspect.TupleType | inspect.DictType
@@ -68,6 +72,60 @@ def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kin
         return msgspec.convert(values, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise _misfit(error, values, kind) from None
+
+
+class Exact(Fraction):
+    """The number that a file has, exactly as it is written there."""
+
+    def __repr__(self) -> str:
+        return str(self.numerator) if self.denominator == 1 else str(Decimal(self.numerator) / self.denominator)
+
+
+def from_exact_json(text: str, kind: type[Kind]) -> Kind:
+    """Read JSON whose numbers of kind :class:`Exact` are exact, and whose objects have each key once. Raises as above.
+
+    A number that is longer, larger or smaller than anybody means is refused.
+    """
+    try:
+        document = json.loads(
+            text, parse_float=_exact, parse_constant=_refuse_number, object_pairs_hook=_object_of_single_keys
+        )
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"not JSON: {error}") from None
+    return from_exact_values(document, kind)
+
+
+def from_exact_values(values: object, kind: type[Kind]) -> Kind:
+    """Convert what :func:`from_exact_json` read. Raises :class:`Misfit`."""
+    try:
+        return msgspec.convert(values, kind, dec_hook=_as_exact)
+    except msgspec.ValidationError as error:
+        raise _misfit(error, values, kind) from None
+
+
+def _exact(text: str) -> Exact:
+    number = Decimal(text)
+    if len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
+        return _refuse_number(text)
+    return Exact(number)
+
+
+def _refuse_number(text: str) -> Exact:
+    raise ValueError(f"the number {text[:_LONGEST_VALUE]} cannot be meant")
+
+
+def _object_of_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
+        raise ValueError(f"the key {shown(repeated)} is there twice in one object")
+    return found
+
+
+def _as_exact(_kind: type, value: Any) -> Exact:
+    if isinstance(value, Exact) or type(value) is int:
+        return Exact(value)
+    raise TypeError("not a number")
 
 
 def shown(value: object) -> str:

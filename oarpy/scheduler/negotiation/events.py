@@ -1,0 +1,47 @@
+"""What happens to applications and what they are told; a list of these is in the order in which it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oarpy.model.states import NegotiationState
+from oarpy.negotiation.profiles import BusyHosts, Time
+
+
+@dataclass(frozen=True, slots=True)
+class StateMove:
+    """An application has another state."""
+
+    application: int
+    state: NegotiationState
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChange:
+    """The clusters of its view that changed for an application, with their new profiles."""
+
+    application: int
+    serial: int
+    changes: Mapping[str, BusyHosts]
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedStart:
+    """When an application that waits will start with the request of this tag."""
+
+    application: int
+    tag: int | str
+    start: Time
+
+
+@dataclass(frozen=True, slots=True)
+class GivenHosts:
+    """An application starts with the request of this tag, on these numbers of hosts."""
+
+    application: int
+    tag: int | str
+    hosts: Mapping[str, int]
+
+
+Event = StateMove | ViewChange | EstimatedStart | GivenHosts

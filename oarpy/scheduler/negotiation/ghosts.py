@@ -1,0 +1,53 @@
+"""Freed hosts that are kept back for a moment, so that a slow launcher ranked high does not lose them to a fast one.
+
+::
+
+    end of the application      pass that makes the ghost          latest end
+    ----------|------------------------|------------------------------|--------->
+              '---- hosts stay busy ---'------ ghost, while needed ----'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from oarpy.negotiation.profiles import Time
+from oarpy.scheduler.negotiation.applications import Application, NegotiationRules
+
+
+@dataclass(slots=True, eq=False)
+class Ghost:
+    """The hosts that application ``of`` has left, from the pass that ``made`` it to its ``latest_end``.
+
+    ``viewers`` are the applications that see it first, by id: those that the pass which made it shows it to, later
+    those that owe an answer. Each has the serial of the view that it must answer, 0 before that was sent.
+    """
+
+    of: Application
+    hosts: dict[str, int]
+    made: Time
+    latest_end: Time
+    viewers: dict[int, int] = field(default_factory=dict)
+
+    def over(self, rules: NegotiationRules, now: Time) -> bool:
+        """Say whether a pass at ``now`` ends it."""
+        return now >= self.latest_end or (rules.ghosts == "needed" and not self.viewers)
+
+
+def make_ghost(of: Application, line: Iterable[Application], rules: NegotiationRules, now: Time) -> Ghost:
+    """Return the ghost of an application that has ended; the pass at ``now`` shows it to those of ``line``."""
+    hosts = {} if of.start is None else dict(of.asked.hosts)
+    latest = now + rules.fair_start if hosts else now
+    if hosts and rules.ghosts == "needed":
+        latest = min(latest, of.releases(rules))
+    viewers = {one.id: 0 for one in line if one.answers and not hosts.keys().isdisjoint(one.clusters)}
+    return Ghost(of, hosts, now, latest, viewers)
+
+
+def settle(ghosts: Sequence[Ghost], application: int, serial: int) -> bool:
+    """Note an answer to view ``serial`` and those before; return whether any was owed."""
+    owed = [ghost for ghost in ghosts if 0 < ghost.viewers.get(application, 0) <= serial]
+    for ghost in owed:
+        del ghost.viewers[application]
+    return bool(owed)

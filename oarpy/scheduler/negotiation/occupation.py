@@ -1,0 +1,108 @@
+"""What is occupied, over time: the one thing that counted hosts and a cluster of real hosts do differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
+from oarpy.scheduler.negotiation.applications import Application, NegotiationRules
+from oarpy.scheduler.negotiation.ghosts import Ghost
+
+
+class HostOccupation(Protocol):
+    """The hosts that are occupied at an application's turn, by cluster. A pass asks it turn by turn."""
+
+    def view(self, clusters: Iterable[str]) -> dict[str, BusyHosts]:
+        """Return how many hosts of each cluster are occupied now and later."""
+        ...
+
+    def place(self, application: Application) -> Time:
+        """Give the application's request its earliest place, and return when that begins."""
+        ...
+
+    def keep(self, ghost: Ghost) -> None:
+        """Add the hosts of a ghost up to its latest end."""
+        ...
+
+    def give_way(self, unseen: Sequence[Ghost]) -> None:
+        """Take from ghosts that were not added yet the hosts that started applications have now, from the first on."""
+        ...
+
+
+class CountedOccupation:
+    """Clusters of which only the number of hosts is known, at an instant ``now``."""
+
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        started: Iterable[Application],
+        ghosts: Iterable[Ghost],
+        rules: NegotiationRules,
+        now: Time,
+        visits: Visits,
+    ) -> None:
+        self._sizes, self._rules, self._now, self._visits = sizes, rules, now, visits
+        self._held = dict.fromkeys(sizes, 0)
+        ends: dict[str, list[tuple[Time, int]]] = {cluster: [] for cluster in sizes}
+        for application in started:
+            end = application.releases(rules)
+            for cluster, hosts in application.asked.hosts.items():
+                ends[cluster].append((end, hosts))
+                self._held[cluster] += hosts
+        for ghost in ghosts:
+            for cluster, hosts in ghost.hosts.items():
+                self._held[cluster] += hosts
+        self.profiles = {cluster: self._falling(steps) for cluster, steps in ends.items()}
+
+    def _falling(self, steps: list[tuple[Time, int]]) -> BusyHosts:
+        """Return the profile of hosts that are all occupied now, each number up to its end."""
+        steps.sort()
+        ends: list[Time] = []
+        busy: list[int] = []
+        total = 0
+        for end, hosts in reversed(steps):
+            total += hosts
+            if end <= self._now:
+                break
+            if ends and ends[-1] == end:
+                busy[-1] = total
+            else:
+                ends.append(end)
+                busy.append(total)
+        self._visits.steps += len(steps)
+        return BusyHosts(tuple(reversed(ends)), tuple(reversed(busy)))
+
+    def view(self, clusters: Iterable[str]) -> dict[str, BusyHosts]:
+        """Return how many hosts of each cluster are occupied now and later."""
+        return {cluster: self.profiles[cluster] for cluster in clusters}
+
+    def place(self, application: Application) -> Time:
+        """Give the application's request its earliest place, and return when that begins."""
+        hosts = application.asked.hosts
+        length = application.asked.walltime + self._rules.security
+        start = earliest(self.profiles, self._sizes, hosts, length, self._now, self._visits)
+        for cluster, number in hosts.items():
+            self._add(cluster, number, start, start + length)
+            if start == self._now:
+                self._held[cluster] += number
+        return start
+
+    def keep(self, ghost: Ghost) -> None:
+        """Add the hosts of a ghost up to its latest end; with later places of others, at most all hosts are busy."""
+        for cluster, number in ghost.hosts.items():
+            self._add(cluster, number, self._now, ghost.latest_end)
+            self.profiles[cluster] = self.profiles[cluster].capped(self._sizes[cluster])
+
+    def give_way(self, unseen: Sequence[Ghost]) -> None:
+        """Take from ghosts that were not added yet the hosts that started applications have now, from the first on."""
+        for ghost in unseen:
+            for cluster, number in list(ghost.hosts.items()):
+                lost = min(number, max(0, self._held[cluster] - self._sizes[cluster]))
+                self._held[cluster] -= lost
+                ghost.hosts[cluster] = number - lost
+                if lost == number:
+                    del ghost.hosts[cluster]
+
+    def _add(self, cluster: str, number: int, begin: Time, end: Time) -> None:
+        self.profiles[cluster] = self.profiles[cluster].added(begin, end, number, self._visits)
