@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -331,7 +331,7 @@ def test_the_compact_form_is_that_of_oar_for_programs(connection: Connection, sh
 def test_a_job_that_is_being_killed_says_so(connection: Connection, shell: Shell) -> None:
     """It runs until its nodes have ended it; what programs read of its state stays as it is."""
     cores = add_nodes(connection, "n1")
-    job = add_job(connection, "Running", resources=cores)
+    job = add_job(connection, "Running", resources=cores, started=datetime.now(UTC))
     assert "Killing" not in shell.done("oarstat")
     shell.done("oardel", str(job))
     for words in (("oarstat",), ("oarstat", "-j", str(job)), ("oarstat", "-f", "-j", str(job))):
@@ -339,6 +339,19 @@ def test_a_job_that_is_being_killed_says_so(connection: Connection, shell: Shell
     assert shell.done("oarstat", "-s", "-j", str(job)) == f"{job}: Running\n"
     assert "    state = Running\n" in shell.done("oarstat", "-f", "-j", str(job))
     connection.execute("UPDATE kill_requests SET state = 'done'")
+    assert "Killing" not in shell.done("oarstat")
+
+
+def test_a_job_that_outlives_its_walltime_is_being_killed(connection: Connection, shell: Shell) -> None:
+    """Its nodes end it, which takes time when its processes ignore the signal."""
+    job = add_job(connection, "Running", resources=add_nodes(connection, "n1"))
+    connection.execute("UPDATE jobs SET started_at = now() - interval '59 minutes'")
+    assert "Killing" not in shell.done("oarstat")
+    connection.execute("UPDATE jobs SET started_at = now() - interval '61 minutes'")
+    for words in (("oarstat",), ("oarstat", "-f", "-j", str(job)), ("oarstat", "--top", "--once")):
+        assert "Killing: its walltime is over" in shell.done(*words)
+    assert shell.done("oarstat", "-s", "-j", str(job)) == f"{job}: Running\n"
+    connection.execute("UPDATE jobs SET suspended_time = interval '5 minutes'")
     assert "Killing" not in shell.done("oarstat")
 
 

@@ -61,6 +61,19 @@ def test_each_instant_is_told_as_it_was(connection: Connection, oarsub: Submitte
         assert nodes(oarsub, "--at", at) == resources
 
 
+def test_a_message_does_not_tell_what_came_later(connection: Connection, oarsub: Submitter) -> None:
+    job = oarsub.job_id("-l", "/nodes=1,walltime=1:0:0", "date")
+    decide(connection)
+    let_run(connection)
+    then = instant(connection)
+    connection.execute(
+        "UPDATE jobs SET message = message || '; killed: its walltime was over' WHERE job_id = %s", [job]
+    )
+    end(connection, job)
+    assert "killed" in oarsub("-j", str(job), command="oarstat").out
+    assert oarsub("--at", then, command="oarstat").out.splitlines()[-1].split()[-1] == "R=4,W=1:0:0,J=B"
+
+
 def end(connection: Connection, job: int) -> None:
     """End a job that runs."""
     connection.execute(

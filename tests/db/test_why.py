@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -58,6 +59,7 @@ def test_busy_resources(connection: Connection, oarsub: Submitter) -> None:
     assert text.startswith(f"Job {job} waits for resources that are held (resources_busy): what it needs is held until")
     assert "Rank: 1 of 1 waiting in queue default.\n" in text
     assert f"In the way: job {holder} of " in text
+    assert re.search(r"In the way: .*; 60 s of security time included\.$", text, re.MULTILINE)
     assert f'It would start now with nodes=1 (-l "{request}").\n' in text
 
 

@@ -39,7 +39,7 @@ class Explanation:
     part of the condition that no resource meets, ``""`` when there is none such. ``stopped`` tells that the queue of
     the job is not active. ``asleep`` are the nodes that have to wake before it starts, ``away`` those it could use that
     are drained or down. ``resumption`` is when a resuming job goes on, ``held_up_by`` the jobs that are over by then.
-    ``unscheduled`` tells that no meta-scheduler runs.
+    ``unscheduled`` tells that no meta-scheduler runs. ``security`` is the security time that is counted, in seconds.
     """
 
     standing: LastAnswer
@@ -52,6 +52,7 @@ class Explanation:
     resumption: Resumption | None = None
     held_up_by: tuple[int, ...] = ()
     unscheduled: bool = False
+    security: float = 0.0
 
 
 def explain(session: Session, job_id: int) -> Explanation:
@@ -86,6 +87,7 @@ def explain(session: Session, job_id: int) -> Explanation:
             away=_away(connection, snapshot, job) if answer.verdict is Verdict.RESOURCES_DOWN else (),
             stopped=any(queue.name == job.queue and not queue.active for queue in snapshot.queues),
             unscheduled=not notifications.is_scheduled(connection),
+            security=snapshot.security_time,
         )
 
 

@@ -122,7 +122,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     if answer.rank is not None:
         yield f"Rank: {answer.rank.place} of {answer.rank.among} waiting in queue {explanation.standing.queue}."
     if answer.holders:
-        yield _in_the_way(answer, explanation.owners or {})
+        yield _in_the_way(answer, explanation.owners or {}, explanation.security)
     if answer.quota is not None:
         yield _quota(answer.quota)
     for shortage, culprit in zip(answer.shortages, explanation.culprits, strict=True):
@@ -183,14 +183,16 @@ def _settled(found: LastAnswer) -> str:
     return f"Job {found.job} does not wait: it is {found.state}{since}{until}."
 
 
-def _in_the_way(answer: Counterfactuals, owners: Mapping[int, str]) -> str:
+def _in_the_way(answer: Counterfactuals, owners: Mapping[int, str], security: float) -> str:
     named = [
         f"job {holder.job} of {owners.get(holder.job, '?')} ({_counted(holder.resources, 'resource')} "
         f"until {local_date(holder.until)}{'' if holder.running else ', not started yet'})"
         for holder in answer.holders[:_MOST_NAMED]
     ]
     more = len(answer.holders) - _MOST_NAMED
-    return f"In the way: {', '.join(named)}" + (f" and {_counted(more, 'more job')}." if more > 0 else ".")
+    others = f" and {_counted(more, 'more job')}" if more > 0 else ""
+    included = f"; {security:g} s of security time included" if security else ""
+    return f"In the way: {', '.join(named)}{others}{included}."
 
 
 def _quota(use: QuotaUse) -> str:

@@ -61,7 +61,10 @@ class Explainer:
             verdict = Verdict.BEHIND_HIGHER_PRIORITY if beside else Verdict.RESOURCES_BUSY
             return verdict, f"{short}{until}{then}"
         if beside:
-            return Verdict.BEHIND_HIGHER_PRIORITY, f"jobs ahead of it take what it needs{until}{then}"
+            return (
+                Verdict.BEHIND_HIGHER_PRIORITY,
+                f"jobs ahead of it take what it needs{until}{self._security(demand, answer)}{then}",
+            )
         return Verdict.RESOURCES_BUSY, f"what it needs is held{until}{self._holders(demand, answer)}{then}"
 
     def _short_stocks(self, demand: Demand, gantt: Gantt) -> str:
@@ -278,13 +281,18 @@ class Explainer:
             return ""
         bits = answer.found.claim.bits
         texts = []
+        security = self._security(demand, answer)
         if over := self.baseline.released(freed, bits, demand.roles):
-            security = self._snapshot.security_time
-            after = f", {security:g} s of security time included" if security else ""
-            texts.append(f"{_named('job', over)} should be over{after}")
+            texts.append(f"{_named('job', over)} should be over{security}")
         if not demand.job.besteffort and (young := self.baseline.unprotected(freed, bits, demand.roles)):
             texts.append(f"{_named('best-effort job', young)} may be cancelled")
-        return f", when {' and '.join(texts)}" if texts else ""
+        return f", when {' and '.join(texts)}" if texts else security
+
+    def _security(self, demand: Demand, answer: Answer) -> str:
+        """Say that the job waits for the security time behind other jobs, where it waits for their ends."""
+        freed, security = _freed(answer), self._snapshot.security_time
+        others = demand.roles.inside is not None or any(one.end == freed for one in self._snapshot.outages)
+        return "" if not security or freed is None or others else f", {security:g} s of security time included"
 
 
 _MOST_NAMED = 5

@@ -12,6 +12,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.request import Consumption, Group, Level, ResourceRequest
 from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
+from oarpy.store.jobs.kill_requests import reason_of_kill
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
 from oarpy.store.passes.snapshot_rows import stored_dependency
@@ -78,7 +79,7 @@ _JOBS = f"""
            j.state, j.message, extract(epoch FROM j.walltime)::bigint, j.exit_status,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, s.initial_request,
-           coalesce(g.verdict, ''), coalesce('Killing: ' || k.reason, g.reason, ''),
+           coalesce(g.verdict, ''), coalesce({reason_of_kill("j", "k")}, g.reason, ''),
            extract(epoch FROM g.start_time)::float8, j.cpu_seconds, j.memory_peak, {TOLD_COLUMNS}
     FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
                 LEFT JOIN gantt_predictions g ON g.job_id = j.job_id

@@ -12,6 +12,7 @@ from typing import LiteralString
 from psycopg.sql import SQL
 
 from oarpy.store.database import Connection
+from oarpy.store.jobs.kill_requests import reason_of_kill
 from oarpy.store.jobs.scope import JobScope
 
 
@@ -44,19 +45,19 @@ class ListedJob:
 
 
 # What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
-_LIST = """
+_LIST = f"""
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.message,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8,
-           coalesce('Killing: ' || k.reason, g.reason, ''),
+           coalesce({reason_of_kill("j", "k")}, g.reason, ''),
            j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8,
            extract(epoch FROM j.walltime)::float8
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
         LEFT JOIN first_predictions f ON f.job_id = g.job_id AND g.start_time IS NOT NULL AND k.job_id IS NULL
-    WHERE {where}
+    WHERE {{where}}
     ORDER BY j.job_id
-"""
+"""  # noqa: S608 - an expression of the source
 
 # The state alone.
 _STATES = "SELECT j.job_id, j.state FROM jobs j WHERE {where} ORDER BY j.job_id"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import LiteralString
 
 from oarpy.store.database import Connection
 from oarpy.store.events import log_request
@@ -75,6 +76,17 @@ _CLOSE = """
         state = CASE WHEN started_at IS NULL OR final_state = 'Waiting' THEN 'Error' ELSE final_state END
     WHERE job_id = ANY(%s) AND state = 'Finishing'
 """
+
+
+def reason_of_kill(job: LiteralString, request: LiteralString) -> LiteralString:
+    """Return the SQL expression that tells that, and why, a job is being killed; NULL for one that is not.
+
+    ``job`` names the job, ``request`` its request unless that is done. A job at its walltime is ended by its nodes,
+    without a request.
+    """
+    end = job + ".started_at + " + job + ".walltime + " + job + ".suspended_time"
+    late = "CASE WHEN " + job + ".state = 'Running' AND " + end + " <= now() THEN 'Killing: its walltime is over' END"
+    return "coalesce('Killing: ' || " + request + ".reason, " + late + ")"
 
 
 def finishing(connection: Connection, job_ids: Sequence[int]) -> list[tuple[int, float, list[str]]]:

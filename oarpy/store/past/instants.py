@@ -16,11 +16,14 @@ from oarpy.store.passes.gantt import GanttBar
 from oarpy.store.past.reading import has_past_since, with_past
 
 # Jobs as they were, with the verdict of then for those that waited. Who ended before is looked at only when asked for.
+# What was asked for stands in front of a message; the rest may be of a later state.
 _JOBS = """
     WITH instant AS (SELECT %s::timestamptz AS at),
     past AS (
         SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, l.state,
-               j.message, j.submitted_at, CASE WHEN j.started_at <= i.at THEN j.started_at END AS started_at,
+               CASE WHEN upper_inf(l.during) THEN j.message
+                    ELSE coalesce(substring(j.message FROM '^R=[0-9]+,W=[^;]*'), '') END AS message,
+               j.submitted_at, CASE WHEN j.started_at <= i.at THEN j.started_at END AS started_at,
                CASE WHEN j.ended_at <= i.at THEN j.ended_at END AS ended_at,
                CASE WHEN j.ended_at <= i.at THEN j.exit_status END AS exit_status, v.start_time, v.reason,
                f.earliest_start, f.latest_start, j.walltime
@@ -84,8 +87,8 @@ def jobs_at(
 ) -> tuple[ListedJob, ...]:
     """Return the jobs of ``scope`` as they were; a scope of live jobs is of those that were not over then.
 
-    Name, queue, project and message are those of now: nothing remembers others. ``everywhere`` finds jobs that had
-    ended long before, too.
+    Name, queue and project are those of now, and of a message what was asked for: nothing remembers others.
+    ``everywhere`` finds jobs that had ended long before, too.
     """
     where, values = scope.where()
     with _reaching(connection, datetime.fromtimestamp(0, UTC) if everywhere or not scope.live else at):

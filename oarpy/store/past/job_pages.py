@@ -13,12 +13,27 @@ from typing import Any
 
 from psycopg.rows import class_row
 from psycopg.sql import SQL
-from sqlalchemy import ColumnElement, Dialect, Double, Select, and_, cast, exists, extract, func, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Dialect,
+    Double,
+    Select,
+    and_,
+    cast,
+    exists,
+    extract,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy.dialects.postgresql.psycopg import dialect
 
 from oarpy.model.states import FINAL_STATES
 from oarpy.store.database import Connection
 from oarpy.store.jobs.job_listing import ListedJob
+from oarpy.store.jobs.kill_requests import reason_of_kill
 from oarpy.store.past.reading import is_in_past, with_past
 from oarpy.store.schema.assignments import assigned_resources, first_predictions
 from oarpy.store.schema.assignments import gantt_predictions as predictions
@@ -127,7 +142,7 @@ def _columns() -> list[ColumnElement[Any]]:
         "started": _epoch(jobs.c.started_at),
         "ended": _epoch(jobs.c.ended_at),
         "predicted": _epoch(predictions.c.start_time),
-        "reason": func.coalesce(literal("Killing: ").concat(kills.c.reason), predictions.c.reason, ""),
+        "reason": func.coalesce(literal_column(reason_of_kill("jobs", "kill_requests")), predictions.c.reason, ""),
         "earliest": _epoch(first_predictions.c.earliest_start),
         "latest": _epoch(first_predictions.c.latest_start),
         "walltime": _epoch(jobs.c.walltime),

@@ -147,6 +147,12 @@ def test_a_held_anterior_and_the_security_time_are_named() -> None:
     assert found[3].reason.endswith("when job 90 should be over, 5 s of security time included")
 
 
+def test_the_security_time_is_named_behind_jobs_that_have_not_started_too() -> None:
+    found = placed(FOUR, running(90, "1-2", -10, 40), job(1, "/core=4", 10), job(2, "/core=2", 100), security_time=5)
+    assert str(found[2].verdict) == "behind_higher_priority"
+    assert found[2].reason.endswith(", 5 s of security time included")
+
+
 def test_a_job_whose_anterior_is_not_looked_at_is_told_so() -> None:
     queues = (Queue("fast", 5), Queue("default", 0, "missing"))
     found = placed(FOUR, job(1, "/core=1", 10, after=(2,), queue="fast"), job(2, "/core=1", 10), queues=queues)
