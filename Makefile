@@ -87,6 +87,12 @@ units: ## install the systemd units, with user and folders: as root, after oarpy
 	install -m 644 packaging/systemd/tmpfiles.d/oarpy.conf $(DESTDIR)/etc/tmpfiles.d/oarpy.conf
 	if [ -z "$(DESTDIR)" ]; then systemd-sysusers oarpy.conf; systemd-tmpfiles --create oarpy.conf; fi
 
+.PHONY: deb
+deb: $(VENV)/.installed-dev ## build the Debian package into build/, with the versions of this environment
+	@rm -rf build/wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	$(BIN)/python packaging/debian/build.py build/wheel/*.whl build
+
 .PHONY: services
 services: # what Debian has to provide for the tests, where it may be installed
 	@packaging/services.sh
