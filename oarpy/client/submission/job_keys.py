@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oarpy.client.caller import current
-from oarpy.client.jobs import actions
-from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.session import Session
 from oarpy.frontend.job_key import KEY_FILE
 from oarpy.model.errors import OarpyError, UsageError
@@ -68,6 +66,9 @@ def hand_out(session: Session, submission: Submission, jobs: Sequence[int], pair
         try:
             current().write_private(submission.key_export, name, pair.private)
         except OSError as error:
+            from oarpy.client.jobs import actions
+            from oarpy.client.jobs.selection import JobSelection
+
             actions.delete(session, JobSelection(tuple(jobs)))
             which = f"job {jobs[0]} is" if len(jobs) == 1 else f"jobs {jobs[0]} to {jobs[-1]} are"
             raise OarpyError(f"'{name}' cannot be written: {error.strerror}", hint=f"{which} deleted") from None
