@@ -262,6 +262,7 @@ class WebSettings:
 
     listen: str = ""
     root_path: str = ""
+    host_names: tuple[str, ...] = ()
     proxy_users: tuple[str, ...] = ("www-data", "nginx", "apache", "http", "caddy", "haproxy", "traefik")
     proxy_addresses: tuple[str, ...] = ("127.0.0.1", "::1")
     connections: Positive = 8

@@ -27,6 +27,7 @@ _PRIVATE = frozenset(
         "import_job_key_inline",
         "import_job_key_inline_priv",
         "key_text",
+        "notify",
         "param_file",
         "script",
         "token",
@@ -47,11 +48,10 @@ async def begin(request: Request, identity: Identity) -> None:
     new = NewAction(
         identity.user, identity.source, identity.token_id, identity.address, request.method, _text(path), detail
     )
-    request.state.action = await run_in_threadpool(note, request.app.state.seats, new)
+    request.state.action = await run_in_threadpool(_begin, request.app.state.seats, new)
 
 
-def note(seats: Seats, new: NewAction) -> int:
-    """Write down an action; return its number."""
+def _begin(seats: Seats, new: NewAction) -> int:
     with seats.connection() as connection:
         return begin_action(connection, new)
 

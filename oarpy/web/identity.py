@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import pwd
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -27,6 +29,9 @@ COOKIE = "oarpy_session"
 
 CSRF_HEADER, CSRF_FIELD = "x-csrf-token", "csrf_token"
 """Where an action from a browser carries the word that only our own pages know."""
+
+_OWN_HOSTS = frozenset(("oarpy", "localhost", "127.0.0.1", "::1"))
+"""What a caller known by the kernel may take for the host, besides the machine's name."""
 
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -65,7 +70,6 @@ async def identify(request: Request) -> Identity:
         if identity.source == "session":
             await _check_csrf(request, identity.csrf)
         if identity.source == "peer":
-            # a browser may reach the socket by a forwarded port, whatever page makes it send
             require_own_origin(request)
         await audit.begin(request, identity)
     request.state.identity = identity
@@ -104,6 +108,7 @@ def _identity(request: Request) -> Identity:
     uid = _peer(request)
     if uid is None:
         return Identity("", -1, Scope.READ, "none", address)
+    _require_own_host(request)
     try:
         return Identity(pwd.getpwuid(uid).pw_name, uid, Scope.ADMIN, "peer", address)
     except KeyError:
@@ -153,6 +158,20 @@ def require_own_origin(request: Request) -> None:
         foreign = foreign or urlsplit(origin).netloc != request.headers.get("host")
     if foreign:
         raise NotAllowed("the action does not come from our pages", hint="load the page again")
+
+
+def _require_own_host(request: Request) -> None:
+    """Raise :class:`NotAllowed` for a name that is not this machine's.
+
+    A browser reaches the socket by a forwarded port, from whatever page: any site may let its name mean this machine.
+    """
+    names = {*_OWN_HOSTS, socket.gethostname(), *request.app.state.configuration.web.host_names}
+    given = request.headers.get("host", "")
+    with suppress(ValueError):
+        name = urlsplit(f"//{given}").hostname
+        if name is None or name in {one.lower() for one in names}:
+            return
+    raise NotAllowed(f"'{given[:80]}' is not a name of this machine", hint="web.host_names has more names")
 
 
 def _peer(request: Request) -> int | None:

@@ -1,64 +1,85 @@
-"""The end of what a job wrote, read as its user: this process, or a child of root that becomes them."""
+"""The end of a job's output file, read by a child that is its owner: what the owner may not read is not shown."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import subprocess
-import sys
-from typing import Any
+from dataclasses import dataclass
 
-from oarpy.client.jobs import description
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
-from oarpy.store.jobs.details import JobDetails
-from oarpy.web.identity import Identity
 
-_PATIENCE = 5.0
+KEPT = 16_384
+"""Bytes of the end that are read, unless told otherwise."""
+
+_PATIENCE = 3.0
 """Seconds for the file system of the user to answer."""
 
-# Becomes the user, and opens nothing but plain files, without waiting for the other end of a pipe.
-_READER = """
-import os, stat, sys
-if len(sys.argv) > 3:
-    uid, gid, *groups = map(int, sys.argv[3:])
-    os.setgroups(groups)
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
-file = os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-status = os.fstat(file)
-if not stat.S_ISREG(status.st_mode):
-    sys.exit("is no plain file")
-size = int(sys.argv[2])
-print(status.st_size, flush=True)
-sys.stdout.buffer.write(os.pread(file, size, max(0, status.st_size - size)))
+# The size in a line, then the end. A file that is none (a pipe, a device) is not opened.
+_READ = """
+    exec 2>/dev/null
+    [ -e "$1" ] || exit 3
+    [ -f "$1" ] || exit 4
+    [ -r "$1" ] || exit 5
+    stat -L -c %s -- "$1" && exec tail -c "$2" -- "$1"
 """
+_PROBLEMS: dict[int, tuple[type[OarpyError], str]] = {
+    3: (NotFound, "there is no such file on this server"),
+    4: (NotFound, "it is not a plain file"),
+    5: (NotAllowed, "its owner may not read it"),
+}
+_UNREADABLE = (NotFound, "it cannot be read")
 
 
-def tail(identity: Identity, job: JobDetails, stream: str, size: int) -> dict[str, Any]:
-    """Return at most ``size`` bytes from the end of what the job wrote.
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The last ``kept`` bytes of a file of ``size`` bytes as ``text``."""
 
-    Raises :class:`NotAllowed` for another's job and where this process cannot become its user, :class:`NotFound` for
-    a file that is not there.
+    path: str
+    text: str
+    size: int
+    kept: int
+
+    @property
+    def cut(self) -> bool:
+        """Whether the file is longer than what is kept."""
+        return self.size > self.kept
+
+
+def tail(path: str, user: str, largest: int = KEPT) -> Tail:
+    """Read at most ``largest`` bytes from the end of ``path`` as ``user``.
+
+    Raises :class:`NotAllowed` where the user may not read it or this process cannot become the user,
+    :class:`NotFound` for what is no file, :class:`OarpyError` for a file system that does not answer.
     """
-    if job.row.user != identity.user:
-        raise NotAllowed(f"the output of job {job.row.job_id} is for its owner alone")
-    path = os.path.join(job.row.directory, description.output_file(job.row, stream))
-    own = os.geteuid()
-    if own not in (0, identity.uid):
-        raise NotAllowed("the output cannot be read from here: oarpy web runs as another user", hint=f"it is in {path}")
-    become = [] if own == identity.uid else _account(identity)
-    words = [sys.executable, "-I", "-c", _READER, path, str(size), *become]
     try:
-        done = subprocess.run(words, capture_output=True, timeout=_PATIENCE, cwd="/", env={}, check=False)
+        account = pwd.getpwnam(user)
+    except KeyError:
+        raise NotAllowed(f"user '{user}' has no account on this server") from None
+    if os.geteuid() not in (0, account.pw_uid):
+        raise NotAllowed("the web server runs as another user and may not read it", hint="an admin may let it")
+    become = os.geteuid() != account.pw_uid
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", _READ, "sh", path, str(largest)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            start_new_session=True,
+            timeout=_PATIENCE,
+            check=False,
+            user=account.pw_uid if become else None,
+            group=account.pw_gid if become else None,
+            extra_groups=os.getgrouplist(user, account.pw_gid) if become else None,
+        )
     except subprocess.TimeoutExpired:
-        raise OarpyError(f"'{path}' cannot be read: its file system does not answer") from None
-    if done.returncode:
-        raise NotFound(f"'{path}' cannot be read", hint="it is not there yet, or only on the node")
-    length, _, content = done.stdout.partition(b"\n")
-    return {"path": path, "size": int(length), "content": content.decode("utf-8", "replace")}
-
-
-def _account(identity: Identity) -> list[str]:
-    account = pwd.getpwuid(identity.uid)
-    groups = os.getgrouplist(account.pw_name, account.pw_gid)
-    return [str(number) for number in (account.pw_uid, account.pw_gid, *groups)]
+        raise OarpyError("its file system does not answer", hint="try again later") from None
+    except (OSError, ValueError) as error:
+        raise NotFound(f"it cannot be read: {error}") from None
+    size, newline, end = done.stdout.partition(b"\n")
+    if done.returncode or not newline or not size.isdigit():
+        kind, message = _PROBLEMS.get(done.returncode, _UNREADABLE)
+        raise kind(message, hint="it may be on the node, or not there yet")
+    text = end.decode("utf-8", "replace").replace("\0", "\ufffd")
+    return Tail(path, text, int(size), len(end))

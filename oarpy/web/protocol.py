@@ -12,12 +12,32 @@ _CREDENTIALS = struct.Struct("iII")
 
 
 class PeerProtocol(H11Protocol):
-    """Names the client ``uid:N`` where its connection comes through a Unix socket."""
+    """Names the client ``uid:N`` where its connection comes through a Unix socket, and bounds idle connections."""
+
+    _heard = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Ask the kernel."""
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
+        self._heard = self.loop.time()
+        self._make_room()
         if connection is not None and connection.family == socket.AF_UNIX:
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             self.client = (f"uid:{_CREDENTIALS.unpack(found)[1]}", 0)
+
+    def data_received(self, data: bytes) -> None:
+        """Note when the client was heard."""
+        self._heard = self.loop.time()
+        super().data_received(data)
+
+    def _make_room(self) -> None:
+        """When there are too many connections, end the one that has asked nothing for longest."""
+        if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
+            return
+        others = [one for one in self.connections if isinstance(one, PeerProtocol) and one is not self]
+        idle = [one for one in others if one.cycle is None or one.cycle.response_complete]
+        if idle:
+            oldest = min(idle, key=lambda one: one._heard)
+            self.connections.discard(oldest)
+            oldest.transport.close()

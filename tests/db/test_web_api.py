@@ -168,7 +168,7 @@ def test_the_owner_reads_the_end_of_the_output(site: Site, tmp_path: Path) -> No
     answer = site.client.get(where, params={"size": 8}, headers=site.ann).json()
     assert (answer["content"], answer["size"]) == ("the end\n", 108)
     (tmp_path / f"out.{job}").chmod(0o600)
-    assert site.client.get(where, headers=site.ann).status_code == 404
+    assert site.client.get(where, headers=site.ann).status_code == 403
     for other in (site.bob, site.admin):
         assert site.client.get(where, headers=other).status_code == 403
 

@@ -10,7 +10,9 @@ import psycopg
 import pytest
 
 from oarpy.client.platform.tokens import Scope
-from oarpy.store.event_stream import parse_cursor
+from oarpy.model.errors import UsageError
+from oarpy.store.event_stream import Cursor, parse_cursor
+from oarpy.web.api import events
 from oarpy.web.api.events import _stream, _Wish
 from oarpy.web.event_hub import EventHub
 from oarpy.web.seats import Seats
@@ -52,6 +54,27 @@ def test_last_event_id_goes_on_after_it(dsn: str, connection: Connection) -> Non
         assert told(client.get("/api/v1/events", params={"once": True}, headers=back).text) == []
 
 
+def test_a_stream_counts_before_it_begins_and_no_longer_than_it_lasts(
+    dsn: str, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    async def begin(*_: object) -> Cursor:
+        counted.append(events._open[ANN])
+        raise UsageError("not today")
+
+    with web_client(web_settings(dsn)) as client:
+        headers, path = token(connection, ANN, Scope.READ), "/api/v1/events?once=true"
+        assert client.get(path, headers=headers).status_code == 200
+        assert not events._open
+        with monkeypatch.context() as patch:
+            patch.setattr(events, "_begin", begin)
+            assert client.get(path, headers=headers).status_code == 400
+        assert (counted, events._open) == ([1], {})
+        monkeypatch.setattr(events, "_MOST", 0)
+        assert client.get(path, headers=headers).status_code == 503
+
+
 def test_nobody_listens_without_a_token(dsn: str) -> None:
     with web_client(web_settings(dsn)) as client:
         assert client.get("/api/v1/events", params={"once": True}).status_code == 401
@@ -85,7 +108,7 @@ def test_many_listeners_hear_all_by_one_reader(dsn: str, connection: Connection)
         wish = _Wish(frozenset(), None, once=False)
         late = parse_cursor(str(hub.head))
         jobs = [await asyncio.to_thread(add_job, connection, "Waiting")]
-        streams = [_stream(seats, hub, late, wish, "ann") for _ in range(40)]
+        streams = [_stream(seats, hub, late, wish) for _ in range(40)]
         listening = [asyncio.create_task(heard(stream, 6)) for stream in streams]
         jobs += [await asyncio.to_thread(add_job, connection, "Waiting") for _ in range(5)]
         return jobs, await asyncio.wait_for(asyncio.gather(*listening), 60)

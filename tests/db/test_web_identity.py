@@ -69,6 +69,23 @@ def test_the_kernel_says_who_came_through_the_socket(dsn: str) -> None:
         assert client.get("/api/v1/whoami").status_code == 401
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("[::1]:8000", 200),
+        (socket.gethostname().upper(), 200),
+        ("cluster.example", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("[", 403),
+    ],
+)
+def test_a_name_that_a_site_lets_mean_this_machine_reads_nothing(dsn: str, host: str, status: int) -> None:
+    with web_client(web_settings(dsn, host_names=("Cluster.example",)), os.getuid()) as client:
+        assert client.get("/api/v1/whoami", headers={"Host": host}).status_code == status
+
+
 @pytest.mark.e2e
 def test_the_process_serves_on_its_socket(cluster_environment: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "web.sock"

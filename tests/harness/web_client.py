@@ -40,8 +40,9 @@ def web_settings(dsn: str, **web: Any) -> Configuration:
 def web_client(settings: Configuration, uid: int | None = None) -> Iterator[TestClient]:
     """Serve the application to a client that comes as user ``uid`` (None: from an address) without a token."""
     host = "203.0.113.7" if uid is None else f"uid:{uid}"
+    name = "http://testserver" if uid is None else "http://oarpy"
     # an error that nobody expected is an answer of 500 here too
-    with TestClient(application(settings), client=(host, 1), raise_server_exceptions=False) as client:
+    with TestClient(application(settings), name, client=(host, 1), raise_server_exceptions=False) as client:
         yield client
 
 

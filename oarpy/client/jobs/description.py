@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -165,8 +166,9 @@ def scheduled_start(row: JobRow) -> float | None:
 
 
 def output_file(row: JobRow, stream: str) -> str:
-    """Return the file of ``stdout`` or ``stderr``; below the job's directory unless it is absolute."""
-    return _file_name(row, row.stdout if stream == "stdout" else row.stderr)
+    """Return the path of ``stdout`` or ``stderr``, below the job's directory unless it is absolute; empty for none."""
+    path = row.stdout if stream == "stdout" else row.stderr
+    return os.path.join(row.directory, _file_name(row, path)) if path else ""
 
 
 def start_interval(earliest: float, latest: float, now: float) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from oarpy.client.events.stream import NOW, concerns, cursor_of, next_batch
 from oarpy.store.event_stream import Cursor, CursorGone
@@ -66,15 +67,48 @@ async def events(
     The id of an event is its cursor: a browser sends it when it comes back, and the next event after it comes next. An
     event ``gone`` says that what came between is not known any more: look at the present state again.
     """
-    if _open[identity.user] >= _MOST:
-        raise Busy(f"'{identity.user}' listens {_MOST} times", hint="close some of the streams")
     seats, hub = seats_of(request), hub_of(request)
-    hub.begin()
-    cursor = await _begin(seats, hub, last_event_id or since)
+    place = _Place(identity.user)
+    try:
+        hub.begin()
+        cursor = await _begin(seats, hub, last_event_id or since)
+    except BaseException:
+        place.leave()
+        raise
     wish = _Wish(frozenset(jobs or ()), owner, once)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = _stream(seats, hub, cursor, wish, identity.user)
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return _Listening(_stream(seats, hub, cursor, wish), place)
+
+
+class _Place:
+    """One of the streams that a user may have; it is taken before anything is waited for."""
+
+    def __init__(self, user: str) -> None:
+        if _open[user] >= _MOST:
+            raise Busy(f"'{user}' listens {_MOST} times", hint="close some of the streams")
+        _open[user] += 1
+        self._user = user
+
+    def leave(self) -> None:
+        """Let another stream of the user in."""
+        _open[self._user] -= 1
+        if not _open[self._user]:
+            del _open[self._user]
+
+
+class _Listening(StreamingResponse):
+    """A stream that leaves its place when it ends, begun or not."""
+
+    def __init__(self, stream: AsyncIterator[str], place: _Place) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(stream, media_type="text/event-stream", headers=headers)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._place.leave()
 
 
 def hub_of(request: Request) -> EventHub:
@@ -83,32 +117,28 @@ def hub_of(request: Request) -> EventHub:
     return hub
 
 
-async def _stream(seats: Seats, hub: EventHub, cursor: Cursor, wish: _Wish, user: str) -> AsyncIterator[str]:
-    _open[user] += 1
-    try:
-        end = time.monotonic() + _LONGEST
-        yield _stands("begin", cursor)
-        while time.monotonic() < end:
-            batch = None if wish.once else hub.after(cursor)
-            if batch is None:
-                try:
-                    batch = await run_in_threadpool(
-                        _read, seats, cursor if wish.once else cursor.towards(hub.head or cursor)
-                    )
-                except CursorGone:
-                    cursor = await _begin(seats, hub, None)
-                    yield _stands("gone", cursor)
-                    continue
-            cursor = batch.cursor
-            if text := wish.text(batch):
-                yield text
-            if batch.complete and wish.once:
-                return
-            if batch.complete and hub.after(cursor) is None:
-                await hub.news(_SILENCE)
-                yield ": \n\n"  # it lives
-    finally:
-        _open[user] -= 1
+async def _stream(seats: Seats, hub: EventHub, cursor: Cursor, wish: _Wish) -> AsyncIterator[str]:
+    end = time.monotonic() + _LONGEST
+    yield _stands("begin", cursor)
+    while time.monotonic() < end:
+        batch = None if wish.once else hub.after(cursor)
+        if batch is None:
+            try:
+                batch = await run_in_threadpool(
+                    _read, seats, cursor if wish.once else cursor.towards(hub.head or cursor)
+                )
+            except CursorGone:
+                cursor = await _begin(seats, hub, None)
+                yield _stands("gone", cursor)
+                continue
+        cursor = batch.cursor
+        if text := wish.text(batch):
+            yield text
+        if batch.complete and wish.once:
+            return
+        if batch.complete and hub.after(cursor) is None:
+            await hub.news(_SILENCE)
+            yield ": \n\n"  # it lives
 
 
 def _stands(kind: str, cursor: Cursor) -> str:

@@ -8,15 +8,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from oarpy.client.jobs import actions, job_views, walltime_changes
+from oarpy.client.jobs import actions, description, job_views, walltime_changes
 from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.past.periods import parse_date
 from oarpy.client.rendering import JsonValue
 from oarpy.client.session import Session
+from oarpy.model.errors import NotAllowed
 from oarpy.model.submission_checks import read_signal
 from oarpy.store.past import job_pages
 from oarpy.store.past.job_pages import JobFilter
 from oarpy.web.identity import Identity, Reader, Submitting
+from oarpy.web.output_tail import tail
 from oarpy.web.seats import seats_of
 
 router = APIRouter(tags=["jobs"])
@@ -116,11 +118,12 @@ def output(
     size: Annotated[int, Query(ge=1, le=262_144, description="bytes from the end")] = 16_384,
 ) -> dict[str, Any]:
     """Return the end of what the caller's own job wrote, not even an admin another's."""
-    from oarpy.web.output_tail import tail
-
     with seats_of(request).session(identity) as session:
-        found = job_views.one(session, job_id)
-    return tail(identity, found, stream, size)
+        row = job_views.one(session, job_id).row
+    if row.user != identity.user:
+        raise NotAllowed(f"the output of job {job_id} is for its owner alone")
+    found = tail(description.output_file(row, stream), row.user, size)
+    return {"path": found.path, "size": found.size, "content": found.text}
 
 
 @router.delete("/jobs/{job_id}")

@@ -14,7 +14,8 @@ from oarpy.client.platform import quotas
 from oarpy.client.rules import rules
 from oarpy.client.rules.rules import as_rule
 from oarpy.model.errors import OarpyError
-from oarpy.store.pages import cells, deeds
+from oarpy.store.pages import cells
+from oarpy.store.platform import tokens
 from oarpy.store.platform.admission_rules import AdmissionRuleRow
 from oarpy.store.platform.queues import queues as all_queues
 from oarpy.web.identity import Administering
@@ -76,7 +77,7 @@ def audit(request: Request, identity: Administering) -> Response:
     before = asked.number(request, "before")
     with seats_of(request).session(identity) as session:
         session.require_admin("see these pages")
-        found = deeds.actions(session.connection, _PAGE, before)
+        found = tokens.actions(session.connection, before, _PAGE)
     older = f"{base(request)}/admin/audit?before={found[-1].action_id}" if len(found) == _PAGE else ""
     return page(request, identity, "audit.html", actions=found, older=older)
 

@@ -13,8 +13,7 @@ from oarpy.client.jobs.explanation_report import text as explanation_text
 from oarpy.client.platform.tokens import Scope
 from oarpy.client.rendering import local_date
 from oarpy.client.session import Session
-from oarpy.model.errors import NotAllowed, NotFound
-from oarpy.model.file_names import file_name
+from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store.jobs import details, scope
 from oarpy.store.jobs.details import JobDetails, JobRow
@@ -23,8 +22,8 @@ from oarpy.store.jobs.scope import JobScope
 from oarpy.store.pages import job_course
 from oarpy.store.pages.job_course import PassedState
 from oarpy.web.identity import Identity, Reader
+from oarpy.web.output_tail import Tail, tail
 from oarpy.web.pages.jobs import exit_words
-from oarpy.web.pages.output_tail import Tail, tail
 from oarpy.web.pages.rendering import page
 from oarpy.web.seats import seats_of
 
@@ -43,6 +42,16 @@ class DrawnState:
     lasted: float | None
     x: float
     width: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOutput:
+    """The end of an output, or the ``problem`` with it."""
+
+    title: str
+    path: str
+    tail: Tail | None = None
+    problem: str = ""
 
 
 @router.get("/jobs/{job_id:int}")
@@ -74,8 +83,8 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         hosts=found.hosts,
         resources=len(found.resource_ids),
         amounts=description.amounts_text(found),
-        stdout=_output_path(row, row.stdout),
-        stderr=_output_path(row, row.stderr),
+        stdout=description.output_file(row, "stdout"),
+        stderr=description.output_file(row, "stderr"),
         course=_drawn(course, now),
         events=found.events[-50:],
         efficiency=(),
@@ -99,9 +108,12 @@ def output(request: Request, identity: Reader, job_id: int) -> Response:
         if found.row.user != session.user:
             raise NotAllowed(f"the output of job {job_id} is for its owner alone")
     row = found.row
-    paths = {"Standard output": _output_path(row, row.stdout), "Standard error": _output_path(row, row.stderr)}
-    tails: list[Tail] = [tail(title, path, row.user) for title, path in paths.items() if path]
-    return page(request, identity, "output.html", job=job_id, tails=tails)
+    paths = {
+        "Standard output": description.output_file(row, "stdout"),
+        "Standard error": description.output_file(row, "stderr"),
+    }
+    outputs = [_output(title, path, row.user) for title, path in paths.items() if path]
+    return page(request, identity, "output.html", job=job_id, outputs=outputs)
 
 
 def find(session: Session, job_id: int) -> JobDetails:
@@ -125,11 +137,11 @@ def _require_id(job_id: int) -> None:
         raise NotFound(f"job {str(job_id)[:30]} does not exist", hint="the list of jobs has those that do")
 
 
-def _output_path(row: JobRow, path: str) -> str:
-    if not path:
-        return ""
-    name = file_name(path, job=row.job_id, name=row.name, array=row.array_id, index=row.array_index)
-    return name if name.startswith("/") else f"{row.directory.rstrip('/')}/{name}"
+def _output(title: str, path: str, user: str) -> ShownOutput:
+    try:
+        return ShownOutput(title, path, tail(path, user))
+    except OarpyError as error:
+        return ShownOutput(title, path, problem=error.message)
 
 
 def _actions(row: JobRow, identity: Identity) -> tuple[tuple[str, str, str], ...]:

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import Response
 
 from oarpy.client.platform import tokens
-from oarpy.store.platform.tokens import NewAction, end_action, revoke
-from oarpy.web import audit
+from oarpy.store.platform.tokens import NewAction, begin_action, revoke
 from oarpy.web.identity import COOKIE, Anybody, client_address, is_https, require_own_origin
 from oarpy.web.pages.rendering import base, page, redirect
 from oarpy.web.seats import seats_of
@@ -30,25 +29,27 @@ def form(request: Request, next: str = "/") -> Response:
 @router.post("/login", dependencies=[Depends(require_own_origin)])
 def log_in(request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/") -> Response:
     """Begin a session, or say that the token is none."""
-    seats, secret = seats_of(request), token.strip()
-    address = client_address(request)
-    with seats.connection() as connection:
+    secret = token.strip()
+    lifetime = timedelta(seconds=request.app.state.configuration.web.session_lifetime)
+    with seats_of(request).connection() as connection:
         parent = tokens.find(connection, secret) if len(secret) <= _LONGEST_TOKEN and secret.isascii() else None
-        if parent is not None and parent.parent_id is None:
-            made = tokens.log_in(
-                connection, parent, timedelta(seconds=request.app.state.configuration.web.session_lifetime)
-            )
-        else:
-            made = None
-    user, number = ("", None) if parent is None else (parent.user_name, parent.token_id)
-    action = audit.note(seats, NewAction(user, "none", number, address, "POST", "/login", ""))
-    with seats.connection() as connection:
-        end_action(connection, action, 303 if made else 401)
+        user, number = ("", None) if parent is None else (parent.user_name, parent.token_id)
+        # the answer is written down when it is given, as that of other actions
+        new = NewAction(user, "none", number, client_address(request), "POST", "/login", "")
+        request.state.action = begin_action(connection, new)
+        valid = parent is not None and parent.parent_id is None
+        made = tokens.log_in(connection, parent, lifetime) if parent is not None and valid else None
     if made is None:
         return page(request, None, "log_in.html", 401, next=_own_path(next), problem=_REFUSED)
     answer = redirect(request, _own_path(next))
     answer.set_cookie(
-        COOKIE, made.secret, path=base(request) + "/", httponly=True, samesite="strict", secure=is_https(request)
+        COOKIE,
+        made.secret,
+        max_age=int(lifetime.total_seconds()),
+        path=base(request) + "/",
+        httponly=True,
+        samesite="strict",
+        secure=is_https(request),
     )
     return answer
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.web.pages.output_tail import KEPT, tail
+from oarpy.model.errors import NotAllowed, NotFound
+from oarpy.web.output_tail import KEPT, tail
 from tests.harness.passable_folder import passable_folder
 
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -20,7 +21,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes other 
 def test_the_end_of_a_long_file_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "out put"
     file.write_bytes(b"x" * KEPT + b"the end \xff\0")
-    found = tail("Output", str(file), ME)
+    found = tail(str(file), ME)
     assert found.text.endswith("the end \ufffd\ufffd")
     assert (found.size, found.kept, found.cut) == (KEPT + 10, KEPT, True)
 
@@ -29,13 +30,13 @@ def test_the_end_of_a_long_file_is_kept(tmp_path: Path) -> None:
 def test_what_is_no_file_is_told(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    found = tail("Output", str(tmp_path / name), ME)
-    assert found.problem
-    assert found.text == ""
+    with pytest.raises(NotFound):
+        tail(str(tmp_path / name), ME)
 
 
 def test_a_user_without_account_has_no_output(tmp_path: Path) -> None:
-    assert "no account" in tail("Output", str(tmp_path), "no-such-user").problem
+    with pytest.raises(NotAllowed, match="no account"):
+        tail(str(tmp_path), "no-such-user")
 
 
 @as_root
@@ -46,7 +47,7 @@ def test_root_reads_for_a_user_what_the_user_may_read() -> None:
         secret.chmod(0o600)
         link.symlink_to(secret)
         own.write_text("mine")
-        assert tail("Output", str(own), OTHER).text == "mine"
+        assert tail(str(own), OTHER).text == "mine"
         for path in (secret, link):
-            found = tail("Output", str(path), OTHER)
-            assert (found.text, found.problem) == ("", "Its owner may not read it.")
+            with pytest.raises(NotAllowed, match="its owner may not read it"):
+                tail(str(path), OTHER)
