@@ -10,7 +10,7 @@ import json
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -103,14 +103,14 @@ def from_exact_values(values: object, kind: type[Kind]) -> Kind:
         raise _misfit(error, values, kind) from None
 
 
-def _exact(text: str) -> Exact:
+def _exact(text: str) -> Exact | int:
     number = Decimal(text)
     if len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
-        return _refuse_number(text)
-    return Exact(number)
+        _refuse_number(text)
+    return int(number) if number == int(number) else Exact(number)
 
 
-def _refuse_number(text: str) -> Exact:
+def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"the number {text[:_LONGEST_VALUE]} cannot be meant")
 
 

@@ -20,8 +20,9 @@ from oarpy.scheduler.negotiation.applications import Application, NegotiationRul
 class Ghost:
     """The hosts that application ``of`` has left, from the pass that ``made`` it to its ``latest_end``.
 
-    ``viewers`` are the applications that see it first, by id: those that the pass which made it shows it to, later
-    those that owe an answer. Each has the serial of the view that it must answer, 0 before that was sent.
+    With ghosts as needed, ``viewers`` are the applications that see it first, by id. In the pass that makes it these
+    are all that it is shown to, later those that owe an answer. Each has the serial of the view that it must answer, 0
+    before that is sent.
     """
 
     of: Application
@@ -37,12 +38,13 @@ class Ghost:
 
 def make_ghost(of: Application, line: Iterable[Application], rules: NegotiationRules, now: Time) -> Ghost:
     """Return the ghost of an application that has ended; the pass at ``now`` shows it to those of ``line``."""
-    hosts = {} if of.start is None else dict(of.asked.hosts)
-    latest = now + rules.fair_start if hosts else now
-    if hosts and rules.ghosts == "needed":
-        latest = min(latest, of.releases(rules))
+    if of.start is None:
+        return Ghost(of, {}, now, now)
+    hosts, latest = dict(of.asked.hosts), now + rules.fair_start
+    if rules.ghosts == "always":
+        return Ghost(of, hosts, now, latest)
     viewers = {one.id: 0 for one in line if one.answers and not hosts.keys().isdisjoint(one.clusters)}
-    return Ghost(of, hosts, now, latest, viewers)
+    return Ghost(of, hosts, now, min(latest, of.releases(rules)), viewers)
 
 
 def settle(ghosts: Sequence[Ghost], application: int, serial: int) -> bool:

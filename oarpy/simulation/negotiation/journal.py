@@ -63,9 +63,12 @@ class Journal:
         return [int(number) if at and at % 2 == 0 else self._seconds(number) for at, number in enumerate(flat)]
 
     def _seconds(self, time: Time) -> int | float:
-        """Return seconds as JSON has them: integers where they are some."""
-        seconds = Fraction(time) / self._ticks
-        return seconds.numerator if seconds.denominator == 1 else float(round(seconds, _DECIMALS))
+        return in_seconds(Fraction(time) / self._ticks)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         self._out.write(json.dumps(line) + "\n")
+
+
+def in_seconds(seconds: Fraction) -> int | float:
+    """Return seconds as JSON has them: integers where they are some."""
+    return seconds.numerator if seconds.denominator == 1 else float(round(seconds, _DECIMALS))

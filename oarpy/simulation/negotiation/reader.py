@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import cache
 from math import lcm
 from typing import Any, NoReturn, TypeVar
 
@@ -11,14 +12,14 @@ from msgspec import UNSET, UnsetType
 
 from oarpy.model.errors import UsageError
 from oarpy.model.typed_values import Misfit, from_exact_json, from_exact_values, shown
-from oarpy.negotiation.launchers import ApplicationLauncher, Complex, Moldable, rigid
-from oarpy.negotiation.profiles import Time
+from oarpy.negotiation.launchers import ApplicationLauncher, Complex, Moldable
 from oarpy.negotiation.run_times import AmdahlTime, Cluster, IterativeTime
 from oarpy.scheduler.negotiation.applications import NegotiationRules
 from oarpy.simulation.negotiation.fields import ApplicationEntry, ClusterEntry, ComplexEntry, NegotiationFile
-from oarpy.simulation.negotiation.workload import Participant, ScriptedRequest, Workload
+from oarpy.simulation.negotiation.workload import Participant, ScriptedRequest, Workload, whole
 
 _LARGEST = 2**53
+_DIVIDED_HOSTS = 1024
 _LARGEST_SCALE = 2**4096
 """Most ticks of a second; beyond that, the run times of launchers stay fractions of a tick."""
 
@@ -44,20 +45,15 @@ def read_workload(text: str) -> Workload:
         sizes={name: cluster.hosts for name, cluster in clusters.items()},
         participants=tuple(_participant(entry, clusters, latencies, ticks) for entry in entries),
         rules=NegotiationRules(
-            fair_start=_whole(file.fair_start * ticks),
-            security=_whole(file.security * ticks),
+            fair_start=whole(file.fair_start * ticks),
+            security=whole(file.security * ticks),
             ghosts=file.ghosts,
             rank=file.rank,
             most=file.most,
         ),
-        timer=_whole(file.timer * ticks),
+        timer=whole(file.timer * ticks),
         ticks=ticks,
     )
-
-
-def _whole(time: Time) -> Time:
-    """Return the same time, as an integer where it is one: integers are quick."""
-    return time.numerator if isinstance(time, Fraction) and time.denominator == 1 else time
 
 
 # What files may hold
@@ -101,7 +97,7 @@ def _cluster(name: str, values: Any) -> Cluster:
     entry = _converted(owner, from_exact_values, values, ClusterEntry)
     _check_count(owner, "hosts", entry.hosts)
     _check_number(owner, "speed", entry.speed, above=0)
-    return Cluster(name, entry.hosts, _whole(entry.speed))
+    return Cluster(name, entry.hosts, whole(entry.speed))
 
 
 def _latencies(file: NegotiationFile, clusters: Mapping[str, Cluster]) -> dict[frozenset[str], Fraction]:
@@ -207,28 +203,40 @@ def _ticks(
 ) -> int:
     """Return how many ticks a second has, so that all times of the file, and most of launchers, are whole."""
     times = [file.fair_start, file.timer, file.security, *latencies.values()]
-    launched: list[Time] = []
     for entry in entries:
         times += [time for time in (entry.arrives, entry.delay, entry.lasts) if not isinstance(time, UnsetType)]
         if not isinstance(entry.script, UnsetType):
             times += [time for after, _, walltime in entry.script for time in (after, walltime)]
-        launched += _launched_times(entry, clusters)
     ticks = lcm(*(time.denominator for time in times))
-    for launched_time in launched:
-        finer = lcm(ticks, Fraction(launched_time).denominator)
-        ticks = finer if finer < _LARGEST_SCALE else ticks
+    for entry in entries:
+        for part in _parts_of_run_times(entry, clusters):
+            finer = lcm(ticks, part)
+            ticks = finer if finer < _LARGEST_SCALE else ticks
     return ticks
 
 
-def _launched_times(entry: ApplicationEntry, clusters: Mapping[str, Cluster]) -> Iterable[Time]:
-    """Yield the run times and walltimes that a launcher for one cluster may compute, in seconds."""
-    launcher = _launcher(entry, clusters, {}, 1)
-    if isinstance(launcher, Moldable):
-        for cluster in launcher.clusters:
-            for hosts in range(launcher.least, min(launcher.most, cluster.hosts) + 1):
-                time = launcher.time.on(cluster, hosts)
-                yield time
-                yield time * launcher.margin
+def _parts_of_run_times(entry: ApplicationEntry, clusters: Mapping[str, Cluster]) -> Iterator[int]:
+    """Yield the parts of a second of which run times and walltimes on one cluster are made."""
+    assert not isinstance(entry.clusters, UnsetType)
+    for cluster in (clusters[name] for name in entry.clusters):
+        speed = Fraction(cluster.speed)
+        if entry.rigid is not UNSET:
+            yield from _parts(entry.rigid.duration / speed, entry.rigid.margin)
+        if entry.moldable is not UNSET:
+            one = entry.moldable
+            divided = one.P * one.single / speed
+            yield from _parts((1 - one.P) * one.single / speed, one.margin)
+            yield from (part * _up_to(min(one.max, cluster.hosts)) for part in _parts(divided, one.margin))
+
+
+def _parts(time: Fraction, margin: Fraction) -> tuple[int, int]:
+    return time.denominator, (time * margin).denominator
+
+
+@cache
+def _up_to(hosts: int) -> int:
+    """Return a number that all numbers up to ``hosts`` divide; of many hosts, not all."""
+    return lcm(*range(1, min(hosts, _DIVIDED_HOSTS) + 1))
 
 
 def _participant(
@@ -241,13 +249,13 @@ def _participant(
     script = () if isinstance(entry.script, UnsetType) else entry.script
     return Participant(
         id=entry.id,
-        arrives=_whole(entry.arrives * ticks),
+        arrives=whole(entry.arrives * ticks),
         clusters=entry.clusters,
-        delay=0 if isinstance(entry.delay, UnsetType) else _whole(entry.delay * ticks),
-        lasts=None if isinstance(entry.lasts, UnsetType) else _whole(entry.lasts * ticks),
+        delay=0 if isinstance(entry.delay, UnsetType) else whole(entry.delay * ticks),
+        lasts=None if isinstance(entry.lasts, UnsetType) else whole(entry.lasts * ticks),
         launcher=_launcher(entry, clusters, latencies, ticks),
         script=tuple(
-            ScriptedRequest(_whole(after * ticks), hosts, _whole(walltime * ticks)) for after, hosts, walltime in script
+            ScriptedRequest(whole(after * ticks), hosts, whole(walltime * ticks)) for after, hosts, walltime in script
         ),
     )
 
@@ -263,11 +271,12 @@ def _launcher(
     own = [clusters[name] for name in entry.clusters]
     if entry.rigid is not UNSET:
         one = entry.rigid
-        return rigid(own, one.hosts, _whole(one.duration * ticks), _whole(one.margin))
+        time = AmdahlTime(1, whole(one.duration * one.hosts * ticks), rounded=whole)
+        return Moldable(own, time, one.hosts, one.hosts, whole(one.margin))
     if entry.moldable is not UNSET:
         mold = entry.moldable
-        time = AmdahlTime(mold.P, _whole(mold.single * ticks), rounded=_whole)
-        return Moldable(own, time, mold.min, mold.max, _whole(mold.margin))
+        time = AmdahlTime(mold.P, whole(mold.single * ticks), rounded=whole)
+        return Moldable(own, time, mold.min, mold.max, whole(mold.margin))
     if entry.complex is not UNSET:
         return _complex(entry.complex, own, latencies, ticks)
     return None
@@ -276,6 +285,6 @@ def _launcher(
 def _complex(
     entry: ComplexEntry, own: list[Cluster], latencies: Mapping[frozenset[str], Fraction], ticks: int
 ) -> Complex:
-    scaled = {pair: _whole(seconds * ticks) for pair, seconds in latencies.items()}
-    work, iterations = _whole(entry.work * ticks), _whole(entry.iterations)
-    return Complex(IterativeTime(work, iterations, own, scaled, rounded=_whole), _whole(entry.margin))
+    scaled = {pair: whole(seconds * ticks) for pair, seconds in latencies.items()}
+    work, iterations = whole(entry.work * ticks), whole(entry.iterations)
+    return Complex(IterativeTime(work, iterations, own, scaled, rounded=whole), whole(entry.margin))

@@ -16,7 +16,7 @@ from oarpy.negotiation.profiles import BusyHosts, Time
 from oarpy.scheduler.negotiation.applications import Application, CountedRequest
 from oarpy.scheduler.negotiation.events import Event, GivenHosts, ViewChange
 from oarpy.simulation.negotiation.server import CountedServer
-from oarpy.simulation.negotiation.workload import Participant, ScriptedRequest, Workload
+from oarpy.simulation.negotiation.workload import Participant, ScriptedRequest, Workload, whole
 
 _WRONG_MOMENT = 1
 
@@ -132,7 +132,7 @@ class NegotiationRun:
             self._tell(now, application.id, {"message": "keep", "serial": serial})
             self._server.keep(application, serial, now)
         else:
-            self._request(speaker, choice.hosts, choice.walltime, serial, now)
+            self._request(speaker, choice.hosts, whole(choice.walltime), serial, now)
 
     def _request(self, speaker: _Speaker, hosts: Mapping[str, int], walltime: Time, serial: int, now: Time) -> None:
         speaker.tags += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from oarpy.negotiation.launchers import ApplicationLauncher
 from oarpy.negotiation.profiles import Time
@@ -45,3 +46,8 @@ class Workload:
     rules: NegotiationRules = field(default_factory=NegotiationRules)
     timer: Time = 1
     ticks: int = 1
+
+
+def whole(time: Time) -> Time:
+    """Return the same time, as an integer where it is one: integers are quick."""
+    return time.numerator if isinstance(time, Fraction) and time.denominator == 1 else time
