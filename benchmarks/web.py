@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -30,6 +30,9 @@ from oarpy.local_cluster.sandbox import Sandbox, command
 
 from .busy_week import fill
 from .results import save
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ANSWER, PAINT, HEARD = 0.5, 2.0, 2.0
 """Seconds that are allowed."""
@@ -127,6 +130,14 @@ def answers(port: int, secret: str, asked: Mapping[str, str]) -> dict[str, dict[
     return found
 
 
+def log_in(page: Page, address: str, secret: str) -> None:
+    """Log a browser in with a token."""
+    page.goto(f"{address}/login")
+    page.get_by_label("Token").fill(secret)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(re.compile(r".*/$"))
+
+
 def paints(port: int, secret: str) -> dict[str, dict[str, float]]:
     """Return when Chromium painted each page first, and when its drawing was there, in seconds from the request."""
     from playwright.sync_api import sync_playwright
@@ -137,10 +148,7 @@ def paints(port: int, secret: str) -> dict[str, dict[str, float]]:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(_DEADLINE * 1000)
-        page.goto(f"http://127.0.0.1:{port}/login")
-        page.get_by_label("Token").fill(secret)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(re.compile(r".*/$"))
+        log_in(page, f"http://127.0.0.1:{port}", secret)
         for path, drawing in drawings.items():
             best: dict[str, float] = {}
             for _ in range(3):

@@ -6,7 +6,6 @@ They show a week of 2,000 jobs on 2,048 cores, which never ran.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from oarpy.benchmarks.busy_week import fill
-from oarpy.benchmarks.web import CHROMIUM, FLAGS, served, token
+from oarpy.benchmarks.web import CHROMIUM, FLAGS, log_in, served, token
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -64,10 +63,7 @@ def _shoot(address: str, secret: str) -> None:
         for name, path, scheme, width, height in SHOTS:
             page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": height})
             page.set_default_timeout(60_000)
-            page.goto(f"{address}/login")
-            page.get_by_label("Token").fill(secret)
-            page.get_by_role("button", name="Log in").click()
-            page.wait_for_url(re.compile(r".*/$"))
+            log_in(page, address, secret)
             page.goto(address + path)
             if page.locator("[data-cells], [data-gantt]").count():
                 page.locator("[data-drawn]").wait_for()

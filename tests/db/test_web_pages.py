@@ -11,6 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from oarpy.client.platform.tokens import Scope
+from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import add_job, add_nodes
 from tests.harness.web_client import ANN, BOB, ME, Connection, token, web_client, web_settings
 
@@ -108,6 +109,16 @@ def test_pages_have_no_script_and_no_style_inside(client: TestClient, connection
     for path in ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/login"):
         text = get(client, path, who)
         assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|https?://(?!www.w3.org)", text), path
+
+
+def test_a_job_that_is_over_shows_what_it_used(client: TestClient, connection: Connection) -> None:
+    cores = add_nodes(connection, "n1", cores=2)
+    used = add_job(connection, "Terminated", user=ANN, resources=cores, seconds=1800.0)
+    rewrite(connection, "UPDATE jobs SET cpu_seconds = 900, memory_peak = %s WHERE job_id = %s", 3 << 29, used)
+    unmeasured = add_job(connection, "Terminated", user=ANN)
+    shown, other = (get(client, f"/jobs/{job}", token(connection, BOB)) for job in (used, unmeasured))
+    assert "<dd>0:15:00 of 1:00:00 held, 25%</dd><dt>Most memory on a node</dt><dd>1.5G</dd>" in shown
+    assert "Efficiency" not in other
 
 
 def test_a_list_goes_on_after_a_key_whatever_comes_in_between(

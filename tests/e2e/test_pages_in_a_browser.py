@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from oarpy.benchmarks.web import log_in
 
 from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes, running_sandbox
-from tests.harness.browser import browser, log_in, troubles
+from tests.harness.browser import browser, troubles
 from tests.harness.waiting import DEADLINE, until
 
 if TYPE_CHECKING:

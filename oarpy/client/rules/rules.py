@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import asdict
 
 from oarpy.admission.rules.rules import Rule, check_syntax
 from oarpy.client.caller import current
@@ -97,16 +98,7 @@ def record(row: store.AdmissionRuleRow) -> dict[str, JsonValue]:
 
 def version_record(row: store.VersionRow) -> dict[str, JsonValue]:
     """Return a version of a rule for JSON."""
-    return {
-        "name": row.name,
-        "version": row.version,
-        "priority": row.priority,
-        "enabled": row.enabled,
-        "deleted": row.deleted,
-        "changed_at": row.changed_at.isoformat(),
-        "changed_by": row.changed_by,
-        "text": row.text,
-    }
+    return {**asdict(row), "changed_at": row.changed_at.isoformat()}
 
 
 def read_text(path: str) -> str:

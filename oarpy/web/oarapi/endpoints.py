@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ from oarpy.store.past import job_pages
 from oarpy.store.past.job_pages import JobFilter
 from oarpy.web.api.jobs import LARGEST_ID, MOST, JobId
 from oarpy.web.api.submission import JobWish, submitted
-from oarpy.web.identity import Anybody, Reader, Submitting
+from oarpy.web.identity import Anybody, Identity, Reader, Submitting
 from oarpy.web.oarapi.shapes import (
     PREFIX,
     brief,
@@ -190,33 +190,25 @@ def delete(request: Request, identity: Submitting, job_id: JobId) -> dict[str, A
 @router.post("/jobs/{job_id}/checkpoints/new")
 def checkpoint(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
     """Send a job its checkpoint signal."""
-    with seats_of(request).session(identity, changes=True) as session:
-        actions.checkpoint(session, JobSelection((job_id,)))
-    return registered("Checkpoint", job_id)
+    return _done(request, identity, job_id, "Checkpoint", actions.checkpoint)
 
 
 @router.post("/jobs/{job_id}/holds/new")
 def hold(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
     """Keep a job that waits from being scheduled."""
-    with seats_of(request).session(identity, changes=True) as session:
-        actions.hold(session, JobSelection((job_id,)))
-    return registered("Hold", job_id)
+    return _done(request, identity, job_id, "Hold", actions.hold)
 
 
 @router.post("/jobs/{job_id}/rholds/new")
 def suspend(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
     """Suspend a job that runs."""
-    with seats_of(request).session(identity, changes=True) as session:
-        actions.hold(session, JobSelection((job_id,)), running=True)
-    return registered("Hold", job_id)
+    return _done(request, identity, job_id, "Hold", lambda session, wanted: actions.hold(session, wanted, running=True))
 
 
 @router.post("/jobs/{job_id}/resumptions/new")
 def resume(request: Request, identity: Submitting, job_id: JobId) -> dict[str, Any]:
     """Let a job go on."""
-    with seats_of(request).session(identity, changes=True) as session:
-        actions.resume(session, JobSelection((job_id,)))
-    return registered("Resume", job_id)
+    return _done(request, identity, job_id, "Resume", actions.resume)
 
 
 @router.post("/jobs/{job_id}/signals/{signal}")
@@ -225,9 +217,11 @@ def send_signal(
 ) -> dict[str, Any]:
     """Send a signal to a job that runs."""
     number = read_signal(signal)
-    with seats_of(request).session(identity, changes=True) as session:
-        actions.send_signal(session, JobSelection((job_id,)), number)
-    return registered("Signal sending", job_id)
+
+    def send(session: Session, wanted: JobSelection) -> object:
+        return actions.send_signal(session, wanted, number)
+
+    return _done(request, identity, job_id, "Signal sending", send)
 
 
 @router.get("/resources")
@@ -277,6 +271,14 @@ def resource_jobs(request: Request, identity: Reader, resource_id: ResourceId) -
         ids = tuple(shown[str(resource_id)]["jobs"])
         found = job_pages.page(session.connection, JobFilter(ids=ids), limit=MOST).jobs if ids else ()
     return collection(request, [brief(one) for one in found], len(found), 0, None)
+
+
+def _done(
+    request: Request, identity: Identity, job_id: int, word: str, act: Callable[[Session, JobSelection], object]
+) -> dict[str, Any]:
+    with seats_of(request).session(identity, changes=True) as session:
+        act(session, JobSelection((job_id,)))
+    return registered(word, job_id)
 
 
 def _page(session: Session, chosen: JobFilter, limit: int, offset: int) -> tuple[Sequence[ListedJob], int]:

@@ -10,11 +10,13 @@ from starlette.responses import Response
 from oarpy.client.jobs import description
 from oarpy.client.jobs.explanation import explain
 from oarpy.client.jobs.explanation_report import text as explanation_text
+from oarpy.client.jobs.views.efficiency import size
 from oarpy.client.platform.tokens import Scope
 from oarpy.client.rendering import local_date
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError
 from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.store.analytics import efficiency_rows
 from oarpy.store.jobs import details, scope
 from oarpy.store.jobs.details import JobDetails, JobRow
 from oarpy.store.jobs.job_listing import database_time
@@ -24,7 +26,7 @@ from oarpy.store.pages.job_course import PassedState
 from oarpy.web.identity import Identity, Reader
 from oarpy.web.output_tail import Tail, tail
 from oarpy.web.pages.jobs import exit_words
-from oarpy.web.pages.rendering import page
+from oarpy.web.pages.rendering import duration, page
 from oarpy.web.seats import seats_of
 
 router = APIRouter()
@@ -62,6 +64,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         now = database_time(session.connection)
         course = job_course.states(session.connection, job_id)
         private = may_see(session, found)
+        used = _used(session, job_id) if found.row.ended is not None else ()
     row = found.row
     walltime = description.walltime(found)
     predicted = description.scheduled_start(row)
@@ -87,7 +90,7 @@ def job(request: Request, identity: Reader, job_id: int) -> Response:
         stderr=description.output_file(row, "stderr"),
         course=_drawn(course, now),
         events=found.events[-50:],
-        efficiency=(),
+        efficiency=used,
     )
 
 
@@ -142,6 +145,21 @@ def _output(title: str, path: str, user: str) -> ShownOutput:
         return ShownOutput(title, path, tail(path, user))
     except OarpyError as error:
         return ShownOutput(title, path, problem=error.message)
+
+
+def _used(session: Session, job_id: int) -> list[tuple[str, str]]:
+    """Return what the job used of what it held, as names and values; nothing where nothing was measured."""
+    found = efficiency_rows.jobs(session.connection, [job_id])
+    if not found:
+        return []
+    job = found[0]
+    part = "" if job.cpu_efficiency is None else f", {job.cpu_efficiency:.0%}"
+    lines = [("CPU time", f"{duration(job.cpu_seconds)} of {duration(job.cores * job.run_seconds)} held{part}")]
+    if job.memory_peak is not None:
+        asked = job.memory_asked
+        part = f" of {size(asked)} asked for, {job.memory_peak / asked:.0%}" if asked else ""
+        lines.append(("Most memory on a node", size(job.memory_peak) + part))
+    return lines
 
 
 def _actions(row: JobRow, identity: Identity) -> tuple[tuple[str, str, str], ...]:
