@@ -23,7 +23,8 @@ def oarsh(
         list[str] | None, typer.Argument(metavar="[COMMAND...]", help="For the shell there; none: a shell.")
     ] = None,
     job: Annotated[
-        str | None, typer.Option("-j", "--job", metavar="ID", help="The job; otherwise OAR_JOB_ID says which.")
+        str | None,
+        typer.Option("-j", "--job", metavar="ID", help="The job, or last or @NAME; otherwise OAR_JOB_ID says which."),
     ] = None,
     with_terminal: Annotated[
         bool, typer.Option("-t", "--terminal", help="Give it a terminal, if there is one here; a shell always has one.")
@@ -50,17 +51,18 @@ def oarsh(
     """Run a program inside one's job on one of its nodes, within the limits of the job."""
     from oarpy.client.caller import current
     from oarpy.client.jobs import job_steps
+    from oarpy.client.jobs.selection import one_job
     from oarpy.client.session import open_session
 
     if key is not None or port is not None:
         raise UsageError("-p without -i" if key is None else "-i with -J or without a key", hint="oarsh -i KEY HOST")
     caller = current()
-    job_id = job_steps.named_job(job, caller.environment)
+    chosen = job_steps.named_job(job, caller.environment)
     host, user = job_steps.host_and_user(host, user)
     with open_session("oarsh") as session:
         if user not in (None, session.user):
             raise NotAllowed(f"'{session.user}' cannot enter a job as '{user}'", hint="only a job's owner enters it")
-        found = job_steps.running_job(session, job_id)
+        found = job_steps.running_job(session, one_job(session, chosen))
     node = found.node(host)
     words = command or []
     text = job_steps.shell_text(words[1:] if words[:1] == ["--"] else words)
@@ -77,7 +79,7 @@ def oarsh(
     status = job_steps.exit_status(raw)
     if collected is not None:
         said = {"stdout": collected.text(1), "stderr": collected.text(2)}
-        write(json_text({"job_id": job_id, "host": node.name, "status": status, **said}))
+        write(json_text({"job_id": found.row.id, "host": node.name, "status": status, **said}))
     raise typer.Exit(status)
 
 

@@ -27,7 +27,8 @@ def oarsrun(
         typer.Option("-n", "--processes", metavar="N", help="N processes over the cores; otherwise one on each node."),
     ] = None,
     job: Annotated[
-        str | None, typer.Option("-j", "--job", metavar="ID", help="The job; otherwise OAR_JOB_ID says which.")
+        str | None,
+        typer.Option("-j", "--job", metavar="ID", help="The job, or last or @NAME; otherwise OAR_JOB_ID says which."),
     ] = None,
     no_prefix: Annotated[
         bool, typer.Option("--no-prefix", help="Print lines as they are, without the node they come from.")
@@ -39,13 +40,14 @@ def oarsrun(
     """Run a program on every node of one's running job at the same time, within the limits of the job."""
     from oarpy.client.caller import current
     from oarpy.client.jobs import job_steps, parallel_steps
+    from oarpy.client.jobs.selection import one_job
     from oarpy.client.session import open_session
 
     caller = current()
     wanted = parallel_steps.parse_count(count)
-    job_id = job_steps.named_job(job, caller.environment)
+    chosen = job_steps.named_job(job, caller.environment)
     with open_session("oarsrun") as session:
-        found = job_steps.running_job(session, job_id)
+        found = job_steps.running_job(session, one_job(session, chosen))
     where = parallel_steps.places(found, wanted)
     kept = {place: job_steps.Collected() for place in where} if as_json else {}
     with caller.attached() as streams:
@@ -74,7 +76,7 @@ def oarsrun(
             }
             for one in outcomes
         ]
-        write(json_text({"job_id": job_id, "status": status, "processes": processes}))
+        write(json_text({"job_id": found.row.id, "status": status, "processes": processes}))
     raise typer.Exit(status)
 
 

@@ -12,7 +12,7 @@ from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.options.documents import DocumentCommand
 from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
-from oarpy.client.rendering import Color, Look, ids_text, look, write
+from oarpy.client.rendering import Color, Look, ids_text, look, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import UsageError
 
@@ -53,6 +53,11 @@ class StatusView:
     layout: str
     look: Look
     graph: str | None
+
+    @property
+    def for_people(self) -> bool:
+        """True if it is a list that people read."""
+        return not self.as_json and self.graph is None and self.layout not in ("csv", "ids")
 
 
 @app.command(cls=OarstatCommand)
@@ -220,7 +225,10 @@ def _show_jobs(
     if at is not None:
         _show_then(session, asked, view, at)
         return
-    _print(_report(session, asked, view))
+    report = _report(session, asked, view)
+    _print(report)
+    if not report.found and view.for_people and (note := reports.nothing_found(asked)):
+        warn(f"oarstat: {note}")
 
 
 def _show_then(session: Session, question: Question, view: StatusView, at: str) -> None:
@@ -337,12 +345,12 @@ def _show_words(kind: str) -> None:
 
 
 def _show_failures(array: str, seen: Look, *, as_json: bool) -> None:
-    from oarpy.client.jobs.selection import parse_one
-    from oarpy.client.jobs.views.failures import failed_array, failures
+    from oarpy.client.jobs.selection import one_array, parse_one
+    from oarpy.client.jobs.views.failures import failures
 
     chosen = parse_one(array)
     with open_session("oarstat") as session:
-        write(failures(session, failed_array(session, chosen), seen, as_json=as_json))
+        write(failures(session, one_array(session, chosen), seen, as_json=as_json))
 
 
 def _show_efficiency(

@@ -17,10 +17,14 @@ Outcome = Literal["any", "ok", "notok"]
 Edge = Literal["start", "end"]
 
 _DEPENDENCY = re.compile(r"(?:(ok|notok|any):)?([0-9]{1,18})(?:,([^,]*))?(?:,([^,]*))?", re.ASCII)
+_NAMED = re.compile(r"((?:ok|notok|any):)?(last|@[^,]+)((?:,.*)?)")
 _SHIFT = re.compile(r"([][])\s*([+-]?)\s*(\S+)", re.ASCII)
 _SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 _MARKS: dict[str, Edge] = {"[": "start", "]": "end"}
-_HINT = "write -a ID, -a ok:ID, -a notok:ID, -a ID,[+SECONDS (after its start) or -a ID,]+SECONDS (after its end)"
+_HINT = (
+    "write -a ID, -a ok:ID, -a notok:ID, -a ID,[+SECONDS (after its start) or -a ID,]+SECONDS (after its end);"
+    " ID may be last or @NAME"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,25 @@ class Dependency:
         if self.earliest is not None or self.latest is not None:
             text += f",{self.earliest or ''}"
         return text if self.latest is None else f"{text},{self.latest}"
+
+
+def other_word(text: str) -> str | None:
+    """Return ``last`` or ``@NAME`` if a dependency names its job so, None for an id.
+
+    >>> other_word("ok:@prepare,[+90"), other_word("7")
+    ('@prepare', None)
+    """
+    found = _NAMED.fullmatch(text.strip())
+    return None if found is None else found[2]
+
+
+def with_job(text: str, job: int) -> str:
+    """Return the dependency with the id of its job in place of :func:`other_word`.
+
+    >>> with_job("ok:last,[+90", 7)
+    'ok:7,[+90'
+    """
+    return _NAMED.sub(lambda found: f"{found[1] or ''}{job}{found[3]}", text.strip())
 
 
 def parse_dependency(text: str) -> Dependency:

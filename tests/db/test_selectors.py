@@ -49,12 +49,93 @@ def jobs(connection: Connection) -> None:
         ([f"user:{ME},{OTHER}"], [2, 4, 5, 6, 7]),
         (["-u", OTHER], [2]),
         (["-j", "last"], [5, 6, 7]),
-        (["900-1000"], []),
     ],
 )
 @pytest.mark.usefixtures("jobs")
 def test_selectors_of_oarstat(shell: Shell, words: list[str], found: list[int]) -> None:
     assert listed(shell, *words) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("900-1000",), "no job has an id from 900 to 1000"),
+        (("@nothing",), "no live job is named 'nothing'"),
+        (("-s", "@nothing", "999"), "job 999 does not exist; no job is named 'nothing'"),
+        (("-f", "@nothing"), "no live job is named 'nothing'"),
+        (("--why", "@nothing"), "no live job is named 'nothing'"),
+        (("--failures", "@nothing"), "no job is named 'nothing'"),
+        (("--failures", "999"), "array 999 does not exist"),
+    ],
+)
+@pytest.mark.usefixtures("jobs")
+def test_what_names_no_job_is_not_found(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    """Whether it is an id, a range or a name."""
+    result = shell("oarstat", *words)
+    assert (result.status, result.out, result.err) == (4, "", f"oarstat: {said} (oarstat lists the jobs)\n")
+
+
+@pytest.mark.usefixtures("jobs")
+def test_what_is_there_is_shown_beside_what_is_not(shell: Shell) -> None:
+    result = shell("oarstat", "-s", "4", "900-1000")
+    assert (result.status, result.out) == (4, "4: Running\n")
+    assert "no job has an id from 900 to 1000" in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("state:Suspended",), "no live job in state Suspended"),
+        (("-u", "nobody"), "no live job of nobody"),
+        (("-u", "nobody", "-s"), "no live job of nobody"),
+        (("user:nobody", "state:Error"), "no job of nobody in state Error"),
+        (("-u", "nobody", "besteffort"), "no live job of nobody in queue besteffort"),
+        (("--sql", "project = 'x'"), "no job that meets the condition"),
+    ],
+)
+@pytest.mark.usefixtures("jobs")
+def test_a_list_of_no_jobs_says_so_to_people(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    result = shell("oarstat", *words)
+    assert (result.status, result.err) == (0, f"oarstat: {said}\n")
+    assert shell("oarstat", "-J", *words).err == ""
+
+
+@pytest.mark.usefixtures("jobs")
+def test_failures_are_of_the_array_that_is_meant(connection: Connection, shell: Shell) -> None:
+    connection.execute("UPDATE jobs SET job_name = 'mine' WHERE array_id = 5")
+    assert json.loads(shell.done("oarstat", "-J", "--failures", "@mine"))["array_id"] == 5
+    several = shell("oarstat", "--failures", f"user:{ME},{OTHER}")
+    assert (several.status, several.err) == (2, "oarstat: 5 arrays are meant: 1-5 (name one of them)\n")
+    result = shell("oarsub", "--resubmit-failed", "999")
+    assert (result.status, result.err) == (4, "oarsub: array 999 does not exist (oarstat lists the jobs)\n")
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_dependency_names_its_job(connection: Connection, shell: Shell) -> None:
+    def waits_for(*words: str) -> int:
+        job = int(shell.done("oarsub", *words, "date").rpartition("=")[2])
+        row = connection.execute("SELECT required_job_id FROM job_dependencies WHERE job_id = %s", [job]).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    connection.execute("UPDATE jobs SET job_name = 'fetch' WHERE job_id = 6")
+    array = shell("oarsub", "-a", "last", "date")
+    assert (array.status, array.err) == (2, "oarsub: 3 jobs are meant: 5-7 (name one of them)\n")
+    assert waits_for("-a", "ok:@fetch,[+60") == 6
+    assert waits_for("-a", "last") == 8
+    missing = shell("oarsub", "-a", "@nothing", "date")
+    assert (missing.status, missing.err) == (
+        4, "oarsub: no live job is named 'nothing' (oarstat lists the jobs)\n"
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_program_is_started_in_the_job_that_is_named(shell: Shell) -> None:
+    for command in ("oarsh", "oarsrun"):
+        words = (*(("node1",) if command == "oarsh" else ()), "date")
+        several = shell(command, "-j", "@train", *words)
+        assert (several.status, several.err) == (2, f"{command}: 4 jobs are meant: 2, 5-7 (name one of them)\n")
+        assert "job 5" in shell(command, "-j", "5", *words).err
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_nobody_reads_the_output_of_others(
 def test_failures_of_no_array(connection: Connection, shell: Shell) -> None:
     result = shell("oarstat", "--failures", "7")
     assert (result.status, result.err) == (4, "oarstat: array 7 does not exist (oarstat lists the jobs)\n")
-    assert shell("oarstat", "--failures", "@name").status == 2
+    assert shell("oarstat", "--failures", "@name").status == 4
     add_job(connection, "Terminated")
     assert shell.done("oarstat", "--failures", "1") == "Array 1: 1 of 1 ended, 0 failed.\n"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from oarpy import configuration
 from oarpy.client.caller import Size, Streams
-from oarpy.client.jobs.selection import parse_ids
+from oarpy.client.jobs.selection import JobSelection, parse_one
 from oarpy.client.session import Session
 from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.model.job_types import read_types
@@ -96,12 +96,12 @@ def _launched(session: Session, job_id: int) -> LaunchRow | None:
     return rows[0] if rows else None
 
 
-def named_job(text: str | None, environment: Mapping[str, str]) -> int:
+def named_job(text: str | None, environment: Mapping[str, str]) -> JobSelection:
     """Return the job that ``-j`` names, else ``OAR_JOB_ID``; raise :class:`UsageError` when neither does."""
     word = text if text is not None else environment.get("OAR_JOB_ID", "")
     if not word:
         raise UsageError("no job given", hint="give -j ID, or set OAR_JOB_ID")
-    return parse_ids([word])[0]
+    return parse_one(word)
 
 
 def host_and_user(host: str, user: str | None) -> tuple[str, str | None]:

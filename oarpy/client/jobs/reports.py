@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from oarpy.client import rendering
 from oarpy.client.jobs import description, job_table
 from oarpy.client.jobs.job_views import may_look_into
-from oarpy.client.jobs.selection import JobSelection, require_known
+from oarpy.client.jobs.selection import JobSelection, missing
 from oarpy.client.jobs.views import dependency_graph
 from oarpy.client.platform.resource_text import properties_of, resource_json, shown
 from oarpy.client.rendering import JsonValue, Look
@@ -44,10 +44,14 @@ def settled(session: Session, question: Question, user: str | None, queue: str |
 
 @dataclass(frozen=True, slots=True)
 class ReportText:
-    """Text to print, and the error to end with once it is printed (ids that do not exist)."""
+    """Text to print, and the error to end with once it is printed (ids that do not exist).
+
+    ``found`` is False if no job is there to be told of.
+    """
 
     text: str
     failure: NotFound | None = None
+    found: bool = True
 
 
 def listing(
@@ -185,18 +189,27 @@ def _ids(session: Session, question: Question) -> tuple[list[int], NotFound | No
     return ids, _missing(session, question)
 
 
-def _report(text: str, any_found: bool, failure: NotFound | None) -> ReportText:
-    """Print nothing at all when every job asked for is missing."""
-    return ReportText(text if any_found or failure is None else "", failure)
+def nothing_found(question: Question) -> str:
+    """Say that no job meets what was asked for; empty if nothing was asked for."""
+    chosen = question.selection
+    parts = [
+        f"{word} {', '.join(values)}"
+        for word, values in (
+            ("of", chosen.users),
+            ("in state", chosen.states),
+            ("in queue", [question.queue] if question.queue else []),
+            ("named", chosen.names),
+        )
+        if values
+    ]
+    parts += ["that meets the condition"] if chosen.condition else []
+    return f"no {'' if chosen.wants_ended else 'live '}job {' '.join(parts)}" if parts else ""
 
 
 def _missing(session: Session, question: Question) -> NotFound | None:
-    """Return the error about ids that name no job. One set aside by another condition exists all the same."""
-    chosen = question.selection
-    if not chosen.job_ids and not chosen.array_ids:
-        return None
-    try:
-        require_known(chosen, *scope.known(session.connection, chosen.job_ids, chosen.array_ids))
-    except NotFound as failure:
-        return failure
-    return None
+    return missing(session, question.selection, live=not question.selection.wants_ended)
+
+
+def _report(text: str, any_found: bool, failure: NotFound | None) -> ReportText:
+    """Print nothing at all when every job asked for is missing."""
+    return ReportText(text if any_found or failure is None else "", failure, any_found)

@@ -223,10 +223,31 @@ def one_job(session: Session, selection: JobSelection) -> int:
     reach = chosen.scope(live=not chosen.wants_ended)
     with scope.reached(session.connection, reach):
         found = scope.ids(session.connection, reach)
+        failure = missing(session, chosen, live=not chosen.wants_ended)
     if not found:
-        raise NotFound("no job is meant", hint="oarstat lists the jobs")
+        raise failure or NotFound("no job is meant", hint="oarstat lists the jobs")
     if len(found) > 1:
         raise UsageError(f"{len(found)} jobs are meant: {ids_in_brief(found)}", hint="name one of them")
+    return found[0]
+
+
+def one_array(session: Session, selection: JobSelection) -> int:
+    """Return the one array that is meant, ended or not; ids are those of arrays.
+
+    Raises :class:`NotFound` when there is none, :class:`UsageError` when there are several.
+    """
+    chosen = replace(selection.resolved(session), job_ids=())
+    chosen = replace(chosen, array_ids=(*chosen.array_ids, *selection.job_ids))
+    reach = chosen.scope(live=False)
+    with scope.reached(session.connection, reach):
+        found = scope.arrays(session.connection, reach)
+        failure = missing(session, chosen, live=False)
+    if failure is not None:
+        raise failure
+    if not found:
+        raise NotFound("no array is meant", hint="oarstat lists the jobs")
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} arrays are meant: {ids_in_brief(found)}", hint="name one of them")
     return found[0]
 
 
@@ -248,6 +269,31 @@ def meant_text(action: str, job_ids: Collection[int]) -> str:
     return (
         f"{action}: {ids_in_brief(job_ids)} ({len(job_ids)} job{'' if len(job_ids) == 1 else 's'}; nothing was done)\n"
     )
+
+
+def missing(session: Session, selection: JobSelection, *, live: bool) -> NotFound | None:
+    """Return the error about ids, ranges and names that are those of no job; ``live``: names of live jobs count.
+
+    A job that is set aside by another condition exists all the same. Call it inside of ``scope.reached``.
+    """
+    connection = session.connection
+    complaints = []
+    if selection.job_ids or selection.array_ids:
+        try:
+            require_known(selection, *scope.known(connection, selection.job_ids, selection.array_ids))
+        except NotFound as failure:
+            complaints.append(failure.message)
+    complaints += [
+        f"no job has an id from {first} to {last}"
+        for first, last in selection.ranges
+        if not scope.is_met(connection, JobScope(ranges=((first, last),), live=False))
+    ]
+    complaints += [
+        f"no {'live ' if live else ''}job is named '{name[:60]}'"
+        for name in selection.names
+        if not scope.is_met(connection, JobScope(names=(name,), live=live))
+    ]
+    return NotFound("; ".join(complaints), hint="oarstat lists the jobs") if complaints else None
 
 
 def require_known(selection: JobSelection, job_ids: Collection[int], array_ids: Collection[int]) -> None:

@@ -16,6 +16,7 @@ from oarpy.client.submission.options import Options, as_typed, merge, read_array
 from oarpy.client.submission.script import in_directory, own_options, read_script
 from oarpy.client.submission.site import unix_groups
 from oarpy.client.submission.values import check_values, read_reservation
+from oarpy.model.dependency import other_word, with_job
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import known_types, read_types
 from oarpy.model.request import ResourceRequest
@@ -37,6 +38,8 @@ class Submitter:
     now: datetime
     consumables: Callable[[], Collection[str]] = tuple
     """What the site shares out, asked for when it matters."""
+    job_named: Callable[[str], int] = int
+    """The job that ``last`` or ``@NAME`` means."""
 
 
 def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettings) -> tuple[Submission, list[str]]:
@@ -64,13 +67,22 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
             "submitted_from": socket.gethostname(),
             "environment": _environment(caller.environment, warnings),
             **_outputs(options),
-            **options.values(),
+            **_with_ids(options, caller).values(),
             **_array(options, limits),
         }
     )
     submission = _with_reservation(submission, options, caller.now)
     check_values(submission)
     return submission, warnings
+
+
+def _with_ids(options: Options, caller: Submitter) -> Options:
+    """Return the options with the ids of the jobs that ``-a`` names otherwise."""
+    texts = options.lists.get("dependencies", ())
+    named = tuple(
+        text if (word := other_word(text)) is None else with_job(text, caller.job_named(word)) for text in texts
+    )
+    return replace(options, lists={**options.lists, "dependencies": named}) if named else options
 
 
 def _without_key(typed: str, options: Options) -> str:

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass, replace
 
 from oarpy.client.submission.options import Options, read_lines
+from oarpy.model.dependency import with_job
 from oarpy.model.errors import UsageError
 from oarpy.model.submission import FIELDS, OPTIONS
 
@@ -114,6 +115,7 @@ def _check_single(word: str, value: str, where: str) -> None:
 def _check_value(name: str, value: str, where: str) -> None:
     """Raise :class:`UsageError` with the place for what is no value of the option."""
     option, field = OPTIONS[name], FIELDS[name]
+    value = with_job(value, 1) if name == "dependencies" else value  # which job is meant is looked up later
     try:
         if option.read is not None and option.metavar:
             read = option.read((value,) if option.repeated else value)

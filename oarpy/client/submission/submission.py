@@ -10,8 +10,7 @@ from datetime import datetime
 from oarpy import configuration as settings
 from oarpy.admission.rules.process import RuleSet
 from oarpy.admission.rules.rules import AdmissionTrace, Rule
-from oarpy.client.jobs.selection import one_job, parse_one
-from oarpy.client.jobs.views.failures import failed_array
+from oarpy.client.jobs.selection import one_array, one_job, parse_one
 from oarpy.client.session import Session
 from oarpy.client.submission import job_keys
 from oarpy.client.submission.draft import Submitter, draft
@@ -40,9 +39,10 @@ NO_SERVER = "no server is running: jobs start when 'oarpy server' does"
 def resubmit_failed(session: Session, array: str) -> Submitted:
     """Submit the members of an array that failed again, each in its place in the array and with its parameters.
 
-    Raises as :func:`resubmit`, and :class:`NotFound` when none has failed. A member that waits again has not failed.
+    Raises as :func:`resubmit`, and :class:`NotFound` when there is no such array or none has failed. A member that
+    waits again has not failed.
     """
-    number = failed_array(session, parse_one(array))
+    number = one_array(session, parse_one(array))
     with reached(session.connection, JobScope(array_ids=(number,), live=False)):
         failed = [one.job_id for one in job_listing.failed_members(session.connection, number)]
     if not failed:
@@ -184,9 +184,15 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
     """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
     limits = session.configuration.submission
     now = datetime.now().astimezone()
-    asked, warnings = draft(
-        options, Submitter(session.user, environment, arguments, now, lambda: consumable_names(session)), limits
+    caller = Submitter(
+        session.user,
+        environment,
+        arguments,
+        now,
+        lambda: consumable_names(session),
+        lambda word: one_job(session, parse_one(word)),
     )
+    asked, warnings = draft(options, caller, limits)
     site = DatabaseSite(session, now)
     _check_against_cluster(asked, site, session)
     ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))

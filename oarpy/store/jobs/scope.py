@@ -144,6 +144,23 @@ def ids(connection: Connection, scope: JobScope) -> list[int]:
     return [job for (job,) in connection.execute(SQL(_IDS).format(where=where), values)]
 
 
+_ANY = "SELECT EXISTS (SELECT FROM jobs j WHERE {where})"
+
+_ARRAYS = "SELECT DISTINCT j.array_id FROM jobs j WHERE {where} ORDER BY j.array_id"
+
+
+def is_met(connection: Connection, scope: JobScope) -> bool:
+    """Tell whether there is a job of ``scope``."""
+    where, values = scope.where()
+    return connection.execute(SQL(_ANY).format(where=where), values).fetchone() == (True,)
+
+
+def arrays(connection: Connection, scope: JobScope) -> list[int]:
+    """Return the arrays of the jobs of ``scope`` in order."""
+    where, values = scope.where()
+    return [array for (array,) in connection.execute(SQL(_ARRAYS).format(where=where), values)]
+
+
 # The array of the newest job of a user.
 _LAST_ARRAY = "SELECT array_id FROM jobs WHERE user_name = %s ORDER BY job_id DESC LIMIT 1"
 

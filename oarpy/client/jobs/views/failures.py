@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from oarpy.client.caller import current
 from oarpy.client.jobs.job_table import exit_text
-from oarpy.client.jobs.selection import JobSelection, ids_in_brief
+from oarpy.client.jobs.selection import ids_in_brief
 from oarpy.client.rendering import RED, Column, JsonValue, Look, Table, json_text
 from oarpy.client.session import Session
-from oarpy.model.errors import NotFound, UsageError
+from oarpy.model.errors import NotFound
 from oarpy.model.file_names import file_name
 from oarpy.store.jobs import job_listing, scope
 from oarpy.store.jobs.job_listing import ArrayProgress, FailedMember
@@ -59,16 +59,6 @@ def failures(session: Session, array_id: int, seen: Look, *, as_json: bool) -> s
     may_look = all(session.is_admin or one.user == session.user for one in members)
     found = grouped(members, last_line if may_look else lambda _: "")
     return json_text(_document(array_id, progress, found)) if as_json else _text(array_id, progress, found, seen)
-
-
-def failed_array(session: Session, selection: JobSelection) -> int:
-    """Return the array that a word means: its id, or ``last``; raise :class:`UsageError` for another word."""
-    if selection.last and not selection.searches and not selection.job_ids:
-        (array,) = selection.resolved(session).array_ids
-        return array
-    if len(selection.job_ids) != 1 or selection.searches:
-        raise UsageError("no array given", hint="the id of an array, or last")
-    return selection.job_ids[0]
 
 
 def grouped(members: Sequence[FailedMember], sample: Callable[[FailedMember], str]) -> list[FailureGroup]:
