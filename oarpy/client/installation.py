@@ -14,8 +14,8 @@ from oarpy.admission.rules.default_rules import default_rules
 from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError, Unreachable, UsageError
 from oarpy.postgres import embedded_server
-from oarpy.store import notifications, recount
-from oarpy.store.analytics import roles
+from oarpy.store import notifications
+from oarpy.store.analytics import recount, roles
 from oarpy.store.database import Connection, connect, database_dsn, reachable
 from oarpy.store.platform import admission_rules, nodes
 

@@ -20,7 +20,7 @@ import psycopg
 
 from oarpy.local_cluster.sandbox import Sandbox
 from oarpy.postgres import embedded_server
-from oarpy.store import recount
+from oarpy.store.analytics import recount
 from tests.campaigns.lives_of_jobs import CORES, KINDS, NODES, SECOND, WINDOW, Connection, Record, Site
 from tests.harness import bare_environment
 

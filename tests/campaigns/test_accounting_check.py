@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.store import recount
+from oarpy.store.analytics import recount
 from tests.campaigns.accounting_check import check, stored
 from tests.campaigns.lives_of_jobs import KINDS, WINDOW, Connection
 from tests.harness.hand_written import rewrite

@@ -364,6 +364,36 @@ def insert(
     return jobs
 
 
+# An application asks for something else: what it asked for before goes, its message tells of the new request.
+_FORGET_REQUEST = """
+    DELETE FROM moldable_descriptions m USING jobs j
+    WHERE j.job_id = %s AND j.state IN ('Waiting', 'Hold') AND m.submission_id = j.submission_id
+"""
+_NEW_MESSAGE = "UPDATE jobs SET message = %s WHERE job_id = %s AND state IN ('Waiting', 'Hold') RETURNING submission_id"
+_NEW_FILTERS = "UPDATE submissions SET admitted_filters = %s WHERE submission_id = %s"
+_RECORD = "SELECT s.request, j.queue_name FROM jobs j JOIN submissions s USING (submission_id) WHERE job_id = %s"
+
+
+def record_of(connection: Connection, job_id: int) -> dict[str, object]:
+    """Return what was asked for before the rules, and the queue that they gave the job."""
+    row = connection.execute(_RECORD, [job_id]).fetchone()
+    assert row is not None
+    return {**row[0], "queue": row[1]}
+
+
+def replace_request(connection: Connection, job_id: int, submission: Submission, message: str) -> bool:
+    """Let a job that waits ask for something else; return whether it still waits."""
+    connection.execute(_FORGET_REQUEST, [job_id])
+    row = connection.execute(_NEW_MESSAGE, [message, job_id]).fetchone()
+    if row is None:
+        return False
+    connection.execute(_NEW_FILTERS, [_filters(submission), row[0]])
+    connection.execute(_INSERT_REQUEST, _request_parameters(row[0], submission.alternatives))
+    if any(request.consumes for request in submission.alternatives):
+        connection.execute(_INSERT_AMOUNTS, _amount_parameters(row[0], submission.alternatives))
+    return True
+
+
 def _filters(submission: Submission) -> list[str]:
     """Return the job's own filter, and the different ones of groups."""
     groups = (group.filter for request in submission.alternatives for group in request.groups)

@@ -47,6 +47,10 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
+# The partial index has the applications that are not over: where nothing negotiates, it is empty.
+_SITE = """
+    SELECT platform_version, EXISTS (SELECT FROM applications WHERE state <> 'Finished') FROM site
+"""
 
 _COLUMNS = "SELECT * FROM resources LIMIT 0"
 _FINGERPRINT = """
@@ -251,6 +255,13 @@ def platform_version(connection: Connection) -> int:
     row = connection.execute(_PLATFORM_VERSION).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def site(connection: Connection) -> tuple[int, bool]:
+    """Return the same counter, and whether there are applications."""
+    row = connection.execute(_SITE).fetchone()
+    assert row is not None
+    return int(row[0]), bool(row[1])
 
 
 def platform(connection: Connection) -> list[PlatformRow]:

@@ -7,11 +7,20 @@ from typing import Any, TypeAlias
 from sqlalchemy import Boolean, Integer, Table, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
-from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIONS, JobState, ResourceState
-from oarpy.store.schema import assignments, jobs, journal, platform, requests, rules, submissions
+from oarpy.model.states import (
+    FINAL_STATES,
+    HOLDING_STATES,
+    NEGOTIATION_MOVES,
+    PASSAGES,
+    TRANSITIONS,
+    JobState,
+    NegotiationState,
+    ResourceState,
+)
+from oarpy.store.schema import assignments, jobs, journal, negotiation, platform, requests, rules, submissions
 
 # what a table refers to is in the same module, or in one before it
-_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal)
+_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal, negotiation)
 TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
 """In an order in which they can be created."""
 
@@ -36,6 +45,11 @@ LOOKUP_ROWS: Rows = {
         for (source, target), through in PASSAGES.items()
     ],
     platform.resource_states: [{"state": state.value} for state in ResourceState],
+    negotiation.application_states: [{"state": state.value} for state in NegotiationState],
+    negotiation.application_moves: [
+        {"from_state": move.source.value, "to_state": move.target.value, "event": move.event}
+        for move in NEGOTIATION_MOVES
+    ],
 }
 """Rows that are part of this version: no more and no fewer may be there."""
 

@@ -1,0 +1,219 @@
+"""The rows of applications: made by a subscription, changed by requests and answers, written by passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from oarpy.store.database import Connection
+
+_ADD = """
+    INSERT INTO applications (job_id, filter, level, exact, if_lost, token_hash, lost_since)
+    VALUES (%(job)s, %(filter)s, %(level)s, %(exact)s, %(if_lost)s, %(token_hash)s, now())
+"""
+
+# A request counts from the moment at which it is written: the first one ranks the application.
+_ASK = """
+    UPDATE applications SET state = 'RequestSent', tag = %(tag)s, hosts = %(hosts)s,
+        walltime = %(walltime)s * interval '1 second', requests = requests + 1,
+        first_asked_at = coalesce(first_asked_at, clock_timestamp()),
+        answered = greatest(answered, coalesce(%(serial)s::bigint, serial))
+    WHERE job_id = %(job)s AND state IN ('Submitted', 'RequestSent', 'Waiting')
+    RETURNING requests
+"""
+
+_KEEP = """
+    UPDATE applications SET answered = greatest(answered, %(serial)s)
+    WHERE job_id = %(job)s AND state IN ('Submitted', 'RequestSent', 'Waiting') AND serial >= %(serial)s
+    RETURNING answered
+"""
+
+_PRESENT = "UPDATE applications SET lost_since = NULL WHERE job_id = ANY(%s) AND lost_since IS NOT NULL"
+_LOST = "UPDATE applications SET lost_since = now() WHERE job_id = ANY(%s) AND lost_since IS NULL"
+_ALL_LOST = "UPDATE applications SET lost_since = now() WHERE state <> 'Finished' AND lost_since IS NULL"
+
+_END = "UPDATE applications SET ended = %s WHERE job_id = ANY(%s) AND ended IS NULL AND state <> 'Finished'"
+
+# Who never asked, and who has been without a launcher for too long.
+_OVERDUE = """
+    SELECT job_id, 'lost' FROM applications
+    WHERE state = 'Submitted' AND ended IS NULL
+      AND subscribed_at < now() - %(first_request)s * interval '1 second'
+    UNION
+    SELECT job_id, 'lost' FROM applications
+    WHERE state NOT IN ('FinishSent', 'Ghost', 'Finished') AND ended IS NULL AND if_lost = 'end'
+      AND lost_since < now() - %(patience)s * interval '1 second'
+"""
+
+_ROWS = """
+    SELECT a.job_id, a.state, j.user_name, j.state, extract(epoch FROM a.subscribed_at)::float8,
+           extract(epoch FROM a.first_asked_at)::float8, a.filter, a.level, a.exact, a.if_lost, a.token_hash, a.tag,
+           a.hosts, extract(epoch FROM a.walltime)::float8, a.requests, a.serial, a.view, a.answered, a.told,
+           a.ended, extract(epoch FROM j.started_at)::float8, j.message
+    FROM applications a JOIN jobs j USING (job_id)
+"""
+_LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
+_SOME = f"{_ROWS} WHERE a.job_id = ANY(%s) ORDER BY a.job_id"
+
+# Every UPDATE changes a row's xmin.
+_VERSIONS = """
+    SELECT a.job_id, a.xmin::text || ' ' || j.state || ' ' || coalesce(j.started_at::text, '')
+    FROM applications a JOIN jobs j USING (job_id) WHERE a.job_id = ANY(%s)
+"""
+
+_NAMES = """
+    SELECT a.job_id, r.network_address, array_agg(r.resource_id)
+    FROM assigned_resources a JOIN resources r USING (resource_id)
+    WHERE a.job_id = ANY(%s) AND upper_inf(a.during)
+    GROUP BY a.job_id, r.network_address ORDER BY a.job_id, min(r.resource_id)
+"""
+
+_SHOW = """
+    UPDATE applications a SET view = s.view::jsonb, serial = s.serial
+    FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS s(job_id, view, serial)
+    WHERE a.job_id = s.job_id
+"""
+_SHOW_FIRST = """
+    UPDATE applications SET view = %s, serial = 1 WHERE job_id = %s AND serial = 0 RETURNING serial
+"""
+
+_LINKS = 'SELECT cluster, other, latency, bandwidth FROM cluster_links ORDER BY cluster COLLATE "C", other COLLATE "C"'
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRow:
+    """An application with its job. Instants are epoch seconds, ``walltime`` is in seconds.
+
+    ``view`` maps clusters to the number of the view in which they changed last, and their profile.
+    """
+
+    job: int
+    state: str
+    user: str
+    job_state: str
+    subscribed: float
+    first_asked: float | None
+    filter: Mapping[str, Any]
+    level: str
+    exact: bool
+    if_lost: str
+    token_hash: str
+    tag: str | int | None
+    hosts: Mapping[str, int] | None
+    walltime: float | None
+    requests: int
+    serial: int
+    view: Mapping[str, tuple[int, list[float]]]
+    answered: int
+    told: Mapping[str, Any] | None
+    ended: str | None
+    started: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewApplication:
+    """What a subscription says of its application."""
+
+    filter: Mapping[str, object]
+    level: str
+    exact: bool
+    if_lost: str
+    token_hash: str
+
+
+def add(connection: Connection, job: int, new: NewApplication) -> None:
+    """Make an application of a job that was just submitted; nobody speaks for it yet."""
+    connection.execute(
+        _ADD,
+        {
+            "job": job,
+            "filter": Jsonb(dict(new.filter)),
+            "level": new.level,
+            "exact": new.exact,
+            "if_lost": new.if_lost,
+            "token_hash": new.token_hash,
+        },
+    )
+
+
+def ask(
+    connection: Connection, job: int, tag: str | int, hosts: Mapping[str, int], walltime: float, serial: int | None
+) -> bool:
+    """Note a request, in place of the one before; return whether it came in time."""
+    values = {"job": job, "tag": Jsonb(tag), "hosts": Jsonb(dict(hosts)), "walltime": walltime, "serial": serial}
+    return connection.execute(_ASK, values).fetchone() is not None
+
+
+def keep(connection: Connection, job: int, serial: int) -> bool:
+    """Note that a view was answered; return whether it came in time, and the view was sent."""
+    return connection.execute(_KEEP, {"job": job, "serial": serial}).fetchone() is not None
+
+
+def note_present(connection: Connection, jobs: Sequence[int]) -> None:
+    """Note that somebody speaks for these applications."""
+    connection.execute(_PRESENT, [list(jobs)])
+
+
+def note_lost(connection: Connection, jobs: Sequence[int]) -> None:
+    """Note that nobody speaks for these applications any more."""
+    connection.execute(_LOST, [list(jobs)])
+
+
+def note_all_lost(connection: Connection) -> None:
+    """Note that nobody speaks for any application: who did lost their connections."""
+    connection.execute(_ALL_LOST)
+
+
+def note_end(connection: Connection, jobs: Sequence[int], reason: str) -> None:
+    """Note why these applications end, unless that is known."""
+    connection.execute(_END, [reason, list(jobs)])
+
+
+def overdue(connection: Connection, first_request: float, patience: float) -> list[int]:
+    """Return the applications that never asked, or whose launcher is lost, for longer than these seconds."""
+    rows = connection.execute(_OVERDUE, {"first_request": first_request, "patience": patience}).fetchall()
+    return sorted({job for job, _ in rows})
+
+
+def live(connection: Connection) -> list[ApplicationRow]:
+    """Return the applications that are not Finished, ascending."""
+    return [ApplicationRow(*row) for row in connection.execute(_LIVE).fetchall()]
+
+
+def named(connection: Connection, jobs: Sequence[int]) -> dict[int, ApplicationRow]:
+    """Return those of these jobs that are applications."""
+    return {row[0]: ApplicationRow(*row) for row in connection.execute(_SOME, [list(jobs)]).fetchall()}
+
+
+def versions(connection: Connection, jobs: Sequence[int]) -> dict[int, str]:
+    """Return for each application what changes whenever its row, or its job's start, does."""
+    return dict(connection.execute(_VERSIONS, [list(jobs)]).fetchall())
+
+
+def held_hosts(connection: Connection, jobs: Sequence[int]) -> dict[int, dict[str, list[int]]]:
+    """Return the names of the hosts that these jobs hold, with their resources."""
+    found: dict[int, dict[str, list[int]]] = {}
+    for job, name, resources in connection.execute(_NAMES, [list(jobs)]).fetchall():
+        found.setdefault(job, {})[name] = resources
+    return found
+
+
+def show_first(connection: Connection, job: int, view: Mapping[str, object]) -> None:
+    """Keep the first view of an application."""
+    connection.execute(_SHOW_FIRST, [Jsonb(dict(view)), job])
+
+
+def show(connection: Connection, views: Sequence[tuple[int, str, int]]) -> None:
+    """Keep views: job, view as JSON, its number."""
+    if views:
+        jobs, texts, serials = zip(*views, strict=True)
+        connection.execute(_SHOW, [list(jobs), list(texts), list(serials)])
+
+
+def links(connection: Connection) -> list[tuple[str, str, float, float]]:
+    """Return the links between clusters: two names, latency in seconds, bandwidth in bytes a second."""
+    return [(one, other, latency, bandwidth) for one, other, latency, bandwidth in connection.execute(_LINKS)]

@@ -1,0 +1,101 @@
+"""Applications: jobs that choose their own hosts. What they were shown, what they ask for, what is kept for them."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, INT4MULTIRANGE, INTERVAL, JSONB
+
+from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
+from oarpy.store.schema.jobs import of_job
+
+application_states = table(
+    "application_states",
+    "the states of an application",
+    column("state", Text, "name of the state", key=True),
+)
+
+application_moves = table(
+    "application_moves",
+    "the allowed moves between states of applications, for every SQL client",
+    column("from_state", Text, "state before", ForeignKey(application_states.c.state), key=True),
+    column("to_state", Text, "state after", ForeignKey(application_states.c.state), key=True),
+    column("event", Text, "when such a move is made"),
+)
+
+applications = table(
+    "applications",
+    "jobs that choose their own hosts, with what their launchers said and were told",
+    of_job("the job", key=True),
+    column(
+        "state",
+        Text,
+        "present state; application_moves says what may follow",
+        ForeignKey(application_states.c.state),
+        default="Submitted",
+    ),
+    column("subscribed_at", INSTANT, "when it came", default=NOW),
+    column("first_asked_at", INSTANT, "when it first asked for hosts", optional=True),
+    column("filter", JSONB, "which clusters it wants to be shown", default="{}"),
+    column("level", Text, "what it counts: host, or a level of the hierarchy", default="host", check="level <> ''"),
+    column("exact", Boolean, "whether it is also told which hosts are free throughout", default=False),
+    column(
+        "if_lost",
+        Text,
+        "what becomes of it when its launcher is lost: end or keep",
+        default="end",
+        check="if_lost IN ('end', 'keep')",
+    ),
+    column("token_hash", Text, "SHA-256 of the secret by which its launcher may come back", default=""),
+    column("tag", JSONB, "name that the launcher gave the present request", optional=True),
+    column("hosts", JSONB, "hosts that are asked for, by cluster", optional=True),
+    column(
+        "walltime",
+        INTERVAL,
+        "for how long they are asked for",
+        optional=True,
+        check="EXTRACT(epoch FROM walltime) > 0",
+    ),
+    column("requests", Integer, "how many requests it has made", default=0, check="requests >= 0"),
+    column("serial", BigInteger, "number of the last view", default=0, check=f"serial BETWEEN 0 AND {MANY}"),
+    column("view", JSONB, "the last view: number of its last change and profile, by cluster", default="{}"),
+    column("answered", BigInteger, "number of the last view that was answered", default=0),
+    column("told", JSONB, "the last estimate: tag, start, verdict, reason", optional=True),
+    column("lost_since", INSTANT, "since when nobody speaks for it; NULL while somebody does", optional=True),
+    column(
+        "ended",
+        Text,
+        "how it ended",
+        optional=True,
+        check="ended IN ('done', 'walltime', 'deleted', 'lost', 'error')",
+    ),
+    rule("applications_request_whole", "((hosts IS NULL) = (walltime IS NULL)) AND ((hosts IS NULL) = (tag IS NULL))"),
+    rule("applications_asked_with_request", "(hosts IS NULL) OR (first_asked_at IS NOT NULL)"),
+    rule(
+        "applications_asked_when_in_line", "(state NOT IN ('RequestSent', 'Waiting', 'Started')) OR (hosts IS NOT NULL)"
+    ),
+    rule("applications_answer_to_a_view", "answered BETWEEN 0 AND serial"),
+    Index("applications_live", "job_id", unique=True, postgresql_where=text("state <> 'Finished'")),
+)
+
+ghosts = table(
+    "ghosts",
+    "hosts that jobs have freed and that are kept back for a moment",
+    of_job("who freed them", key=True),
+    column("made_at", INSTANT, "when a pass made it"),
+    column("until", INSTANT, "when it ends at the latest"),
+    column("resources", INT4MULTIRANGE, "numbers of the resources that it still keeps"),
+    column("owed_by", ARRAY(BigInteger), "applications that were shown it and owe an answer", default="{}"),
+    column("owed_since", ARRAY(BigInteger), "the numbers of the views that showed it to them", default="{}"),
+    rule("ghosts_forward", "until >= made_at"),
+    rule("ghosts_owed_whole", "cardinality(owed_by) = cardinality(owed_since)"),
+)
+
+cluster_links = table(
+    "cluster_links",
+    "what clusters have between them, as an admin says (oaradmin links)",
+    column("cluster", Text, "one of the two", key=True, check="cluster <> ''"),
+    column("other", Text, "the other one, later in alphabetical order", key=True),
+    column("latency", Double, "seconds", check="latency >= 0"),
+    column("bandwidth", Double, "bytes a second", check="bandwidth > 0"),
+    rule("cluster_links_ordered", 'cluster COLLATE "C" < other COLLATE "C"'),
+)
