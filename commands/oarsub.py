@@ -93,6 +93,10 @@ def oarsub(
             help="End when the jobs are over, with their largest exit status; an interrupt leaves the jobs alone.",
         ),
     ] = False,
+    subscribe: Annotated[
+        str | None,
+        typer.Option("--subscribe", metavar="JSON", hidden=True, help="Make a job that negotiates; for launchers."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what each admission rule changed.")] = False,
     **asked: Any,
@@ -105,10 +109,13 @@ def oarsub(
         flags=frozenset(name for name, value in asked.items() if value is True),
         scan_script=scanscript,
     )
-    if wait:
+    if wait and subscribe is None:
         _check_wait({"-C": connect, "--dry-run": dry_run, "-I": "interactive" in options.flags})
-    if connect:
+    if connect and subscribe is None:
         _connect(options, as_json=as_json)
+    if subscribe is not None:
+        _subscribe(options, subscribe, given=(wait, connect, dry_run, resubmit, resubmit_failed, as_json, verbose))
+        return
     again = resubmit if resubmit is not None else resubmit_failed
     if resubmit is not None and resubmit_failed is not None:
         raise UsageError("--resubmit and --resubmit-failed exclude each other")
@@ -130,6 +137,25 @@ def oarsub(
         _hold_session(submitted.job_ids[0], as_json=as_json)
     if wait:
         _wait_for_ends(submitted.job_ids)
+
+
+def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
+    """Make a job whose launcher chooses its hosts, and print its id and its token."""
+    from oarpy.client.jobs import application_requests
+    from oarpy.wire.negotiation import Subscribe, Unreadable, read
+
+    if any(one not in (None, False) for one in given):
+        raise UsageError("options beside a subscription that say how oarsub answers", hint="leave them out")
+    try:
+        message = read(text.encode("utf-8", "surrogateescape"))
+    except Unreadable as error:
+        raise UsageError(f"--subscribe: {error}", hint="docs/negotiation.md has every message") from None
+    if not isinstance(message, Subscribe):
+        raise UsageError("--subscribe takes a message 'subscribe'", hint="docs/negotiation.md has every message")
+    with open_session("oarsub") as session:
+        caller = current()
+        job, token = application_requests.subscribe(session, options, message, caller.arguments, caller.environment)
+    write(json_text({"job": job, "token": token}))
 
 
 def _check_wait(others: Mapping[str, bool]) -> None:

@@ -22,7 +22,7 @@ from msgspec import Meta
 from oarpy.frontend import discovery
 from oarpy.model.errors import UsageError
 from oarpy.model.job_types import NOT_OFFERED
-from oarpy.model.setting_values import PolicyName, limit_of, read_keep_alive
+from oarpy.model.setting_values import GhostRule, PolicyName, RankRule, limit_of, read_keep_alive
 from oarpy.model.typed_values import Misfit, from_values
 
 _LARGEST = sys.float_info.max
@@ -34,6 +34,7 @@ Weight = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST, description="a finite 
 Seconds = Annotated[float, Meta(ge=0, le=_LARGEST, description="a finite number of seconds, 0 or more")]
 FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from / or ~")]
 ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
+Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
 
 
@@ -257,6 +258,27 @@ class GatewaySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NegotiationSettings:
+    """Applications that choose their own hosts. Durations in seconds."""
+
+    cluster: str = ""
+    rank: RankRule = "first-request"
+    ghosts: GhostRule = "needed"
+    fair_start: Seconds = 5.0
+    timer: Seconds = 1.0
+    most_applications: Positive = 200
+    view_steps: Positive = 1000
+    visible_share: Share = 1.0
+    message_rate: Positive = 20
+    first_request_timeout: PositiveSeconds = 300.0
+    patience: PositiveSeconds = 60.0
+    reclaim_notice: Seconds = 30.0
+    connections_per_user: Positive = 100
+    connections: Positive = 2000
+    launcher_host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WebSettings:
     """REST and pages. An empty ``listen`` means none. Durations in seconds, ``largest_body`` in bytes."""
 
@@ -300,6 +322,7 @@ class Configuration:
     energy: EnergySettings = field(default_factory=EnergySettings)
     modules: Modules = field(default_factory=Modules)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    negotiation: NegotiationSettings = field(default_factory=NegotiationSettings)
     web: WebSettings = field(default_factory=WebSettings)
     log: Log = field(default_factory=Log)
     site: Mapping[str, Any] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from oarpy.configuration import Configuration, load
 from oarpy.frontend import local_files
 from oarpy.frontend.submission_environment import submission_environment
 from oarpy.frontend.terminal import RawTerminal
+from oarpy.model.errors import Unreachable
 
 if TYPE_CHECKING:
     from oarpy.modules.metascheduler.existing_resources import ExistingReader
@@ -119,6 +120,9 @@ class Caller(Protocol):
 
         A connection to the database that was open before must not be used from here on, a new one may be opened.
         """
+
+    def hand_over(self) -> None:
+        """Let the negotiator speak with the caller from here on; raise :class:`oarpy.model.errors.Unreachable`."""
 
     def may_keep_connection(self) -> bool:
         """Tell whether a connection to the database may be kept while the command waits, attached."""
@@ -268,6 +272,10 @@ class ProcessCaller:
             streams.end_input()
             for number, before in kept.items():
                 signal.signal(number, before)
+
+    def hand_over(self) -> None:
+        """Refuse: launchers speak through the gateway."""
+        raise Unreachable("no gateway listens here", hint="launchers speak through the gateway (gateway.socket)")
 
     def may_keep_connection(self) -> bool:
         """Allow it: whoever gave the process a way to the database knows its limits."""

@@ -32,7 +32,7 @@ _READ = 1 << 16
 _VARIABLES = ("NO_COLOR", "FORCE_COLOR", "TERM", "TZ", "OAR_JOB_ID", "OAR_OARSTAT_OUTPUT_FORMAT")
 _FILE_VARIABLES = {"oarprint": ("OAR_RESOURCE_PROPERTIES_FILE",), "oarsub": ("OAR_JOB_KEY_FILE",)}
 """The variables that name a file for a command, as an argument would."""
-_ALL_VARIABLES = frozenset({"oarsub"})
+_ALL_VARIABLES = frozenset({"oarnegotiate", "oarsub"})
 """Commands whose jobs get the environment of the caller."""
 
 
@@ -87,6 +87,10 @@ class _Talk:
                     return _report(self._command, str(message["refused"]), _number(status))
                 if "exit" in message:
                     return _number(status)
+                if "relayed" in message:
+                    from oarpy.frontend.relay import relay
+
+                    return relay(self._connection, self._channel.received())
                 if "attached" in message:
                     from oarpy.frontend.attachment import attach
 

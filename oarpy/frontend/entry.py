@@ -40,6 +40,7 @@ oarconnect = partial(start, "oarconnect")
 oarcp = partial(start, "oarcp", by_gateway=False)  # scp, which starts oarsh
 oardel = partial(start, "oardel")
 oarhold = partial(start, "oarhold")
+oarnegotiate = partial(start, "oarnegotiate")
 oarnodes = partial(start, "oarnodes")
 oarnodesetting = partial(start, "oarnodesetting")
 oarprint = partial(start, "oarprint")

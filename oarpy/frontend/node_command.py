@@ -23,6 +23,7 @@ NAMES = (
     "oarcp",
     "oardel",
     "oarhold",
+    "oarnegotiate",
     "oarnodes",
     "oarprint",
     "oarresume",

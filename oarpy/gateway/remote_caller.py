@@ -19,6 +19,7 @@ from oarpy.gateway.shares import Shares
 from oarpy.model.errors import Unreachable
 from oarpy.modules.metascheduler.existing_resources import ExistingReader
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.modules.negotiator import handover
 from oarpy.store.database import Connection, KeptConnection, connect, database_dsn
 from oarpy.wire.frames import CONTENT, LARGEST_FRAME, Channel, Gone, Malformed, read_message
 from oarpy.wire.openings import Request
@@ -156,6 +157,11 @@ class RemoteCaller:
             finally:
                 self._socket.settimeout(PATIENCE)
                 self._tell(WORKING)
+
+    def hand_over(self) -> None:
+        """Pass the connection on and be free; raise :class:`Unreachable` when nobody takes it."""
+        handover.pass_on(self._configuration, self._socket, handover.Speaking(self._uid, self._node, self._request))
+        raise HandedOver
 
     def may_keep_connection(self) -> bool:
         """Ask for a place among the sessions that listen, kept until this session's end."""

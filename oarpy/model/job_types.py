@@ -89,7 +89,8 @@ class JobTypes:
 
     ``containers`` are the names that it opens ("" = its own id) and ``inside`` is the one that it lies in. ``host`` is
     ``deploy`` or ``cosystem`` for a job whose program runs on that host of the site. ``alone`` is False for a job that
-    leaves room for others on its resources. ``whole_nodes``: it gets all resources of its nodes.
+    leaves room for others on its resources. ``whole_nodes``: it gets all resources of its nodes. ``negotiates``: its
+    launcher chooses its hosts.
     """
 
     idempotent: bool = False
@@ -104,6 +105,7 @@ class JobTypes:
     allowed: tuple[str, ...] = ()
     alone: bool = True
     whole_nodes: bool = False
+    negotiates: bool = False
     dated: tuple[str, ...] = ()
     """The words that hold a date, as written."""
 
@@ -329,6 +331,14 @@ _TABLE = (
         means=_sets("without_quotas"),
         guide="../scheduling/quotas.md",
     ),
+    JobType(
+        "negotiated",
+        "its launcher chooses its hosts: what subscribes has it, and nothing else",
+        means=_sets("negotiates"),
+        interactive=False,
+        suspendable=False,
+        guide="../negotiation.md",
+    ),
     JobType("desktop_computing", "only resources with that property"),
     JobType(
         "assign",
@@ -355,6 +365,9 @@ _TABLE = (
 
 TYPES: Final[Mapping[str, JobType]] = MappingProxyType({kind.name: kind for kind in _TABLE})
 """Every type by its name."""
+
+NEGOTIATED = "negotiated"
+"""The type of a job whose launcher chooses its hosts; it comes with its subscription alone."""
 
 NOOP = TYPES["noop"].forms
 """Spellings of the type of a job that holds its resources and runs nothing.

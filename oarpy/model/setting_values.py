@@ -11,6 +11,10 @@ from oarpy.model.errors import UsageError
 PolicyName = Literal["conservative", "easy", "fcfs", "first_fit"]
 """What ``scheduler.policy`` may be; :mod:`oarpy.scheduler.passes.backfilling` has a class for each."""
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+RankRule = Literal["first-request", "submission"]
+"""What ranks applications: the instant of their first request, or that of their submission."""
+GhostRule = Literal["needed", "always"]
+"""How long freed hosts are kept back: while somebody may need them, or always for the whole time."""
 FORESEEING: frozenset[PolicyName] = frozenset({"conservative", "fcfs"})
 """Policies that foresee a start for every waiting job that may ever start on this platform."""
 

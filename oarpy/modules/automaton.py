@@ -82,6 +82,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "power changed": ("metascheduler",),
     "nodes changed": ("launcher", "monitor"),
     "notice queued": ("notifier",),
+    "application changed": ("metascheduler",),
 }
 """Which modules an event of the database concerns. Unknown events are for nobody."""
 

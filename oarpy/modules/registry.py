@@ -62,6 +62,12 @@ def _energy(configuration: Configuration) -> Module:
     return EnergySaving(configuration)
 
 
+def _negotiator(configuration: Configuration) -> Module:
+    from oarpy.modules.negotiator.negotiator import Negotiator
+
+    return Negotiator(configuration)
+
+
 MODULES: dict[str, Callable[[Configuration], Module]] = {
     "automaton": _automaton,
     "metascheduler": _metascheduler,
@@ -73,8 +79,8 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
 }
 """Each module imports only what it needs, so that each process stays small."""
 
-OPTIONAL: dict[str, Callable[[Configuration], Module]] = {"energy": _energy}
-"""Modules that run only where the section of the configuration with their name enables them."""
+OPTIONAL: dict[str, Callable[[Configuration], Module]] = {"energy": _energy, "negotiator": _negotiator}
+"""Modules that run only where the configuration enables them: ``energy``, and with a gateway ``negotiator``."""
 
 PROGRAMS = {"gateway": "oarpy.gateway"}
 """What runs beside the modules with a loop of its own, by the name that Python finds it under."""

@@ -48,6 +48,7 @@ class ModuleSupervisor:
             self._children.append(_Child("energy", ("oarpy.modules", "energy")))
         if configuration.gateway.socket:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
+            self._children.append(_Child("negotiator", ("oarpy.modules", "negotiator")))
         self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()
         self._stopping = False
         self._check_database_at = 0.0

@@ -38,7 +38,8 @@ class WaitingJob:
     """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties.
 
     ``fault`` says what in the job's description makes it impossible to place. ``stopped`` tells that it is ``held`` for
-    no other reason than that its queue is not active.
+    no other reason than that its queue is not active. An application that is ``unasked`` is held until it asks for
+    hosts.
     """
 
     id: int
@@ -56,6 +57,7 @@ class WaitingJob:
     dates: JobDates = NO_DATES
     fault: str = ""
     stopped: bool = False
+    unasked: bool = False
 
     @property
     def besteffort(self) -> bool:

@@ -166,6 +166,10 @@ class WebCaller:
         """Raise :class:`UsageError`."""
         raise UsageError("a request has no terminal", hint="use oarsub -I")
 
+    def hand_over(self) -> None:
+        """Refuse it: launchers speak through the gateway."""
+        raise UsageError("a request carries no lines of a launcher", hint="use oarnegotiate")
+
     def may_keep_connection(self) -> bool:
         """Refuse it: the seat is for the next request."""
         return False

@@ -31,6 +31,10 @@ def _name(value: Any) -> str:
     return value
 
 
+def _name_or_none(value: Any) -> str:
+    return _name(value) if value != "" else ""
+
+
 class Knock(Structure):
     """A command on ``node`` wants to be connected; it listens under ``token`` there."""
 
@@ -43,10 +47,10 @@ class Knock(Structure):
 
 
 class Speaker(Structure):
-    """The rest of the connection comes from a command of user ``uid`` (of the server) on ``node``."""
+    """The rest of the connection comes from a command of user ``uid`` (of the server) on ``node``, or here (empty)."""
 
-    uid: int = field(whole(1, _LARGEST_UID))
-    node: str = field(_name)
+    uid: int = field(whole(0, _LARGEST_UID))
+    node: str = field(_name_or_none)
 
     def pack(self) -> bytes:
         """Return it as a frame."""
@@ -78,8 +82,11 @@ def read_knock(payload: bytes) -> Knock:
 
 
 def read_speaker(payload: bytes) -> Speaker:
-    """Return for whom is spoken; raise :class:`Malformed`."""
-    return Speaker.read(read_message(payload))
+    """Return for whom is spoken; raise :class:`Malformed`, also for root on a node."""
+    speaker = Speaker.read(read_message(payload))
+    if speaker.node and not speaker.uid:
+        raise Malformed("root of a node is nobody here")
+    return speaker
 
 
 def read_request(payload: bytes) -> Request:

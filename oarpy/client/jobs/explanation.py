@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from oarpy.client.jobs.asked_filters import written_filters
+from oarpy.admission.filters.parts import parts_of, split
 from oarpy.client.session import Session
 from oarpy.model.errors import NotFound, OarpyError
+from oarpy.model.request import ResourceRequest
 from oarpy.model.states import JobState
+from oarpy.model.submission import Submission
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen, read_only
 from oarpy.scheduler.decide import Kept, keep_promises
 from oarpy.scheduler.explain.counterfactuals import Counterfactuals, counterfactuals
-from oarpy.scheduler.explain.written_filters import WrittenFilters
+from oarpy.scheduler.explain.written_filters import FilterParts, WrittenFilters, all_written
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.scheduler.rules.energy import ASLEEP, waking_of
 from oarpy.scheduler.rules.suspended_jobs import Resumption, held_up_by
-from oarpy.scheduler.snapshot import Snapshot, WaitingJob, condition, conditions
+from oarpy.scheduler.snapshot import Alternative, Snapshot, WaitingJob, condition, conditions
 from oarpy.scheduler.verdicts import Verdict
 from oarpy.store import notifications
 from oarpy.store.database import Connection
-from oarpy.store.passes.last_answer import LastAnswer, standing
+from oarpy.store.passes.last_answer import LastAnswer, asked, standing
 from oarpy.store.platform import nodes
 from oarpy.store.platform.nodes import NodeDescription
 
@@ -68,7 +70,7 @@ def explain(session: Session, job_id: int) -> Explanation:
         job = next((one for one in snapshot.waiting if one.id == job_id), None)
         if job is None or JobState(found.state) not in _WAITING:
             return _resuming(found, kept)
-        written = written_filters(connection, job)
+        written = _written_filters(connection, job)
         reader.resolve(connection, written.conditions())
         snapshot = replace(snapshot, shown={**snapshot.shown, **_shown(job, written)})
         places = foreseen(connection, snapshot.platform)
@@ -157,3 +159,31 @@ def _culprit(connection: Connection, reader: SnapshotReader, snapshot: Snapshot,
         return ""
     reader.resolve(connection, parts)
     return next((part for part in parts if snapshot.filters.get(part) == 0), "")
+
+
+def _written_filters(connection: Connection, job: WaitingJob) -> WrittenFilters:
+    """Return the filters without what admission rules added to them.
+
+    What was changed by hand later counts as written.
+    """
+    record, admitted = asked(connection, job.id)
+    try:
+        submission = Submission.from_record(record)
+        typed = [submission.properties, *(group.filter for way in submission.alternatives for group in way.groups)]
+        whole = admitted or [job.filter, *(group.filter for way in job.alternatives for group in way.groups)]
+        added = parts_of(whole) - parts_of(typed)
+        ways = submission.alternatives
+        groups = tuple(
+            _groups(way, ways[place] if place < len(ways) else ResourceRequest(()), added)
+            for place, way in enumerate(job.alternatives)
+        )
+        return WrittenFilters(FilterParts(*split(job.filter, added, submission.properties)), groups)
+    except OarpyError:  # written by hand: without a record, or with what is no filter
+        return all_written(job)
+
+
+def _groups(way: Alternative, request: ResourceRequest, added: Collection[str]) -> tuple[FilterParts, ...]:
+    """Return the parts of the filters of one alternative."""
+    typed = [group.filter for group in request.groups]
+    typed += [""] * (len(way.groups) - len(typed))
+    return tuple(FilterParts(*split(group.filter, added, text)) for group, text in zip(way.groups, typed, strict=False))

@@ -122,16 +122,17 @@ def _check_interactive(options: Options) -> list[str]:
 
 
 _UNTIL_THE_END = "exec sleep infinity"
-"""What a reservation without a command runs: its user connects to it, until its end or oardel."""
+"""What runs in a reservation, or an application, without a command: its user connects to it, until its end."""
 
 
 def _command(options: Options) -> str:
     if "interactive" in options.flags:
         return ""
     command = options.command
-    if command.strip() or read_types(options.lists.get("types", ())).runs_nothing:
+    types = read_types(options.lists.get("types", ()))
+    if command.strip() or types.runs_nothing:
         return command
-    if "reservation" in options.texts and "array_parameters" not in options.texts:
+    if types.negotiates or ("reservation" in options.texts and "array_parameters" not in options.texts):
         return _UNTIL_THE_END
     raise UsageError("no command", hint="oarsub [OPTIONS] COMMAND")
 

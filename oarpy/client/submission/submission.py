@@ -21,6 +21,7 @@ from oarpy.client.submission.values import check_values
 from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.model.durations import format_duration
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, UsageError
+from oarpy.model.job_types import NEGOTIATED, read_types
 from oarpy.model.request import ResourceRequest, parse_request
 from oarpy.model.states import JobState
 from oarpy.model.submission import Submission
@@ -152,22 +153,33 @@ class Admitted:
     trace: AdmissionTrace
 
 
-def submit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Submitted:
+def submit(
+    session: Session,
+    options: Options,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    also: Callable[[int], None] | None = None,
+) -> Submitted:
     """Submit what ``options`` ask for, as the user of ``session``.
 
-    ``arguments`` is the call as typed, ``environment`` what the jobs get. Raises :class:`OarpyError` (from a rule:
+    ``arguments`` is the call as typed, ``environment`` what the jobs get. ``also`` makes an application of the job, in
+    the same transaction. Raises :class:`OarpyError` (from a rule:
     ``RefusedByRule``, which carries the trace), and then nothing is stored.
     """
     admitted = admit(session, options, arguments, environment)
     submission = admitted.submission
+    if read_types(submission.types).negotiates is not (also is not None):
+        raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
     pairs = job_keys.key_pairs(submission, environment)
     with session.connection.transaction():
         WAITING_JOBS.check(session, submission.array_size)
         job_ids = submissions.insert(
-            session.connection, submission, asked=admitted.asked, message=_message(submission, admitted.need)
+            session.connection, submission, asked=admitted.asked, message=summary(submission, admitted.need)
         )
         WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
         job_keys.store(session.connection, submission, job_ids, pairs)
+        if also is not None:
+            also(job_ids[0])
     job_keys.hand_out(session, submission, job_ids, pairs)
     unscheduled = () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
     return Submitted(
@@ -203,6 +215,19 @@ def admit(session: Session, options: Options, arguments: Sequence[str], environm
         raise _blamed(error, asked, trace, lambda changed: _check(filled_in(changed, limits), site, session)) from None
     need = needed_resources(session, submission)
     return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
+
+
+def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[str, object]) -> Admitted:
+    """Let the rules look at a submission again that was stored as ``record``, changed; raise as :func:`submit`."""
+    limits = session.configuration.submission
+    site = DatabaseSite(session, datetime.now().astimezone())
+    asked = Submission.from_record(dict(record))
+    asked = replace(asked, groups=tuple(site.groups(asked.user)), **changes)  # type: ignore[arg-type]
+    _check_against_cluster(asked, site, session)
+    ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))
+    submission = filled_in(ruled, limits)
+    _check(submission, site, session)
+    return Admitted(submission, asked, needed_resources(session, submission), (), trace)
 
 
 def _rules(session: Session) -> RuleSet:
@@ -278,7 +303,7 @@ def filled_in(asked: Submission, limits: settings.SubmissionSettings) -> Submiss
     return replace(asked, queue=limits.default_queue if asked.queue is None else asked.queue, alternatives=alternatives)
 
 
-def _message(asked: Submission, need: Need) -> str:
+def summary(asked: Submission, need: Need) -> str:
     """Return OAR's summary of a submission: resources, walltime, kind, and what differs from the usual."""
     walltime = asked.alternatives[need.alternative].walltime or 0
     parts = [f"R={need.resources}", f"W={format_duration(walltime)}", _kind_letter(asked)]

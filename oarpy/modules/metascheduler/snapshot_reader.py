@@ -61,6 +61,7 @@ from oarpy.scheduler.snapshot import (
 )
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
+from oarpy.store.negotiation import applications
 from oarpy.store.passes import snapshot_rows
 from oarpy.store.platform import consumables, maintenance, power, properties
 from oarpy.store.refusals import refusals_of
@@ -117,6 +118,8 @@ class SnapshotReader:
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0
+        self._negotiating = False
+        self._unasked: frozenset[int] = frozenset()
         self._unchanged_until = float("inf")
         self._outages: tuple[Outage, ...] = ()
         self._platform = Platform.build([], [])
@@ -138,6 +141,12 @@ class SnapshotReader:
         self.matchers = Matchers(self._platform)
         """Compiled requests of the platform that was read last."""
 
+    def platform(self, connection: Connection, now: int) -> Platform:
+        """Return the resources as they are now. The caller opened a transaction."""
+        self._forget_others(connection)
+        self._refresh_platform(connection, now)
+        return self._platform
+
     def read(self, connection: Connection, now: int, *, only_places: bool = False) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
 
@@ -146,6 +155,8 @@ class SnapshotReader:
         self._forget_others(connection)
         self._refresh_platform(connection, now)
         rows = self._rows.read(connection)
+        negotiating = applications.live(connection) if self._negotiating else []
+        self._unasked = frozenset(row.job for row in negotiating if row.hosts is None)
         withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)
         self._fetch_requests(connection, {row.submission for row in rows})
@@ -224,7 +235,7 @@ class SnapshotReader:
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
         """Read the platform again if its version moved, or a date of it is past; drop all that was compiled for it."""
-        version = snapshot_rows.platform_version(connection)
+        version, self._negotiating = snapshot_rows.site(connection)
         if version == self._version and now < self._unchanged_until:
             return
         self._kinds = snapshot_rows.property_kinds(connection)
@@ -332,6 +343,7 @@ class SnapshotReader:
         if withheld:
             return unplaced(row, set_aside_text(withheld))
         dates, fault = _dates(row)
+        unasked = row.id in self._unasked
         return WaitingJob(
             id=row.id,
             user=row.user,
@@ -344,10 +356,11 @@ class SnapshotReader:
             filter=row.properties,
             depends_on=depends_on,
             reservation=row.reservation,
-            held=row.held or stopped,
+            held=row.held or stopped or unasked,
             dates=dates,
             fault=fault,
             stopped=stopped and not row.held,
+            unasked=unasked,
         )
 
     def _reservations(

@@ -210,6 +210,10 @@ class Timeline:
             return Windows(self.begins, self._counts[: len(self.begins)], hold, latest, matcher.least)
         return BlockWindows(self.begins, hold, latest, table, matcher.screen, self._rows[: len(self.begins)])
 
+    def slots(self) -> tuple[list[float], list[int]]:
+        """Return where the slots begin, and what is free in each."""
+        return self.begins, [free for chunk in self._chunks for free in chunk.settle()]
+
     def counts(self) -> NDArray[np.int32]:
         """Return the number of free resources of each slot, as it is until something is entered."""
         return self._counts[: len(self.begins)]

@@ -232,7 +232,7 @@ class Planner:
         if lapse is not None:
             return Decision(Verdict.DATE, lapse_text(job, lapse, self._snapshot.show_instant), lapse=lapse)
         if job.held:
-            return Decision(Verdict.HELD, f"queue '{job.queue}' is not active" if job.stopped else "held")
+            return Decision(Verdict.HELD, _why_held(job))
         return None
 
     def readiness(self, job: WaitingJob) -> Readiness:
@@ -357,6 +357,13 @@ class Planner:
             what = f"container '{needed}'" if isinstance(needed, str) else f"job {needed}"
             reason = f"it waits for {what}, which cannot come first: jobs wait for each other in a circle"
             self.decisions[job.id] = Decision(Verdict.DEPENDENCY, reason)
+
+
+def _why_held(job: WaitingJob) -> str:
+    """Say why a job is not planned at all."""
+    if job.stopped:
+        return f"queue '{job.queue}' is not active"
+    return "its launcher has not asked for hosts yet" if job.unasked else "held"
 
 
 def _openings(jobs: Iterable[WaitingJob]) -> dict[str, int]:

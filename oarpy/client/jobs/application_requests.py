@@ -1,0 +1,119 @@
+"""What launchers ask for: jobs that negotiate, and hosts for them; each passes the admission rules."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from oarpy.client.session import Session
+from oarpy.client.submission import submission
+from oarpy.client.submission.options import Options
+from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.model.job_types import NEGOTIATED
+from oarpy.model.request import Group, Level, ResourceRequest
+from oarpy.model.states import NegotiationState
+from oarpy.model.submission import OPTIONS
+from oarpy.modules.negotiator.shown_clusters import HOST, ShownClusters
+from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.store.jobs import submissions
+from oarpy.store.negotiation import applications
+from oarpy.wire.negotiation import ClusterFilter, RequestHosts, Subscribe
+
+_REFUSED_OPTIONS = ("alternatives", "properties", "reservation", "array_size", "array_parameters", "interactive")
+
+
+def subscribe(
+    session: Session, options: Options, asked: Subscribe, arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[int, str]:
+    """Submit a job whose launcher chooses its hosts; return its id and its token.
+
+    Raises as :func:`oarpy.client.submission.submission.submit`.
+    """
+    _check_options(options)
+    if asked.level != HOST:
+        raise AdmissionRefused(f"level '{asked.level[:60]}' cannot be counted here", hint="count hosts")
+    with session.connection.transaction():
+        clusters = _clusters(session, asked.filter)
+    if not clusters:
+        raise AdmissionRefused("no cluster passes the filter", hint="listClustersInfo tells what there is")
+    token = secrets.token_hex(16)
+    new = applications.NewApplication(
+        asked.filter.entry(), asked.level, asked.exact, asked.if_lost, hashlib.sha256(token.encode()).hexdigest()
+    )
+    types = (*options.lists.get("types", ()), NEGOTIATED)
+    options = replace(options, lists={**options.lists, "types": types})
+    submitted = submission.submit(
+        session, options, arguments, environment, lambda job: applications.add(session.connection, job, new)
+    )
+    return submitted.job_ids[0], token
+
+
+def _check_options(options: Options) -> None:
+    """Raise :class:`UsageError` for options that an application has no use for: its requests say what it needs."""
+    given = {*options.texts, *options.lists, *options.flags}
+    for name in _REFUSED_OPTIONS:
+        if name in given:
+            raise UsageError(f"{OPTIONS[name].words[0]} beside a subscription", hint="requests ask for hosts and time")
+    if options.scan_script:
+        raise UsageError("-S beside a subscription", hint="requests ask for hosts and time")
+
+
+def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
+    """Ask for hosts for an application of the session's user, in place of what it asked for before.
+
+    Raises :class:`NotAllowed` for what is no application of theirs, :class:`OarpyError` when it has started or ended,
+    and what the rules and the limits of the site refuse.
+    """
+    connection = session.connection
+    with connection.transaction():
+        row = applications.named(connection, [job_id]).get(job_id)
+        if row is None or row.user != session.user:
+            raise NotAllowed(f"there is no job {job_id} of yours that negotiates", hint="oarstat shows your jobs")
+        clusters = {one.name: one for one in _clusters(session, ClusterFilter.read(dict(row.filter)))}
+    _check_moment(row.state)
+    if asked.serial is not None and asked.serial > row.serial:
+        raise UsageError(f"serial {asked.serial} was never sent", hint=f"the last view is {row.serial}")
+    request = _request(asked, clusters)
+    admitted = submission.readmitted(session, submissions.record_of(connection, job_id), {"alternatives": (request,)})
+    message = submission.summary(admitted.submission, admitted.need)
+    with connection.transaction():
+        in_time = submissions.replace_request(connection, job_id, admitted.submission, message)
+        in_time = in_time and applications.ask(
+            connection, job_id, asked.tag, asked.hosts, float(asked.walltime), asked.serial
+        )
+        if not in_time:
+            raise OarpyError("the job has started meanwhile", hint="extend asks for more hosts")
+
+
+def _check_moment(state: str) -> None:
+    if state == NegotiationState.STARTED:
+        raise OarpyError("the job has started", hint="extend asks for more hosts")
+    if state not in (NegotiationState.SUBMITTED, NegotiationState.REQUEST_SENT, NegotiationState.WAITING):
+        raise OarpyError("the job is over", hint="subscribe again")
+
+
+def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster]) -> ResourceRequest:
+    """Return what a launcher asks for as a request of ``oarsub -l``: a group of whole hosts for each cluster."""
+    if not asked.walltime > 0:
+        raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
+    groups = []
+    for name, hosts in asked.hosts.items():
+        cluster = clusters.get(name)
+        if cluster is None:
+            raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(clusters)[:200]}")
+        if hosts > len(cluster.hosts):
+            raise AdmissionRefused(f"{hosts} hosts of cluster '{name[:60]}'", hint=f"it has {len(cluster.hosts)}")
+        names = ", ".join("'" + one.replace("'", "''") + "'" for one in cluster.hosts)
+        groups.append(Group((Level("network_address", hosts),), f"network_address IN ({names})"))
+    return ResourceRequest(tuple(groups), walltime=math.ceil(asked.walltime))
+
+
+def _clusters(session: Session, asked: ClusterFilter) -> tuple[HostCluster, ...]:
+    """Return the clusters that an application is shown, in the caller's transaction."""
+    reader = session.snapshot_reader()
+    platform = reader.platform(session.connection, int(time.time()))
+    return ShownClusters(session.configuration.negotiation, platform).passing(session.connection, asked)

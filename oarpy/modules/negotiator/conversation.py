@@ -1,0 +1,134 @@
+"""One connection of a launcher: lines in, lines out, and how far it was told what rows say."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Mapping
+
+from oarpy.modules.negotiator.gateway_call import GatewayCall
+from oarpy.modules.negotiator.handover import Speaking
+from oarpy.wire.frames import pack_message
+from oarpy.wire.negotiation import LARGEST_LINE, MALFORMED, line_of, refused
+
+_READ = 1 << 16
+_MOST_UNREAD = 1 << 20
+"""Bytes of answers that a launcher may leave unread; views do not queue up."""
+SILENCE = 30.0
+"""Seconds of silence after which a sign of life is asked for."""
+LOST = 60.0
+"""Seconds of silence after which a launcher is lost."""
+
+
+class Conversation:
+    """A launcher's connection. ``job`` is what it speaks for, once that is known. Instants are monotonic seconds.
+
+    ``seen`` is the version of the rows that it was told last, ``serial`` the number of the view that it was sent last.
+    """
+
+    def __init__(self, connection: socket.socket, speaking: Speaking, now: float, rate: float) -> None:
+        self.socket = connection
+        self.speaking = speaking
+        self.job: int | None = None
+        self.owner_uid = speaking.uid
+        self.call: GatewayCall | None = None
+        self.calling = ""
+        self.tag: object = None
+        self.lines: deque[bytes] = deque()
+        self.seen: object = None
+        self.serial: int | None = None
+        self.estimate: object = None
+        self.started = self.ended = False
+        self.at_end = self.closing = False
+        self._data = bytearray()
+        self._out = bytearray(pack_message({"relayed": True}))
+        self._heard = self._said = now
+        self._rate, self._allowance, self._counted = rate, rate, now
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something waits for the launcher to read it."""
+        return bool(self._out)
+
+    @property
+    def reads(self) -> bool:
+        """Whether more lines are wanted: not while one is being carried out, which the next ones wait for."""
+        return not (self.at_end or self.closing or self.call is not None or self.lines)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to be said or heard."""
+        if self.closing:
+            return not self._out
+        return self.at_end and self.call is None and not self.lines and not self._out
+
+    def read(self, now: float) -> None:
+        """Take in what has arrived, as lines."""
+        try:
+            data = self.socket.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+            self._out.clear()
+        if not data:
+            self.at_end = True
+            return
+        self._heard = now
+        self._data += data
+        *lines, rest = bytes(self._data).split(b"\n")
+        self._data = bytearray(rest)
+        for line in lines:
+            if len(line) >= LARGEST_LINE:
+                self._too_long()
+                return
+            self.lines.append(line)
+        if len(rest) >= LARGEST_LINE:
+            self._too_long()
+
+    def _too_long(self) -> None:
+        self.say(refused(None, MALFORMED, f"a line is longer than {LARGEST_LINE} bytes with its newline"), self._heard)
+        self.closing = True
+
+    def may_speak(self, now: float) -> bool:
+        """Count a message; False when there are too many of them."""
+        self._allowance = min(self._rate, self._allowance + (now - self._counted) * self._rate)
+        self._counted = now
+        self._allowance -= 1
+        return self._allowance >= 0
+
+    def say(self, message: Mapping[str, object], now: float) -> None:
+        """Send a message, or keep it until it can be sent."""
+        self._out += line_of(message)
+        self._said = now
+        self.flush()
+        if len(self._out) > _MOST_UNREAD:
+            self.drop()
+
+    def flush(self) -> None:
+        """Send what can be sent now."""
+        try:
+            while self._out:
+                sent = self.socket.send(memoryview(self._out)[:_READ])
+                del self._out[:sent]
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            self.drop()
+
+    def drop(self) -> None:
+        """Say no more: nobody listens, or too slowly."""
+        self._out.clear()
+        self.closing = self.at_end = True
+
+    def tend(self, now: float) -> None:
+        """Ask for a sign of life after some silence, and give up after more."""
+        if now - self._heard > LOST:
+            self.drop()
+        elif now - max(self._heard, self._said) > SILENCE and not self._out:
+            self.say({"message": "ping"}, now)
+
+    def refuse(self, of: str | None, code: int, reason: str, now: float, tag: object = None) -> None:
+        """Say why something is refused."""
+        named = tag if isinstance(tag, str | int) else None
+        self.say(refused(of, code, " ".join(reason.split())[:500], named), now)

@@ -1,0 +1,96 @@
+"""Connections on their way from a worker of the gateway to the negotiator: each with who is at its other end."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from dataclasses import dataclass
+
+from oarpy.configuration import Configuration
+from oarpy.model.errors import Unreachable
+from oarpy.wire.frames import Malformed
+from oarpy.wire.openings import Request, Speaker, read_speaker
+
+_LARGEST = 1024
+_TIMEOUT = 10.0
+_CREDENTIALS = struct.Struct("iII")
+
+
+@dataclass(frozen=True, slots=True)
+class Speaking:
+    """Who speaks: a user by the kernel's word, here or on ``node``, and the call that they began with."""
+
+    uid: int
+    node: str
+    request: Request
+
+
+def socket_of(configuration: Configuration) -> str:
+    """Return the path at which the negotiator takes connections, beside the gateway's socket."""
+    return os.path.join(os.path.dirname(os.path.expanduser(configuration.gateway.socket)), "negotiator.sock")
+
+
+def pass_on(configuration: Configuration, connection: socket.socket, speaking: Speaking) -> None:
+    """Give a connection to the negotiator; raise :class:`Unreachable` when it does not take it."""
+    text = os.memfd_create("request")
+    try:
+        with open(text, "wb", closefd=False) as file:
+            file.write(json.dumps(speaking.request.entry(), default=vars).encode("ascii"))
+        preface = json.dumps(Speaker(speaking.uid, speaking.node).entry()).encode("ascii")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as negotiator:
+            negotiator.settimeout(_TIMEOUT)
+            negotiator.connect(socket_of(configuration))
+            socket.send_fds(negotiator, [preface], [connection.fileno(), text])
+            if not negotiator.recv(1):
+                raise OSError(0, "it is being stopped")
+    except OSError as error:
+        raise Unreachable(f"the negotiator does not answer: {error.strerror}", hint="try again later") from None
+    finally:
+        os.close(text)
+
+
+def listen(configuration: Configuration) -> socket.socket:
+    """Return the socket at which connections arrive; what another negotiator left there goes."""
+    path = socket_of(configuration)
+    made = f"{path}.new"
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+    if os.path.lexists(made):
+        os.unlink(made)
+    listening.bind(made)
+    os.chmod(made, 0o600)
+    listening.listen(256)
+    os.rename(made, path)
+    return listening
+
+
+def receive(listening: socket.socket) -> tuple[socket.socket, Speaking] | None:
+    """Return the next connection and who speaks; None when there is none, or it comes from somebody else.
+
+    Raises ``OSError`` when no more files can be opened.
+    """
+    giver, _ = listening.accept()
+    with giver:
+        giver.settimeout(_TIMEOUT)
+        found = giver.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(found)[1] not in (0, os.geteuid()):
+            return None
+        try:
+            preface, descriptors, _, _ = socket.recv_fds(giver, _LARGEST, 2)
+        except OSError:
+            return None
+        if len(descriptors) != 2:
+            return None
+        connection = socket.socket(fileno=descriptors[0])
+        try:
+            with open(descriptors[1], "rb") as text:
+                text.seek(0)
+                request = Request.read(json.loads(text.read()))
+            speaker = read_speaker(preface)
+            giver.send(b"T")
+        except (Malformed, OSError, ValueError):
+            connection.close()
+            return None
+    connection.setblocking(False)
+    return connection, Speaking(speaker.uid, speaker.node, request)

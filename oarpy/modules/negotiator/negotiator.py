@@ -1,0 +1,393 @@
+"""The negotiator as a module: one loop over the connections of all launchers, which waits for none of them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import pwd
+import selectors
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import structlog
+
+from oarpy.configuration import Configuration
+from oarpy.model.errors import OarpyError
+from oarpy.model.states import NegotiationState
+from oarpy.modules.loop.module import Outcome
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.modules.negotiator import handover, told
+from oarpy.modules.negotiator.conversation import Conversation
+from oarpy.modules.negotiator.first_view import first_view
+from oarpy.modules.negotiator.gateway_call import GatewayCall
+from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.store.database import Connection
+from oarpy.store.jobs.kill_requests import ask_once
+from oarpy.store.negotiation import applications
+from oarpy.store.negotiation.applications import ApplicationRow
+from oarpy.wire.negotiation import (
+    AGAINST_RULES,
+    MALFORMED,
+    NOT_ALLOWED,
+    TRY_LATER,
+    WRONG_MOMENT,
+    Attach,
+    ClusterFilter,
+    GiveBack,
+    KeepRequest,
+    LauncherMessage,
+    ListClustersInfo,
+    RequestHosts,
+    SignAsked,
+    Subscribe,
+    Unreadable,
+    read,
+)
+
+log = structlog.get_logger()
+
+_SWEEP = 1.0
+"""Seconds between two looks for who is silent, lost or overdue."""
+
+
+class Negotiator:
+    """Speaks with launchers. What it remembers of them is how far each was told what rows say."""
+
+    name = "negotiator"
+    period = 5.0
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._settings = configuration.negotiation
+        self._reader = SnapshotReader(configuration)
+        self._selector = selectors.DefaultSelector()
+        self._listening: socket.socket | None = None
+        self._conversations: dict[Conversation, None] = {}
+        self._speakers: dict[int, Conversation] = {}
+        self._per_user: Counter[int] = Counter()
+        self._gone: list[int] = []
+        """Jobs whose launchers left, until that is written."""
+        self._swept = 0.0
+
+    def files(self) -> Sequence[int]:
+        """Return what is readable when any connection is."""
+        return [self._selector.fileno()]
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """Hear who has something to say, and tell who has something to be told."""
+        if self._listening is None:
+            self._listening = handover.listen(self._configuration)
+            self._selector.register(self._listening, selectors.EVENT_READ, None)
+            applications.note_all_lost(connection)
+        moment = time.monotonic()
+        for key, events in self._selector.select(0):
+            if key.data is None:
+                self._accept(moment)
+            elif isinstance(key.fileobj, socket.socket):
+                self._serve(connection, key.data, key.fileobj, events, moment)
+        self._tell(connection, moment)
+        if moment - self._swept >= _SWEEP:
+            self._swept = moment
+            self._sweep(connection, moment)
+        return Outcome(word="", wake_at=time.time() + _SWEEP if self._conversations else None)
+
+    def close(self) -> None:
+        """Leave the launchers; who takes over hears from them again."""
+        for one in list(self._conversations):
+            one.socket.close()
+
+    # Connections
+
+    def _accept(self, moment: float) -> None:
+        assert self._listening is not None
+        while True:
+            try:
+                received = handover.receive(self._listening)
+            except OSError:
+                return
+            if received is None:
+                continue
+            connection, speaking = received
+            one = Conversation(connection, speaking, moment, self._settings.message_rate)
+            self._conversations[one] = None
+            self._per_user[speaking.uid] += 1
+            self._selector.register(connection, selectors.EVENT_READ, one)
+            if self._per_user[speaking.uid] > self._settings.connections_per_user:
+                one.refuse(
+                    None, AGAINST_RULES, "too many connections of yours (negotiation.connections_per_user)", moment
+                )
+                one.closing = True
+            elif len(self._conversations) > self._settings.connections:
+                one.refuse(None, AGAINST_RULES, "too many connections (negotiation.connections)", moment)
+                one.closing = True
+            else:
+                one.flush()
+            self._watch(one)
+
+    def _serve(
+        self, connection: Connection, one: Conversation, ready: socket.socket, events: int, moment: float
+    ) -> None:
+        if one not in self._conversations:
+            return
+        if one.call is not None and ready is one.call.socket:
+            one.call.step()
+            if one.call.status is not None:
+                self._answered(connection, one, one.call, moment)
+        elif events & selectors.EVENT_WRITE:
+            one.flush()
+            one.seen = None
+        elif one.reads:
+            one.read(moment)
+        self._listen_to(connection, one, moment)
+        self._watch(one)
+
+    def _watch(self, one: Conversation) -> None:
+        """Wait for what the conversation waits for; forget one that is over."""
+        if one.over:
+            self._forget(one)
+            return
+        events = (selectors.EVENT_READ if one.reads else 0) | (selectors.EVENT_WRITE if one.unsent else 0)
+        known = self._selector.get_map().get(one.socket)
+        if not events and known is not None:
+            self._selector.unregister(one.socket)
+        elif events and known is None:
+            self._selector.register(one.socket, events, one)
+        elif events and known is not None and known.events != events:
+            self._selector.modify(one.socket, events, one)
+
+    def _forget(self, one: Conversation) -> None:
+        if one.socket in self._selector.get_map():
+            self._selector.unregister(one.socket)
+        if one.call is not None:
+            self._hang_up(one)
+        one.socket.close()
+        del self._conversations[one]
+        self._per_user[one.speaking.uid] -= 1
+        if one.job is not None and self._speakers.get(one.job) is one:
+            del self._speakers[one.job]
+            if not one.ended:
+                self._gone.append(one.job)
+
+    # What launchers say
+
+    def _listen_to(self, connection: Connection, one: Conversation, moment: float) -> None:
+        """Take lines until one has to be waited for."""
+        while one.lines and one.call is None and not one.closing:
+            line = one.lines.popleft()
+            if not one.may_speak(moment):
+                one.refuse(None, TRY_LATER, "too many messages a second (negotiation.message_rate)", moment)
+                one.closing = True
+                return
+            try:
+                said = read(line)
+            except Unreadable as error:
+                one.refuse(error.word, MALFORMED, str(error), moment, error.tag)
+                continue
+            self._hear(connection, one, said, moment)
+
+    def _hear(self, connection: Connection, one: Conversation, said: LauncherMessage, moment: float) -> None:
+        match said:
+            case SignAsked():
+                one.say({"message": "pong"}, moment)
+            case Subscribe():
+                self._subscribe(one, said, moment)
+            case Attach():
+                self._attach(connection, one, said, moment)
+            case ListClustersInfo():
+                self._inform(connection, one, said, moment)
+            case _ if said.WORD == "pong":
+                return
+            case _ if one.job is None:
+                reason = "this connection has no job yet: subscribe or attach first"
+                one.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
+            case RequestHosts():
+                one.tag = said.tag
+                words = json.dumps({"message": said.WORD, **said.entry()})
+                self._call(one, said.WORD, "oarnegotiate", ["--ask", str(one.job), "--request", words], moment)
+            case KeepRequest():
+                self._keep(connection, one, said, moment)
+            case GiveBack():
+                self._done(connection, one, moment)
+            case _:
+                one.refuse(said.WORD, TRY_LATER, f"{said.WORD} is not served yet", moment, getattr(said, "tag", None))
+
+    def _call(self, one: Conversation, of: str, command: str, arguments: Sequence[str], moment: float) -> None:
+        """Have the gateway run a command as who speaks."""
+        path = self._configuration.gateway.socket
+        one.call, one.calling = GatewayCall(path, one.speaking, one.owner_uid, command, arguments), of
+        self._selector.register(one.call.socket, selectors.EVENT_READ, one)
+        one.call.step()
+        if one.call.sending:
+            self._selector.modify(one.call.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, one)
+
+    def _hang_up(self, one: Conversation) -> None:
+        assert one.call is not None
+        self._selector.unregister(one.call.socket)
+        one.call.close()
+        one.call = None
+
+    def _answered(self, connection: Connection, one: Conversation, call: GatewayCall, moment: float) -> None:
+        self._hang_up(one)
+        if call.status:
+            one.refuse(one.calling, call.status, call.reason(), moment, one.tag)
+        elif one.calling == Subscribe.WORD:
+            answer = call.answer()
+            job = answer["job"]
+            assert isinstance(job, int)
+            one.say({"message": "subscribed", **answer}, moment)
+            self._speak_for(connection, one, job)
+            one.serial = 0
+            with connection.transaction():
+                row = applications.named(connection, [job])[job]
+                asked = ClusterFilter.read(dict(row.filter))
+                view = first_view(connection, self._reader, self._settings, asked)
+                applications.show_first(connection, job, view)
+        one.tag = None
+
+    def _speak_for(self, connection: Connection, one: Conversation, job: int) -> None:
+        """Let this conversation be the one of a job; an older one ends."""
+        older = self._speakers.get(job)
+        if older is not None and older is not one:
+            older.job = None
+            older.closing = True
+            older.flush()
+            self._watch(older)
+        one.job = job
+        self._speakers[job] = one
+        applications.note_present(connection, [job])
+
+    def _subscribe(self, one: Conversation, said: Subscribe, moment: float) -> None:
+        if one.job is not None:
+            one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
+            return
+        words = json.dumps({"message": said.WORD, **said.entry(), "arguments": []})
+        self._call(one, said.WORD, "oarsub", ["--subscribe", words, *said.arguments], moment)
+
+    def _attach(self, connection: Connection, one: Conversation, said: Attach, moment: float) -> None:
+        row = applications.named(connection, [said.job]).get(said.job)
+        if row is None or not _may_attach(row, one, said.token):
+            one.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
+            return
+        one.owner_uid = _uid_of(row.user, one.speaking.uid)
+        self._speak_for(connection, one, row.job)
+        one.say(told.attached(row), moment)
+        one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
+        if row.serial and row.state in told.SHOWN and (changed := told.view(row, said.serial))["changes"]:
+            one.say(changed, moment)
+
+    def _inform(self, connection: Connection, one: Conversation, said: ListClustersInfo, moment: float) -> None:
+        with connection.transaction():
+            platform = self._reader.platform(connection, int(time.time()))
+            clusters = ShownClusters(self._settings, platform).all
+            links = applications.links(connection)
+        facts = told.ClusterFacts(clusters, links, {}, self._configuration.scheduler.security_time)
+        one.say(facts.message(said.clusters), moment)
+
+    def _keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
+        assert one.job is not None
+        if applications.keep(connection, one.job, said.serial):
+            return
+        row = applications.named(connection, [one.job])[one.job]
+        if row.state in told.SHOWN:
+            one.refuse(
+                said.WORD, MALFORMED, f"serial {said.serial} was never sent, the last view is {row.serial}", moment
+            )
+        else:
+            one.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
+
+    def _done(self, connection: Connection, one: Conversation, moment: float) -> None:
+        assert one.job is not None
+        row = applications.named(connection, [one.job])[one.job]
+        if row.state != NegotiationState.STARTED:
+            one.refuse(GiveBack.WORD, WRONG_MOMENT, "the job has not started, or is over", moment)
+            return
+        self._end(connection, [one.job], "done")
+
+    def _end(self, connection: Connection, jobs: Sequence[int], reason: str) -> None:
+        """Note why applications end, and have their jobs ended."""
+        with connection.transaction():
+            applications.note_end(connection, jobs, reason)
+            ask_once(connection, [(job, f"application {reason}") for job in jobs], "negotiator")
+
+    # What launchers are told
+
+    def _tell(self, connection: Connection, moment: float) -> None:
+        """Tell launchers what changed in their rows, as far as they read what they were told before."""
+        if not self._speakers:
+            return
+        versions = applications.versions(connection, [*self._speakers])
+        changed = [
+            job
+            for job, one in self._speakers.items()
+            if not one.unsent and one.call is None and not one.closing and one.seen != versions.get(job)
+        ]
+        if not changed:
+            return
+        rows = applications.named(connection, changed)
+        names = self._names(connection, rows.values())
+        for job in changed:
+            one = self._speakers[job]
+            one.seen = versions.get(job)
+            if job in rows:
+                for message in told.news(rows[job], names.get(job, {}), one):
+                    one.say(message, moment)
+            if one.ended:
+                one.closing = True
+            self._watch(one)
+
+    def _names(self, connection: Connection, rows: Iterable[ApplicationRow]) -> dict[int, dict[str, list[str]]]:
+        """Return the names of the hosts that started applications hold, by cluster."""
+        started = [row.job for row in rows if row.state == NegotiationState.STARTED]
+        if not started:
+            return {}
+        with connection.transaction():
+            clusters = ShownClusters(self._settings, self._reader.platform(connection, int(time.time()))).all
+        of = {host: one.name for one in clusters for host in one.hosts}
+        found: dict[int, dict[str, list[str]]] = {}
+        for job, hosts in applications.held_hosts(connection, started).items():
+            for host in hosts:
+                found.setdefault(job, {}).setdefault(of.get(host, "all"), []).append(host)
+        return found
+
+    def _sweep(self, connection: Connection, moment: float) -> None:
+        """Look for who is silent, lost or overdue."""
+        for one in list(self._conversations):
+            one.tend(moment)
+            self._watch(one)
+        if self._gone:
+            gone = [job for job in self._gone if job not in self._speakers]
+            self._gone.clear()
+            applications.note_lost(connection, gone)
+        settings = self._settings
+        try:
+            late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
+        except OarpyError:
+            return
+        if late:
+            self._end(connection, late, "lost")
+
+
+def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:
+    """Tell whether who speaks is the job's user, or has its token while it lives."""
+    if token:
+        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+        return row.state not in told.ENDED and hmac.compare_digest(digest, row.token_hash)
+    return _name_of(one.speaking.uid) == row.user
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _uid_of(user: str, otherwise: int) -> int:
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return otherwise

@@ -1,0 +1,48 @@
+"""The clusters that an application is shown: those that pass its filter, and how many hosts it may choose from."""
+
+from __future__ import annotations
+
+from oarpy.admission.filters.filters import compile_filter
+from oarpy.configuration import NegotiationSettings
+from oarpy.scheduler.negotiation.clusters import HostCluster, clusters_of
+from oarpy.scheduler.resources.platform import Platform
+from oarpy.store.database import Connection
+from oarpy.store.passes import snapshot_rows
+from oarpy.wire.negotiation import ClusterFilter
+
+HOST = "host"
+"""What is counted, unless an application asks for a level of the hierarchy."""
+
+
+class ShownClusters:
+    """The clusters of one platform."""
+
+    def __init__(self, settings: NegotiationSettings, platform: Platform) -> None:
+        self._platform = platform
+        self.all = clusters_of(platform, settings.cluster)
+        self._share = settings.visible_share
+
+    def passing(self, connection: Connection, asked: ClusterFilter) -> tuple[HostCluster, ...]:
+        """Return the clusters that pass a filter. Raises :class:`UsageError` for a condition that cannot be read."""
+        admitted = self._platform.everything
+        if asked.properties:
+            condition = compile_filter(asked.properties, snapshot_rows.property_kinds(connection))
+            admitted = self._platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+        return tuple(
+            one
+            for one in self.all
+            if (asked.clusters is None or one.name in asked.clusters)
+            and not one.bits & ~admitted
+            and len(one.hosts) >= asked.min_hosts
+            and all(_total(one, name) >= least for name, least in asked.min_total.items())
+        )
+
+    def visible(self, cluster: HostCluster) -> int:
+        """Return how many hosts of a cluster one application may choose from."""
+        return max(1, int(len(cluster.hosts) * self._share))
+
+
+def _total(cluster: HostCluster, name: str) -> float:
+    """Return the sum of a property over the hosts of a cluster: of its values, or of how many there are of a level."""
+    value = cluster.properties.get(name, cluster.resources.get(name, 0))
+    return len(cluster.hosts) * value if isinstance(value, int | float) else 0
