@@ -12,6 +12,7 @@ from oarpy.commands.history import app as history
 from oarpy.commands.oartoken import app as tokens
 
 from oarpy.client.boundary import run
+from oarpy.client.options.optional_values import PastDateCommand
 from oarpy.client.rendering import json_text, write
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.setting_values import POLICIES
@@ -197,7 +198,7 @@ def config_show(as_json: Json = False) -> None:
         write("".join(setting.line() for setting in found))
 
 
-@app.command()
+@app.command(cls=PastDateCommand)
 def report(
     period: Annotated[str, typer.Argument(metavar="PERIOD", help="A month YYYY-MM, or 'DATE, DATE'; days are of UTC.")],
     to: Annotated[Path | None, typer.Option("--to", metavar="FILE.html", help="Write a page with plots.")] = None,

@@ -194,6 +194,8 @@ def check_types(value: tuple[str, ...]) -> None:
         _check_printable("-t", kind)
         if not kind.strip():
             raise UsageError("empty job type", hint="for example -t besteffort")
+        if "," in kind.partition("=")[0]:
+            raise UsageError(f"'{short(kind)}' is not one job type", hint="give -t for each")
 
 
 def check_output(option: str) -> Callable[[str], None]:

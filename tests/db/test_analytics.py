@@ -110,6 +110,7 @@ def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: 
     assert [row["day"] for row in found["days"]] == ["2026-03-10"]
     assert found["causes_of_failures"] == [{"cause": "besteffort", "jobs": 1}, {"cause": "exit status", "jobs": 1}]
     assert found["nodes_of_failures"] == [{"network_address": "n1", "jobs": 2}]
+    assert len(json.loads(shell.done("oarpy", "report", "-1d, +1d", "-J"))["days"]) in (2, 3)
     refused = shell("oarpy", "report", "2026-03")
     assert (refused.status, "nothing to write (--to FILE.html, --csv DIR, or -J)" in refused.err) == (2, True)
 

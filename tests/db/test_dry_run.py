@@ -72,14 +72,14 @@ def test_every_alternative_is_predicted(connection: Connection, oarsub: Submitte
     assert now["nodes"] == ["n4"]
     asked = ("-l", "/nodes=3,walltime=0:10:0", "-l", "/nodes=1,walltime=0:30:0", "date")
     what, where, when, why = oarsub("--dry-run", *asked).out.splitlines()
-    request = "{type = 'default'}/nodes=1,walltime=0:30:0"
+    request = "/nodes=1,walltime=0:30:0"
     assert what == f"What: {request} (alternative 2 of 2) in queue default for project default"
     assert (where, why) == ("Where: 4 resources on n4", "Why: starts: starts now")
     assert when.startswith("When: 20")
     text = oarsub("--dry-run", "-v", *asked).out
     begin = local(datetime.fromtimestamp(late["start"]))[:-5]
     assert text.startswith("# rule ")
-    assert f"Alternative 1: {{type = 'default'}}/nodes=3,walltime=0:10:0: {begin}" in text
+    assert f"Alternative 1: /nodes=3,walltime=0:10:0: {begin}" in text
     assert f"Alternative 2 (chosen): {request}: 20" in text
 
 
@@ -94,7 +94,7 @@ def test_first_and_last_member_of_an_array(connection: Connection, oarsub: Submi
     # three nodes are Alive: members 4 and 5 follow the first three
     assert array["last"]["start"] - array["first"]["start"] >= 600
     out = oarsub("--dry-run", "--array", "5", "-l", "/nodes=1,walltime=0:10:0", "date").out
-    assert out.startswith("What: array of 5, each {type = 'default'}/nodes=1,walltime=0:10:0 in queue default")
+    assert out.startswith("What: array of 5, each /nodes=1,walltime=0:10:0 in queue default")
     assert "; member 5 starts 20" in out
 
 

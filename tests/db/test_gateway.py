@@ -503,6 +503,12 @@ def test_the_live_view_follows_and_leaves(running: GatewayProcess, connection: C
         session.expect("q ends")
         add_job(connection, user="alice", message="second")
         session.expect("second")
+        add_job(connection, user="alice", message="a message that is " + "longer " * 20)
+        session.expect("longer")
+        session.resize(rows=12, columns=180)
+        session.expect("longer " * 15)
+        session.resize(rows=6, columns=60)
+        session.expect("... and 2 more")
         session.type("q")
         assert session.wait() == 0
         assert session.text.rstrip().endswith("\x1b[?25h\x1b[?1049l")

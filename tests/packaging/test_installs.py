@@ -53,6 +53,11 @@ def test_an_installation_has_the_systemd_units(installed: Installation) -> None:
     assert {"oarpy-server.service", "oarpy.target", "sysusers.d/oarpy.conf", "tmpfiles.d/oarpy.conf"} <= found.keys()
 
 
+def test_an_installation_has_a_man_page_for_each_command(installed: Installation) -> None:
+    pages = {page.stem for page in (installed.folder / "share" / "man" / "man1").glob("*.1")}
+    assert set(PROJECT["project"]["scripts"]) <= pages
+
+
 def test_an_installed_wheel_adds_one_package_to_site_packages(installed: Installation) -> None:
     """No generic name such as ``commands`` or ``migrations`` lands beside other projects' packages."""
     assert installed.added == {"oarpy", f"oarpy_scheduler-{PROJECT['project']['version']}.dist-info"}

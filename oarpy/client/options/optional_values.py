@@ -1,4 +1,7 @@
-"""Options whose value may be left out, as OAR's commands have them: ``-u``, ``-u bob``, ``-fj``, ``-fj 12``."""
+"""Options whose value may be left out, as OAR's commands have them: ``-u``, ``-u bob``, ``-fj``, ``-fj 12``.
+
+And arguments that look like options: ``-1d``.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import ClassVar
 from typer import Context
 from typer.core import TyperCommand
 
+_PAST_DATE = re.compile(r"-\d")
 _CLUSTER = re.compile(r"-([A-Za-z]+)")
 
 
@@ -56,3 +60,13 @@ class OptionalValueCommand(TyperCommand):
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Attach the values, then parse as usual."""
         return super().parse_args(ctx, spread(args, self.optional_values))
+
+
+class PastDateCommand(TyperCommand):
+    """A command whose argument may be a date before now, ``-1d``, which looks like an option."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Put such dates last, where options are over, then parse as usual."""
+        dates = [] if "--" in args else [word for word in args if _PAST_DATE.match(word)]
+        others = [word for word in args if word not in dates]
+        return super().parse_args(ctx, [*others, "--", *dates] if dates else args)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
+from oarpy.admission.filters.parts import without_usual
 from oarpy.client.jobs.description import few_starts, start_interval
 from oarpy.client.rendering import JsonValue, dated, local_date, one_line
-from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart
+from oarpy.client.submission.dry_run import DryRun, Forecast, Place, PredictedStart, Way
 from oarpy.client.submission.report import trace_lines
 from oarpy.model.durations import format_duration
+from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
 from oarpy.scheduler.forecast.start_intervals import LEVEL
 from oarpy.scheduler.verdicts import Verdict
@@ -103,8 +106,15 @@ def _what(asked: Submission, found: PredictedStart) -> str:
     several = f" (alternative {rank + 1} of {len(found.ways)})" if len(found.ways) > 1 else ""
     size = f"array of {found.size}, each " if found.size > 1 else ""
     kinds = f", types {', '.join(asked.types)}" if asked.types else ""
-    request = f"{size}{way.request},walltime={format_duration(way.walltime)}{several}"
+    request = f"{size}{_shown(way)},walltime={format_duration(way.walltime)}{several}"
     return f"{request} in queue {asked.queue} for project {asked.project}{kinds}"
+
+
+def _shown(way: Way) -> str:
+    """Return the request without what the site adds to all requests."""
+    request = parse_request(way.request)
+    groups = (replace(group, filter=without_usual(group.filter)) if group.filter else group for group in request.groups)
+    return str(replace(request, groups=tuple(groups)))
 
 
 def _period(found: PredictedStart) -> str:
@@ -145,7 +155,7 @@ def _alternatives(found: PredictedStart) -> list[str]:
     for rank, way in enumerate(found.ways):
         chosen = " (chosen)" if rank == found.first.alternative and len(found.ways) > 1 else ""
         where = "no predicted start" if way.place is None else f"{local_date(way.place.start)}, {_where(way.place)}"
-        lines.append(f"Alternative {rank + 1}{chosen}: {way.request},walltime={format_duration(way.walltime)}: {where}")
+        lines.append(f"Alternative {rank + 1}{chosen}: {_shown(way)},walltime={format_duration(way.walltime)}: {where}")
     return lines
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oarpy.admission.filters.filters import check_condition, compile_filter, join_conditions
+from oarpy.admission.filters.parts import without_usual
 from oarpy.client.session import Session
 from oarpy.model.amounts import format_amount
 from oarpy.model.errors import AdmissionRefused, UsageError
@@ -164,7 +165,10 @@ def _shortage(existing: ExistingResources, group: Group, condition: str, consume
     # say whether it is the condition that makes it impossible, or what exists at all
     if alone := _lacking(existing, group, existing.of_type(whole, consumes)):
         return alone
-    return f"{reason} among those that meet {whole[:200]}" if existing.admitted(whole) else f"no resource meets {whole}"
+    told = without_usual(whole)
+    if existing.admitted(whole):
+        return f"{reason} among those that meet {told[:200]}" if told else reason
+    return f"no resource meets {told or whole}"
 
 
 def _lacking(existing: ExistingResources, group: Group, mask: int) -> str:

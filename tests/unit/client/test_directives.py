@@ -39,6 +39,13 @@ def typed(words: str) -> Options:
     )
 
 
+def test_mails_without_an_address_go_to_the_user_and_one_file_takes_both_outputs() -> None:
+    options, complaints = read("#PBS -m abe", "#PBS -j oe")
+    assert complaints == []
+    assert options.texts["notify"] == "[ERROR,RUNNING,END]mail:ann"
+    assert options.texts["stdout"] == options.texts["stderr"] == "OAR.o%jobid%"
+
+
 def test_the_guide_has_both() -> None:
     assert len(ROWS) > 45
 
