@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ class Server:
     socket: Path
     programs: Path
     owner: ServerAccount
+    port: int = 5432
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -57,7 +59,7 @@ class Server:
 
     def dsn(self, database: str) -> str:
         """Where this very server is."""
-        return f"host={self.socket} user=oarpy dbname={database}"
+        return f"host={self.socket} port={self.port} user=oarpy dbname={database}"
 
     def kill(self) -> None:
         """End it as a dying host would: SIGKILL for its main process, and for what it leaves behind."""
@@ -128,6 +130,26 @@ def network_database(directory: Path, address: str) -> Iterator[str]:
         yield f"host={address} port=5432 user=oarpy dbname=oarpy"
     finally:
         server.kill()
+
+
+@contextmanager
+def site_database(directory: Path, settings: str) -> Iterator[Server]:
+    """Run one server as a site sets it up, with its ``settings``: passwords on TCP of this machine."""
+    owner = account()
+    server = _place(directory, binaries(None, owner), owner)
+    server.port = _free_port()
+    try:
+        own = f"listen_addresses = '127.0.0.1'\nport = {server.port}\nfsync = off\n{settings}"
+        _initialise(server, own, "host all all 127.0.0.1/32 scram-sha-256\n")
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
 
 
 def _initialise(primary: Server, settings: str = "", access: str = "") -> None:
