@@ -24,7 +24,7 @@ from tests.harness.waiting import until
 pytestmark = pytest.mark.db
 
 GUIDES = Path(__file__).resolve().parent.parent.parent / "docs" / "guides"
-OARPY = Path(sys.executable).parent / "oarpy"
+OARPY = str(Path(sys.executable).parent / "oarpy")
 PRIVATE = "sesame"
 
 
@@ -82,7 +82,7 @@ def block(guide: str, kind: str, backup: Path | None = None) -> str:
 def test_an_analyst_logs_in_with_a_password_and_reads_what_is_for_all(own: SiteServer, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("opensesame\n", encoding="utf-8")
-    command = [OARPY, "db", "analyst", "eve", "--password-file", secret]
+    command = [OARPY, "db", "analyst", "eve", "--password-file", str(secret)]
     made = subprocess.run(command, env=own.environment, capture_output=True, text=True, check=False)
     assert (made.stdout, made.stderr) == ("role eve made\n", "")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
