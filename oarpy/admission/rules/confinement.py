@@ -2,7 +2,8 @@
 
 Limits hold it to its memory. A filter of the kernel lets it make only the calls that computing takes: it opens no file,
 makes no process and no connection, signals nobody and limits nobody. That holds also where it has the rights of the
-process that submits. Root's process gives up its rights besides.
+process that submits. Root's process becomes a user of its own besides, whom no account names: no job of anybody, not
+even of ``nobody``, may signal it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ import time
 from contextlib import suppress
 
 _NOBODY = 65534
+"""Where this name space has no such user as below."""
+
+_FIRST_USER = 3_000_000_000
+"""Users from here on are nobody's: neither accounts nor containers get numbers above 2^31. One for each process."""
+
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _FILTER = 2
 _LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
@@ -52,10 +58,10 @@ def confine(connection: int, memory: int, parent: int) -> None:
     sys.path.clear()
     time.localtime()  # reads the zone of this machine, which no rule could
     if os.geteuid() == 0:
-        with suppress(OSError):  # in a name space without these rights it stays who it is
-            os.setgroups([])
-            os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-            os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        for user in (_FIRST_USER + os.getpid(), _NOBODY):
+            with suppress(OSError):  # in a name space without these rights it stays who it is
+                _become(user)
+                break
     library = ctypes.CDLL(None, use_errno=True)
     if parent:
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -63,6 +69,12 @@ def confine(connection: int, memory: int, parent: int) -> None:
             os._exit(0)
     _limit(memory)
     _filter_calls(library)
+
+
+def _become(user: int) -> None:
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
 
 
 def _close_all_but(connection: int) -> None:

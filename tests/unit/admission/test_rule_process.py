@@ -107,6 +107,23 @@ def test_a_rule_opens_nothing_and_reaches_nobody_whoever_submits() -> None:
     as_nobody(assert_no_rights)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="who is not root has jobs of one user only")
+def test_a_job_of_nobody_cannot_end_the_rules_of_others() -> None:
+    class Attacked(FixedSite, frozen=True):
+        def groups(self, user: str) -> tuple[str, ...]:
+            (rules,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+
+            def attack() -> None:
+                with pytest.raises(PermissionError):
+                    os.kill(int(rules), signal.SIGKILL)
+
+            as_nobody(attack)
+            return ("spared",)
+
+    _, trace = RuleSet([Rule("mine", "note(site.groups('x'))")]).run(Submission("ann"), Attacked())
+    assert trace.notes == ["('spared',)"]
+
+
 def test_a_rule_ends_with_the_process_that_submits() -> None:
     """It computes where no signal of Python reaches it."""
     answer, told = os.pipe()
