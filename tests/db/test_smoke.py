@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
+from tests.harness.sample_cluster import add_job
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
@@ -50,6 +52,8 @@ USES = [
     ("oarpy", "report", "2026-03", "-J"),
     ("oarpy", "export", "exported"),
     ("oarpy", "metrics"),
+    ("oarpy", "doctor", "-J"),
+    ("oaradmin", "policy", "try", "--days", "1", "--policy", "easy"),
     ("oarpy", "history", "list"),
     ("oarpy", "history", "move"),
     ("oarpy", "events", "--once"),
@@ -66,8 +70,12 @@ def test_it_works(connection: Connection, oarsub: Submitter, words: tuple[str, .
     command, *arguments = words
     if words == ("oarresume", str(WAITING)):
         assert oarsub(str(WAITING), command="oarhold").status == 0
+    if words[:3] == ("oaradmin", "policy", "try"):
+        hour_ago = datetime.now(UTC) - timedelta(hours=1)
+        add_job(connection, "Terminated", resources=[5], started=hour_ago, submitted_at=hour_ago)
     result = oarsub(*arguments, command=command)
-    assert (result.status, result.err) == (0, ""), result
+    # no server runs here, which the doctor has to say
+    assert (result.status, result.err) == (1 if "doctor" in words else 0, ""), result
 
 
 def test_no_command_is_forgotten() -> None:
