@@ -202,10 +202,15 @@ def _wrong_sums(configuration: Configuration) -> tuple[str, ...]:
         if len(lengths) > 1:
             seconds = " and ".join(map(str, lengths))
             return (f"there are sums of windows of {seconds} seconds: oaraccounting --reinitialize counts all again",)
-        return tuple(
+        sums = tuple(
             f"{one.kind} of {one.user} (project {one.project}, queue {one.queue}) from {one.window:%Y-%m-%d %H:%M:%S%z}"
             f" on is {one.counted} resource-seconds, the jobs make {one.recounted}"
             for one in recount.differences(connection, lengths[0])
+        )
+        return sums + tuple(
+            f"{one.column} of {one.user} (project {one.project}, queue {one.queue}) on {one.day} is"
+            f" {one.counted:.12g} in job_days, the jobs make {one.recounted:.12g}"
+            for one in recount.day_differences(connection)
         )
 
 

@@ -130,10 +130,11 @@ _ACCOUNT = """
                                    longest_wait, slowdowns, gave_way, wasted_seconds)
         SELECT day, user_name, project, queue_name, count(*), count(*) FILTER (WHERE failed), count(waited),
                coalesce(sum(waited), 0), coalesce(max(waited), 0),
-               coalesce(sum(greatest((waited + ran) / greatest(ran, 10), 1)), 0),
+               coalesce(sum(greatest((waited + ran) / greatest(ran, 10), 1)) FILTER (WHERE waited IS NOT NULL), 0),
                count(w.seconds), coalesce(sum(w.seconds), 0)
-        FROM (SELECT *, greatest(extract(epoch FROM started_at - submitted_at), 0) AS waited,
-                     extract(epoch FROM ended_at - started_at) AS ran FROM picked) p LEFT JOIN wasted w USING (job_id)
+        FROM (SELECT *, CASE WHEN started_at IS NOT NULL THEN greatest(extract(epoch FROM started_at - submitted_at), 0)
+                        END AS waited, extract(epoch FROM ended_at - started_at) AS ran FROM picked) p
+            LEFT JOIN wasted w USING (job_id)
         GROUP BY day, user_name, project, queue_name
         ORDER BY day, user_name, project, queue_name
         ON CONFLICT (day, user_name, project, queue_name) DO UPDATE

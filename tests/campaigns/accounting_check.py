@@ -89,6 +89,7 @@ def check(connection: Connection, jobs: int, seed: int) -> tuple[Counter[str], i
     ]
     wrong += [f"window {window} is above the capacity" for window in above_capacity(real)]
     wrong += [f"oarpy db check --accounting says: {one}" for one in recount.differences(connection, WINDOW)]
+    wrong += [f"oarpy db check --accounting says: {one}" for one in recount.day_differences(connection)]
     return Counter(one.kind for one in site.records), len(real), wrong
 
 

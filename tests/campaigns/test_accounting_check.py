@@ -22,3 +22,4 @@ def test_every_row_is_that_of_the_second_implementation(connection: Connection) 
     rewrite(connection, "DELETE FROM accounting WHERE user_name = 'mona'")
     assert len(stored(connection)) < before
     assert {one.user for one in recount.differences(connection, WINDOW)} == {"sue", "mona"}
+    assert {one.user for one in recount.day_differences(connection)} == {"sue"}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from oarpy.modules.accounting import account, file_away
+from oarpy.store.analytics import recount
 from tests.harness.hand_written import rewrite
 from tests.harness.past_jobs import MONTH, NOW
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
@@ -65,6 +66,18 @@ def test_days_count_jobs_waits_and_waste(connection: Connection, jobs: list[int]
     ]
     waste = connection.execute("SELECT day, user_name, jobs, wasted_hours FROM oar_report.besteffort_waste").fetchall()
     assert waste == [(DAY, "bob", 1, 1.0)]
+
+
+def test_a_job_that_never_started_has_no_wait_and_no_slowdown(connection: Connection, jobs: list[int]) -> None:
+    lost = add_job(connection, "Waiting", user="ann")
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", [lost])
+    assert account(connection, 86400) == 1
+    counted = connection.execute(
+        "SELECT jobs, failed_jobs, started_jobs, wait_seconds, bounded_slowdowns FROM oar_report.daily_jobs"
+        " ORDER BY day DESC LIMIT 1"
+    ).fetchone()
+    assert counted == (1, 1, 0, 0.0, 0.0)
+    assert recount.day_differences(connection) == []
 
 
 def test_days_are_the_same_when_all_is_counted_again(connection: Connection, shell: Shell, jobs: list[int]) -> None:

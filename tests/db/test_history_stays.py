@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 
 import psycopg
@@ -233,6 +233,19 @@ def test_sums_are_compared_with_the_jobs(connection: Connection, shell: Shell) -
     assert first.startswith("USED of alice (project default, queue default) from 2026-05-01 12:00:00+0")
     assert first.endswith("on is 121.000000 resource-seconds, the jobs make 120.000000")
     assert second.endswith("on is 61.000000 resource-seconds, the jobs make 60.000000")
+
+
+@pytest.mark.usefixtures("past", "rules")
+def test_sums_of_days_are_compared_with_the_jobs_the_filed_ones_too(connection: Connection, shell: Shell) -> None:
+    (day,) = connection.execute("SELECT day FROM job_days").fetchall()[0]
+    assert file_away(connection, datetime(day.year, day.month, 1, tzinfo=UTC) + timedelta(days=90), MONTH) == 1
+    assert check(shell) == []
+    rewrite(connection, "UPDATE job_days SET failed = failed + 1, wait_seconds = wait_seconds + 0.5")
+    failed, waits = check(shell)
+    assert failed == (f"failed of alice (project default, queue default) on {day} is 1 in job_days, the jobs make 0")
+    assert waits.startswith("wait_seconds of alice ")
+    rewrite(connection, "DELETE FROM job_days")
+    assert f"jobs of alice (project default, queue default) on {day} is 0 in job_days, the jobs make 1" in check(shell)
     assert shell("oarpy", "db", "check").status == 0
     shell.done("oaraccounting", "--reinitialize")
     rewrite(connection, "DELETE FROM accounting WHERE consumption_type = 'ASKED'")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 from oarpy.store.database import Connection
@@ -51,6 +51,57 @@ _DIFFERENCES = """
     ORDER BY 1, 2, 3, 4, 5
 """
 
+# The module adds what it counts to the sums of a day, here each job is looked at by itself. Sums of seconds are
+# doubles, which depend on the order in which they were added.
+_DAYS = """
+    WITH counted AS (
+        SELECT (j.ended_at AT TIME ZONE 'UTC')::date AS day, j.user_name, j.project, j.queue_name,
+               (j.state = 'Error' OR j.exit_status <> 0) IS TRUE AS failed,
+               greatest(extract(epoch FROM j.started_at), extract(epoch FROM j.submitted_at))
+                   - extract(epoch FROM j.submitted_at) AS wait, j.started_at,
+               extract(epoch FROM j.ended_at) - extract(epoch FROM j.started_at) AS ran,
+               EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.reason = 'besteffort') AS gave_way,
+               (SELECT count(*) FROM assigned_resources a JOIN resources r USING (resource_id)
+                WHERE a.job_id = j.job_id AND r.type = 'default') AS resources
+        FROM jobs j WHERE j.accounted
+    ), recounted AS (
+        SELECT day, user_name, project, queue_name, count(*) AS jobs, count(*) FILTER (WHERE failed) AS failed,
+               count(started_at) AS started,
+               coalesce(sum(wait) FILTER (WHERE started_at IS NOT NULL), 0) AS wait_seconds,
+               coalesce(max(wait) FILTER (WHERE started_at IS NOT NULL), 0) AS longest_wait,
+               coalesce(sum(CASE WHEN wait + ran < greatest(ran, 10) THEN 1
+                                 ELSE (wait + ran) / greatest(ran, 10) END)
+                        FILTER (WHERE started_at IS NOT NULL), 0) AS slowdowns,
+               count(*) FILTER (WHERE gave_way) AS gave_way,
+               coalesce(sum(greatest(ran, 0) * resources) FILTER (WHERE gave_way), 0) AS wasted_seconds
+        FROM counted GROUP BY 1, 2, 3, 4
+    )
+    SELECT day, user_name, project, queue_name, name, coalesce(old, 0), coalesce(new, 0)
+    FROM job_days d FULL JOIN recounted r USING (day, user_name, project, queue_name),
+         LATERAL (VALUES ('jobs', d.jobs::float8, r.jobs::float8), ('failed', d.failed, r.failed),
+                         ('started', d.started, r.started), ('gave_way', d.gave_way, r.gave_way),
+                         ('wait_seconds', d.wait_seconds, r.wait_seconds),
+                         ('longest_wait', d.longest_wait, r.longest_wait), ('slowdowns', d.slowdowns, r.slowdowns),
+                         ('wasted_seconds', d.wasted_seconds, r.wasted_seconds)) AS sums(name, old, new)
+    WHERE abs(coalesce(old, 0) - coalesce(new, 0)) > 1e-6 * greatest(1, abs(old), abs(new))
+      AND day > coalesce((SELECT max((counted_until AT TIME ZONE 'UTC')::date) FROM past_months
+                          WHERE dropped_at IS NOT NULL), '-infinity')
+    ORDER BY 1, 2, 3, 4, 5
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongDay:
+    """A sum of the jobs of a day that is ``counted``, where the jobs make ``recounted``."""
+
+    day: date
+    user: str
+    project: str
+    queue: str
+    column: str
+    counted: float
+    recounted: float
+
 
 @dataclass(frozen=True, slots=True)
 class WrongSum:
@@ -74,3 +125,9 @@ def differences(connection: Connection, window: int) -> list[WrongSum]:
     """Return the rows of windows of ``window`` seconds whose sum is not that of their jobs, past or not."""
     with with_past(connection):
         return [WrongSum(*row) for row in connection.execute(_DIFFERENCES, {"window": window})]
+
+
+def day_differences(connection: Connection) -> list[WrongDay]:
+    """Return the sums of ``job_days`` that are not those of the jobs, past or not."""
+    with with_past(connection):
+        return [WrongDay(*row) for row in connection.execute(_DAYS)]
