@@ -75,7 +75,7 @@ def views_and_answers_come_to_rest(file: Json, lines: list[Json]) -> int:
 def requests_move_nobody_ahead(file: Json, lines: list[Json]) -> int:
     """A pass after nothing but requests moves the start of nobody ranked ahead of all who sent them.
 
-    Holds where passes do not wait. Returns how many passes were looked at.
+    Holds where passes do not wait and all are considered. Returns how many estimates were looked at.
     """
     ranking = Ranking(file)
     looked_at = 0

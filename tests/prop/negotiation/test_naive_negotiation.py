@@ -35,7 +35,7 @@ def test_no_host_is_given_twice(random: Random) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(RANDOMS)
 def test_without_delays_views_come_to_rest_and_requests_move_nobody_ahead(random: Random) -> None:
-    file = random_file(random, 12) | {"timer": 0}
+    file = random_file(random, 12) | {"timer": 0, "most": 200}
     for entry in file["applications"]:
         entry.pop("delay", None)
     lines = printed(json.dumps(file))
