@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +24,19 @@ Places = NDArray[np.int32]
 # Jobs that ended in the period, from the index on the end; jobs that hold; and the plan of the last pass.
 _BARS = """
     WITH bars AS (
-        SELECT job_id, started_at AS begin, ended_at AS finish, false AS planned FROM jobs
-        WHERE ended_at > %(begin)s AND started_at < %(end)s
+        SELECT job_id, started_at AS begin, ended_at AS finish, false AS planned, user_name, queue_name, project, state
+        FROM jobs WHERE ended_at > %(begin)s AND started_at < %(end)s
         UNION ALL
-        SELECT job_id, started_at, greatest(expected_end(jobs), now()), false FROM public.jobs
-        WHERE is_live(state) AND started_at < %(end)s AND started_at IS NOT NULL
+        SELECT job_id, started_at, greatest(expected_end(jobs), now()), false, user_name, queue_name, project, state
+        FROM public.jobs WHERE is_live(state) AND started_at < %(end)s AND started_at IS NOT NULL
         UNION ALL
-        SELECT job_id, start_time, end_time, true FROM gantt_predictions
-        WHERE start_time < %(end)s AND end_time > %(begin)s
+        SELECT job_id, g.start_time, g.end_time, true, user_name, queue_name, project, state
+        FROM gantt_predictions g JOIN public.jobs USING (job_id)
+        WHERE g.start_time < %(end)s AND g.end_time > %(begin)s
     )
-    SELECT b.job_id, extract(epoch FROM b.begin)::float8, extract(epoch FROM b.finish)::float8, b.planned,
-           j.user_name, j.queue_name, j.project, j.state
-    FROM bars b JOIN jobs j ON j.job_id = b.job_id
-    WHERE b.finish > %(begin)s ORDER BY b.begin DESC, b.job_id DESC LIMIT %(limit)s
+    SELECT job_id, extract(epoch FROM begin)::float8, extract(epoch FROM finish)::float8, planned,
+           user_name, queue_name, project, state
+    FROM bars WHERE finish > %(begin)s ORDER BY begin DESC, job_id DESC LIMIT %(limit)s
 """
 
 # The numbers of a job as one string of four bytes each, which becomes an array as it is.
@@ -54,8 +55,7 @@ _MOST_KEPT = 200_000
 _LEVELS = "SELECT resource_id, {columns} FROM resources WHERE type = 'default' ORDER BY {order}"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A job from ``begin`` to ``end`` (epoch seconds) on the cells of ``places``; ``planned``: it has not started."""
 
     job_id: int

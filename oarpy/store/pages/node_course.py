@@ -7,13 +7,14 @@ from datetime import datetime
 
 from oarpy.store.database import Connection
 
-# Resources of a node mostly change together: a row for those that did.
+# Resources of a node mostly change together: a row for those that did, in the same second.
 _STATES = """
-    SELECT l.state, l.state_by, extract(epoch FROM lower(l.during))::float8,
-           extract(epoch FROM upper(l.during))::float8, count(*)
+    SELECT l.state, l.state_by, extract(epoch FROM min(lower(l.during)))::float8,
+           extract(epoch FROM max(upper(l.during)))::float8, count(*)
     FROM resource_state_logs l JOIN resources r USING (resource_id)
     WHERE r.network_address = %s AND l.during && tstzrange(%s, %s)
-    GROUP BY l.state, l.state_by, l.during ORDER BY lower(l.during), count(*) DESC
+    GROUP BY l.state, l.state_by, date_trunc('second', lower(l.during)), date_trunc('second', upper(l.during))
+    ORDER BY 3, 5 DESC
 """
 _ABSENCES = """
     SELECT reason, author, extract(epoch FROM lower(during))::float8, extract(epoch FROM upper(during))::float8
@@ -54,11 +55,12 @@ def absences(connection: Connection, node: str, begin: datetime, end: datetime) 
 
 # What all resources of a node share, and how long its time away took in all.
 _OUTAGES = """
-    SELECT r.network_address, l.state, extract(epoch FROM lower(l.during))::float8,
-           extract(epoch FROM upper(l.during))::float8
+    SELECT r.network_address, l.state, extract(epoch FROM min(lower(l.during)))::float8,
+           extract(epoch FROM max(upper(l.during)))::float8
     FROM resource_state_logs l JOIN resources r USING (resource_id)
     WHERE l.state <> 'Alive' AND l.during && tstzrange(%s, %s) AND r.network_address IS NOT NULL
-    GROUP BY 1, 2, l.during ORDER BY lower(l.during) LIMIT 2000
+    GROUP BY 1, 2, date_trunc('second', lower(l.during)), date_trunc('second', upper(l.during))
+    ORDER BY 3 LIMIT 2000
 """
 
 
