@@ -29,8 +29,9 @@ demo: $(VENV)/.installed-embedded ## set up, then run the main job for real: dat
 	@$(BIN)/oarpy demo --directory .oarpy/demo </dev/null
 
 .PHONY: test
-test: check services tools ## set up, then check everything and run every test
-	@$(BIN)/python packaging/run_tests.py </dev/null
+test: $(VENV)/.installed-dev ## set up, then check everything and run every test
+	@$(MAKE) --jobs=3 --output-sync check services tools
+	$(BIN)/python packaging/run_tests.py </dev/null
 
 .PHONY: test-quick
 test-quick: $(VENV)/.installed-dev ## the tests that need no database and no server, in less than a minute
@@ -103,7 +104,7 @@ tools: $(VENV)/.installed-tools # what drives a cluster from outside: Dask, subm
 $(VENV)/.installed-tools: packaging/tools.txt | $(VENV)/.installed-dev
 	@echo "installing packaging/tools.txt into $(VENV)/tools"
 	$(BIN)/python -m venv --clear --without-pip $(VENV)/tools
-	$(BIN)/python -m pip --quiet --python $(VENV)/tools/bin/python install --no-deps -r packaging/tools.txt </dev/null
+	$(BIN)/python -m pip --quiet --python $(VENV)/tools/bin/python install --no-deps --no-compile -r packaging/tools.txt </dev/null
 	touch $@
 
 $(VENV)/.installed-dev: $(INSTALLED_FROM)

@@ -19,6 +19,8 @@ from oarpy.postgres.binaries import available_versions
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = "15"
 """The oldest PostgreSQL that is supported, Debian 12's."""
+ON_OLDEST = ("tests/db", "-m", "oldest")
+"""What it takes. The marker is for this folder alone: reading the other tests would take longer than some of them."""
 QUICK = ("tests/unit", "tests/prop", "tests/cases", "tests/architecture")
 """Folders whose tests need neither a database nor a server."""
 WORKERS = os.environ.get("OARPY_TEST_WORKERS", str(min(os.cpu_count() or 1, 4) + 1))
@@ -72,7 +74,7 @@ def _count(report: Path, status: int) -> Count:
 def run_on_oldest(*arguments: str) -> Count:
     """Run what is marked ``oldest`` there; say so when it is not installed."""
     if OLDEST in available_versions():
-        return run(f"schema, store and commands, on PostgreSQL {OLDEST}", "-m", "oldest", *arguments, version=OLDEST)
+        return run(f"schema, store and commands, on PostgreSQL {OLDEST}", *ON_OLDEST, *arguments, version=OLDEST)
     sys.stdout.write(f"\n== not run on PostgreSQL {OLDEST}: apt-get install postgresql-{OLDEST}\n")
     return Count()
 

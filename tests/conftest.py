@@ -59,13 +59,23 @@ MEMORY_NEEDED = 2 * 2**30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, so that no worker ends long after the others."""
+    """Begin with the longest tests, so that no worker ends long after the others.
+
+    Raises :class:`pytest.UsageError` for a test marked ``oldest`` in a folder that is not read for the oldest server.
+    """
     items.sort(key=lambda item: _place(item.path))
+    for item in items:
+        if item.get_closest_marker("oldest") and _folder(item.path) != "db":
+            raise pytest.UsageError(f"{item.nodeid} is marked oldest, which is for tests/db alone")
 
 
 def _place(path: Path) -> int:
-    folder = path.relative_to(ROOT / "tests").parts[0]
+    folder = _folder(path)
     return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+def _folder(path: Path) -> str:
+    return path.relative_to(ROOT / "tests").parts[0]
 
 
 @pytest.fixture(scope="session")
