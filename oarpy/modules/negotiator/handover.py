@@ -54,6 +54,10 @@ def pass_on(configuration: Configuration, connection: socket.socket, speaking: S
 def listen(configuration: Configuration) -> socket.socket:
     """Return the socket at which connections arrive; what another negotiator left there goes."""
     path = socket_of(configuration)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):  # the gateway makes it too, and may start later
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o755)
     made = f"{path}.new"
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
     if os.path.lexists(made):
