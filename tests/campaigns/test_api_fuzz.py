@@ -11,5 +11,5 @@ from tests.harness.web_client import Connection
 @pytest.mark.db
 @pytest.mark.filterwarnings("ignore")
 def test_no_request_fails(dsn: str, connection: Connection) -> None:
-    statuses = campaign(dsn, connection, 3)
+    statuses = campaign(dsn, connection, 2)
     assert {200, 400, 401, 404, 422} <= set(statuses)

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from oarpy.local_cluster.sandbox import local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Settings, local_nodes, running_sandbox
 from oarpy.model.errors import Unreachable
 from oarpy.store.database import reachable
 from tests.harness.server_processes import server_pids
@@ -19,11 +19,10 @@ pytestmark = pytest.mark.e2e
 DEADLINE = 60.0
 
 
-def test_a_log_on_a_full_disk_stops_nobody(tmp_path: Path) -> None:
+def test_a_log_on_a_full_disk_stops_nobody(tmp_path: Path, dsn: str) -> None:
     (tmp_path / "server.log").symlink_to("/dev/full")
-    with running_sandbox(
-        tmp_path, {"modules": {"restart_delay": 0.1}}, local_nodes("/host=n1/cpu={1}/core={1}")
-    ) as one:
+    settings: Settings = {"modules": {"restart_delay": 0.1}, "database": {"url": dsn}}
+    with running_sandbox(tmp_path, settings, local_nodes("/host=n1/cpu={1}/core={1}")) as one:
         assert one.server is not None
         supervisor = one.server.pid
         (first,) = one.job_ids("true")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from oarpy.benchmarks.web import log_in
 
-from oarpy.local_cluster.sandbox import Sandbox, command, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, command, local_nodes, running_sandbox
 from tests.harness.browser import browser, troubles
 from tests.harness.waiting import DEADLINE, until
 
@@ -71,8 +71,10 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    settings = {"web": {"requests_per_minute": 0}}
+def site(
+    chromium: Browser, tmp_path_factory: pytest.TempPathFactory, cluster_database: dict[str, str]
+) -> Iterator[Site]:
+    settings: Settings = {"web": {"requests_per_minute": 0}, "database": cluster_database}
     nodes = local_nodes("/host=n[1-2]/cpu={1}/core={2}")
     with (
         running_sandbox(tmp_path_factory.mktemp("pages"), settings, nodes) as cluster,

@@ -24,9 +24,10 @@ LONG = "trap '' USR2; while sleep 0.1; do :; done"
 
 
 @pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, dsn: str) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("cluster")
     settings: Settings = {
+        "database": {"url": dsn},
         "scheduler": {
             "security_time": 1,
             "besteffort_minimum_life": 2,

@@ -50,8 +50,8 @@ def test_an_agent_without_its_state_ends_and_the_next_one_begins_anew(
         until(lambda: not driver.processes(1), "the job's processes are gone")
 
 
-def test_a_node_whose_state_is_wiped_takes_jobs_again(tmp_path: Path) -> None:
-    with running_sandbox(tmp_path, {}, local_nodes("/host=n1/cpu={1}/core={2}")) as one:
+def test_a_node_whose_state_is_wiped_takes_jobs_again(tmp_path: Path, dsn: str) -> None:
+    with running_sandbox(tmp_path, {"database": {"url": dsn}}, local_nodes("/host=n1/cpu={1}/core={2}")) as one:
         (lost,) = one.job_ids("sleep 100")
         one.wait_for([lost], ["Running"], DEADLINE)
         (state,) = (path.parent for path in tmp_path.rglob("incarnation"))
