@@ -10,6 +10,7 @@ import typer
 from oarpy.commands.events import events
 from oarpy.commands.history import app as history
 from oarpy.commands.oartoken import app as tokens
+from oarpy.commands.reproduce import app as reproduce
 
 from oarpy.client.boundary import run
 from oarpy.client.options.optional_values import PastDateCommand
@@ -29,6 +30,7 @@ app.add_typer(database, name="db")
 app.add_typer(settings, name="config")
 app.add_typer(history, name="history")
 app.add_typer(tokens, name="token")
+app.add_typer(reproduce, name="reproduce")
 app.command()(events)
 
 Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]

@@ -108,7 +108,8 @@ class Moldable(ApplicationLauncher):
     def _walltime(self, index: int, number: int) -> Time:
         walltime = self._walltimes.get((index, number))
         if walltime is None:
-            walltime = self._walltimes[index, number] = self.time.on(self.clusters[index], number) * self.margin
+            walltime = self.time.rounded(self.time.on(self.clusters[index], number) * self.margin)
+            self._walltimes[index, number] = walltime
         return walltime
 
 
@@ -171,5 +172,5 @@ class Complex(ApplicationLauncher):
         found = self._best.get(free)
         if found is None:
             chosen, time = self.time.best(free)
-            found = self._best[free] = chosen, time * self.margin
+            found = self._best[free] = chosen, self.time.rounded(time * self.margin)
         return found

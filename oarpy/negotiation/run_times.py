@@ -1,6 +1,6 @@
 """How long an application runs, by the hosts that it has.
 
-``rounded`` makes of an exact run time the one that is used, for example whole milliseconds.
+``rounded`` makes of an exact run time or walltime the one that is used, for example whole milliseconds.
 """
 
 from __future__ import annotations

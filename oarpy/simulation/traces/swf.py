@@ -11,7 +11,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -33,18 +33,35 @@ def read_swf(path: Path, machine: Machine, limit: int | None = None) -> Trace:
     """
     jobs: list[TraceJob] = []
     left_out = 0
-    for where, line in enumerate(_lines(path), start=1):
+    for where, values in records(path):
         if limit is not None and len(jobs) >= limit:
             break
-        text = line.strip()
-        if not text or text.startswith(";"):
-            continue
-        job = _job(text, machine, f"{path}, line {where}")
+        job = _job(values, machine, where)
         if job is None or job.procs > machine.procs:
             left_out += 1
         else:
             jobs.append(job)
     return Trace(path.name, in_submit_order(jobs), left_out)
+
+
+def records(path: Path) -> Iterator[tuple[str, list[float]]]:
+    """Yield the place and the numbers of each record of ``path``.
+
+    Raises :class:`UsageError` for a file that cannot be read or a malformed line (naming it).
+    """
+    for number, line in enumerate(_lines(path), start=1):
+        text = line.strip()
+        if not text or text.startswith(";"):
+            continue
+        where, fields = f"{path}, line {number}", text.split()
+        if len(fields) != FIELDS:
+            raise UsageError(f"{where}: {len(fields)} fields instead of {FIELDS}", hint="not a record of an SWF file")
+        yield where, [_number(field, where) for field in fields]
+
+
+def size_and_run(values: Sequence[float]) -> tuple[float, float]:
+    """Return the processors (requested, else allocated) and the run time in seconds of a record, -1 where unknown."""
+    return (values[_REQUESTED] if values[_REQUESTED] > 0 else values[_ALLOCATED]), values[_RUN]
 
 
 def write_swf(jobs: Iterable[TraceJob], out: TextIO, *, comments: Iterable[str] = ()) -> None:
@@ -70,14 +87,10 @@ def _lines(path: Path) -> Iterator[str]:
         raise UsageError(f"cannot read the trace '{path}': {reason}", hint="give a plain or gzip SWF file") from error
 
 
-def _job(text: str, machine: Machine, where: str) -> TraceJob | None:
+def _job(values: Sequence[float], machine: Machine, where: str) -> TraceJob | None:
     """Return the job of one record, None when it lacks what a replay needs."""
-    fields = text.split()
-    if len(fields) != FIELDS:
-        raise UsageError(f"{where}: {len(fields)} fields instead of {FIELDS}", hint="not a record of an SWF file")
-    values = [_number(field, where) for field in fields]
-    size = values[_REQUESTED] if values[_REQUESTED] > 0 else values[_ALLOCATED]
-    run, estimate, submit = values[_RUN], values[_ESTIMATE], values[_SUBMIT]
+    size, run = size_and_run(values)
+    estimate, submit = values[_ESTIMATE], values[_SUBMIT]
     if size <= 0 or run <= 0 or estimate <= 0 or submit < 0:
         return None
     if not float(size).is_integer() or not float(values[_NUMBER]).is_integer():

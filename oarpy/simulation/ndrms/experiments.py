@@ -1,0 +1,142 @@
+"""One run of a workload in either system, what is measured of it, and many runs on all processors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TextIO
+
+from oarpy.negotiation.profiles import Time
+from oarpy.scheduler.negotiation.applications import NegotiationRules, RankRule
+from oarpy.simulation.ndrms.oar_like import BYTES, OarLikeRun
+from oarpy.simulation.ndrms.workloads import (
+    JOBS,
+    TICKS,
+    DrawnApplication,
+    LoggedJob,
+    Sizes,
+    platform,
+    sequence,
+    with_complex,
+)
+from oarpy.simulation.negotiation.run import NegotiationRun
+from oarpy.simulation.negotiation.workload import Participant, Workload
+from oarpy.simulation.reports.output_files import ProgressBar
+
+System = Literal["ours", "oar"]
+WorkloadName = Literal["W0", "W1", "W2"]
+
+INTERVAL, TIMER = TICKS, TICKS
+"""Between two arrivals, and the least between two passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One run, of ``JOBS`` jobs of the log from ``first`` on; in W1 the complex one comes as number ``place``.
+
+    ``fair_start`` and ``delay`` are seconds; ``delay`` is the adaptation delay of the complex application of W1.
+    """
+
+    system: System
+    workload: WorkloadName
+    sizes: Sizes
+    rank: RankRule | None = None
+    clusters: int = 1
+    p_mo: float = 0.2
+    p_cem: float = 0.0
+    fair_start: int = 5
+    delay: int = 0
+    draw: int = 1
+    first: int = 0
+    place: int = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run cost. ``seconds`` are of the processor, ``waste`` is in host-seconds.
+
+    ``complex_end`` is when the complex application of W1 ended, in seconds.
+    """
+
+    unique_configurations: int
+    bytes: int
+    rms_operations: int
+    application_operations: int
+    seconds: float
+    waste: float | None = None
+    complex_end: float | None = None
+
+    @property
+    def operations(self) -> int:
+        """Basic operations of scheduler and applications."""
+        return self.rms_operations + self.application_operations
+
+
+Results = Mapping[Experiment, Measured]
+
+
+def measure(experiment: Experiment, log: Sequence[LoggedJob]) -> Measured:
+    """Run an experiment on the jobs of ``log``."""
+    jobs = log[experiment.first : experiment.first + JOBS]
+    sizes, p_cem = experiment.sizes, experiment.p_cem if experiment.workload == "W2" else 0.0
+    applications = sequence(jobs, experiment.draw, p_mo=experiment.p_mo, p_cem=p_cem, sizes=sizes)
+    if experiment.workload == "W1":
+        applications = with_complex(applications, jobs, experiment.place, experiment.draw, sizes)
+    if experiment.system == "oar":
+        return _measure_oar_like(experiment, applications)
+    return _measure_ours(experiment, applications)
+
+
+def _measure_oar_like(experiment: Experiment, applications: Sequence[DrawnApplication]) -> Measured:
+    done = OarLikeRun(platform(experiment.clusters), applications, INTERVAL, TIMER).run()
+    return Measured(done.configurations, done.configurations * BYTES, done.operations, 0, done.seconds)
+
+
+def _measure_ours(experiment: Experiment, applications: Sequence[DrawnApplication]) -> Measured:
+    assert experiment.rank is not None
+    clusters = platform(experiment.clusters)
+    names = tuple(cluster.name for cluster in clusters)
+    participants = tuple(
+        Participant(
+            id=number,
+            arrives=(number - 1) * INTERVAL,
+            clusters=names,
+            delay=0 if application.work is None else experiment.delay * TICKS,
+            launcher=application.launcher(clusters),
+        )
+        for number, application in enumerate(applications, 1)
+    )
+    rules = NegotiationRules(experiment.fair_start * TICKS, 0, "always", experiment.rank)
+    sizes = {cluster.name: cluster.hosts for cluster in clusters}
+    totals = NegotiationRun(Workload(sizes, participants, rules, TIMER, TICKS)).run()
+    return Measured(
+        unique_configurations=sum(totals.configurations.values()),
+        bytes=totals.bytes,
+        rms_operations=totals.rms_operations,
+        application_operations=totals.application_operations,
+        seconds=totals.seconds,
+        waste=_seconds(totals.waste),
+        complex_end=_seconds(totals.ends[experiment.place]) if experiment.workload == "W1" else None,
+    )
+
+
+def _seconds(ticks: Time) -> float:
+    return float(ticks) / TICKS
+
+
+def measure_all(experiments: Iterable[Experiment], log: Sequence[LoggedJob], err: TextIO) -> dict[Experiment, Measured]:
+    """Run experiments on all processors that this process may use; each is run once. Results are in their order."""
+    wanted = list(dict.fromkeys(experiments))
+    processors = min(len(os.sched_getaffinity(0)), max(len(wanted), 1))
+    found: dict[Experiment, Measured] = {}
+    # the longest first, so that none of them is left over at the end
+    ordered = sorted(wanted, key=lambda one: (one.system == "ours", -one.p_mo, -one.clusters))
+    with ProcessPoolExecutor(processors) as pool, ProgressBar("experiments", len(wanted), err) as bar:
+        running = {pool.submit(partial(measure, one, log)): one for one in ordered}
+        for done in as_completed(running):
+            found[running[done]] = done.result()
+            bar(len(found))
+    return {one: found[one] for one in wanted}

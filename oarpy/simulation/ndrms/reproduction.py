@@ -1,0 +1,107 @@
+"""``oarpy reproduce ndrms``: run the experiments, write their files, print the claims."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from oarpy.model.errors import UsageError
+from oarpy.simulation.ndrms.charts import can_draw, write_chart
+from oarpy.simulation.ndrms.claims import PublishedClaim, claims, end_delays
+from oarpy.simulation.ndrms.experiments import Experiment, Results, measure_all
+from oarpy.simulation.ndrms.figures import FIGURES, JUDGED, READINGS
+from oarpy.simulation.ndrms.workloads import read_log
+from oarpy.simulation.reports.output_files import write_file, writing
+
+COLUMNS = ("figure", "claim", "rank", "sizes", "judged", "paper", "ours", "holds")
+FIELDS = (
+    *("figure", "system", "workload", "rank", "sizes", "clusters", "p_mo", "p_cem", "fair_start", "delay", "draw"),
+    *("unique_configurations", "bytes", "rms_operations", "application_operations", "operations", "seconds"),
+    *("waste", "end_delay", "real_bytes", "real_seconds"),
+)
+LACKS = (
+    "The curves of figures 7 to 12 are not in the text at hand: only what it says of them is compared.",
+    "The log LLNL-Atlas-2006-1.1-cln of the source is not at hand: 2.1-cln is replayed instead.",
+    "Parameters of complex applications are not in the text: ours are in the guide for researchers.",
+    "Figure 12 is not run: it needs a server of negotiated jobs.",
+)
+
+
+def reproduce(
+    traces: Path,
+    figures: Sequence[int],
+    *,
+    quick: bool = False,
+    output: Path = Path("ndrms"),
+    as_json: bool = False,
+    err: TextIO | None = None,
+) -> tuple[list[PublishedClaim], str]:
+    """Run what ``figures`` need, write their CSV and SVG files to ``output``; return the claims and the report.
+
+    Raises :class:`UsageError` for a figure that does not exist or a log that is not there, and :class:`OarpyError` when
+    a file cannot be written.
+    """
+    for figure in figures:
+        if figure not in FIGURES:
+            raise UsageError(f"there is no figure {figure}", hint="--figure N, from 7 to 12")
+    log = read_log(traces)
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+    readings = (JUDGED,) if quick else READINGS
+    wanted = list(dict.fromkeys(figures or FIGURES))
+    runs = {(figure, reading): list(FIGURES[figure](reading, quick)) for figure in wanted for reading in readings}
+    results = measure_all((one for found in runs.values() for one in found), log, err or sys.stderr)
+    drawing = can_draw()
+    for figure in wanted:
+        of_figure = dict.fromkeys(one for reading in readings for one in runs[figure, reading])
+        rows = partial(_write_rows, figure, {one: results[one] for one in of_figure})
+        write_file(output / f"figure{figure:02}.csv", rows)
+        if drawing and runs[figure, JUDGED]:
+            judged = {one: results[one] for one in runs[figure, JUDGED]}
+            write_chart(output / f"figure{figure:02}.svg", figure, judged)
+    found = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
+    lacks = LACKS if drawing else (*LACKS, "Charts are not drawn: they need the extra plots (matplotlib).")
+    return found, _json(found, lacks) if as_json else _table(found, lacks)
+
+
+def status(found: Sequence[PublishedClaim]) -> int:
+    """Return the exit status: 1 if a claim fails under the judged reading."""
+    return int(any(claim.reading.judged and claim.holds == "no" for claim in found))
+
+
+def _table(found: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
+    lines = ["\t".join(COLUMNS), *("\t".join(map(str, claim.cells().values())) for claim in found)]
+    return "\n".join([*lines, "", *lacks]) + "\n"
+
+
+def _json(found: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
+    import json
+
+    return json.dumps({"claims": [claim.cells() for claim in found], "lacks": lacks}, indent=1) + "\n"
+
+
+def _write_rows(figure: int, results: Results, file: TextIO) -> None:
+    """Write the runs of a figure as CSV; a cell is empty where it does not apply."""
+    writer = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_rows(figure, results))
+
+
+def _rows(figure: int, results: Results) -> Iterator[Mapping[str, object]]:
+    delays = end_delays(results)
+    for one, measured in results.items():
+        row = {name: getattr(one, name) for name in FIELDS if hasattr(one, name)}
+        row |= {name: getattr(measured, name) for name in FIELDS if hasattr(measured, name)}
+        row |= {"figure": figure, "seconds": round(measured.seconds, 3), "end_delay": delays.get(one)}
+        yield {name: value for name, value in row.items() if value is not None and _applies(name, one)}
+
+
+def _applies(name: str, one: Experiment) -> bool:
+    """Say whether a column means something for an experiment."""
+    if one.system == "oar":
+        return name not in ("rank", "fair_start", "delay", "p_cem")
+    return name != "delay" or one.workload == "W1"
