@@ -39,8 +39,8 @@ class StateDir:
     def create(self) -> None:
         """Make what is missing. Users may pass through ``files`` only, to the node files of their own jobs.
 
-        Where the memory of starts is missing, a new incarnation begins, whatever else is left. Raises
-        :class:`StateError`; root does for a directory of somebody else's.
+        Where the memory of starts is missing, a new incarnation begins, whatever else is left. What group or others may
+        write to is closed to them. Raises :class:`StateError`; root does for a directory of somebody else's.
         """
         if os.geteuid() == 0 and (foreign := foreign_part(self.root)):
             raise StateError(f"state directory {self.root} is not root's alone: {foreign}")
@@ -58,11 +58,13 @@ class StateDir:
             ):
                 os.makedirs(path, mode=mode, exist_ok=True)
                 self._made[path] = _identity(path)
-            owner = os.stat(self.jobs).st_uid
+            owners = {os.stat(path).st_uid for path in self._made}
+            for path in (self.root, *self._made):
+                _close_to_others(path)
             os.close(os.open(self.bell, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
             raise StateError(f"state directory {self.root}: {error.strerror}") from error
-        if owner != os.geteuid():
+        for owner in owners - {os.geteuid()}:
             raise StateError(
                 f"state directory {self.root} belongs to uid {owner}, the agent runs as uid {os.geteuid()}"
             )
@@ -167,6 +169,13 @@ class StateDir:
             os.close(fd)
         os.rename(path + ".new", path)
         return identity
+
+
+def _close_to_others(path: str) -> None:
+    """Take from group and others the right to write, where an admin or a wide umask gave it."""
+    status = os.stat(path)
+    if status.st_uid == os.geteuid() and status.st_mode & 0o022:
+        os.chmod(path, status.st_mode & 0o7755)
 
 
 def _identity(path: str) -> tuple[int, int]:

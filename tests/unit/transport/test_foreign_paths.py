@@ -61,3 +61,15 @@ def test_what_is_roots_is_used_also_through_a_link_of_roots(tmp_path: Path) -> N
     (tmp_path / "link").symlink_to(tmp_path / "real")
     StateDir(str(tmp_path / "link" / "state")).create()
     assert (tmp_path / "real" / "state" / "jobs").is_dir()
+
+
+def test_what_others_may_write_to_is_closed_to_them_and_what_they_have_put_there_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "open"
+    (place / "requests").mkdir(parents=True)
+    place.chmod(0o777)
+    (place / "requests").chmod(0o770)
+    StateDir(str(place)).create()
+    assert [oct(path.stat().st_mode & 0o777) for path in (place, place / "requests")] == ["0o755", "0o750"]
+    os.chown(place / "scripts", OTHER, OTHER)
+    with pytest.raises(StateError, match="belongs to uid 65534, the agent runs as uid 0"):
+        StateDir(str(place)).create()
