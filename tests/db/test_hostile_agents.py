@@ -73,8 +73,9 @@ def test_a_wrong_clock_of_a_node_does_not_spoil_the_dates_of_its_jobs(cluster: S
     job = cluster.submit("/nodes=1", command="true")
     cluster.settle()
     ((sane,),) = cluster.sql(
-        "SELECT submitted_at <= started_at AND started_at <= ended_at AND ended_at <= clock_timestamp() FROM jobs"
-        " WHERE job_id = %s",
+        "SELECT submitted_at <= started_at AND started_at <= ended_at AND ended_at <= clock_timestamp()"
+        " AND (SELECT bool_and(lower(during) <= started_at) FROM assigned_resources a WHERE a.job_id = j.job_id)"
+        " FROM jobs j WHERE job_id = %s",
         job,
     )
     assert sane
