@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from oarpy.store.database import Connection
-from oarpy.store.past.reading import with_past
+from oarpy.store.past.reading import has_past_since, with_past
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,12 @@ def host_events(
 ) -> tuple[Event, ...]:
     """Return events of ``hosts`` (None: of any), oldest first: the last ``limit`` (None: all) from ``since`` on."""
     values = {"all": hosts is None, "hosts": list(hosts or ()), "since": since, "limit": limit}
-    with with_past(connection):
-        rows = connection.execute(_OF_HOSTS, values).fetchall()
+    rows = connection.execute(_OF_HOSTS, values).fetchall()
+    # an event may tell of a job that ended the month before
+    oldest = datetime.fromtimestamp(rows[-1][1], UTC) if rows and len(rows) == limit else since
+    if oldest is None or has_past_since(connection, oldest - timedelta(days=31)):
+        with with_past(connection):
+            rows = connection.execute(_OF_HOSTS, values).fetchall()
     return tuple(
         Event(number, at, kind, job, tuple(hosts), text) for number, at, kind, job, hosts, text in reversed(rows)
     )
