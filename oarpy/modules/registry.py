@@ -82,8 +82,18 @@ MODULES: dict[str, Callable[[Configuration], Module]] = {
 OPTIONAL: dict[str, Callable[[Configuration], Module]] = {"energy": _energy, "negotiator": _negotiator}
 """Modules that run only where the configuration enables them: ``energy``, and with a gateway ``negotiator``."""
 
+_ENABLED: dict[str, Callable[[Configuration], bool]] = {
+    "energy": lambda configuration: configuration.energy.enabled,
+    "negotiator": lambda configuration: bool(configuration.gateway.socket),
+}
+
 PROGRAMS = {"gateway": "oarpy.gateway"}
 """What runs beside the modules with a loop of its own, by the name that Python finds it under."""
+
+
+def enabled_modules(configuration: Configuration) -> list[str]:
+    """Return the modules that are to run with this configuration."""
+    return [*MODULES, *(name for name in OPTIONAL if _ENABLED[name](configuration))]
 
 
 def module_command(program: str, *arguments: str) -> list[str]:

@@ -16,7 +16,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.loop.logging import configure_logging
 from oarpy.modules.loop.parent import PARENT_VARIABLE
-from oarpy.modules.registry import MODULES, PROGRAMS, module_command, module_environment
+from oarpy.modules.registry import PROGRAMS, enabled_modules, module_command, module_environment
 from oarpy.postgres import embedded_server
 
 log = structlog.get_logger()
@@ -43,12 +43,9 @@ class ModuleSupervisor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._children = [_Child(name, ("oarpy.modules", name)) for name in MODULES]
-        if configuration.energy.enabled:
-            self._children.append(_Child("energy", ("oarpy.modules", "energy")))
+        self._children = [_Child(name, ("oarpy.modules", name)) for name in enabled_modules(configuration)]
         if configuration.gateway.socket:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
-            self._children.append(_Child("negotiator", ("oarpy.modules", "negotiator")))
         self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()
         self._stopping = False
         self._check_database_at = 0.0

@@ -9,7 +9,7 @@ from oarpy.client import installation
 from oarpy.client.health.finding import Finding
 from oarpy.configuration import Configuration
 from oarpy.modules.loop.logging import job_ranges
-from oarpy.modules.registry import MODULES, OPTIONAL
+from oarpy.modules.registry import enabled_modules
 from oarpy.store.database import Connection, database_dsn
 from oarpy.store.platform import health
 
@@ -64,8 +64,7 @@ def schema(connection: Connection, configuration: Configuration) -> Iterator[Fin
 
 def modules(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
     """Yield modules that do not run, or run and do nothing."""
-    names = [*MODULES, *(name for name in OPTIONAL if getattr(configuration, name).enabled)]
-    for name in names:
+    for name in enabled_modules(configuration):
         state = health.module(connection, name)
         # the automaton runs when it hears something, whatever its period
         allowed = max(_PATIENCE, 5 * getattr(configuration.modules, name, _PATIENCE))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from oarpy.client.health.exposition import Family, exposition
 from oarpy.configuration import Configuration, socket_file
-from oarpy.modules.registry import MODULES, OPTIONAL
+from oarpy.modules.registry import enabled_modules
 from oarpy.store.database import Connection
 from oarpy.store.platform import metrics
 
@@ -56,8 +56,7 @@ def _passes(found: metrics.PassFigures) -> Iterator[Family]:
 
 
 def _modules(connection: Connection, configuration: Configuration) -> Iterator[Family]:
-    names = [*MODULES, *(name for name in OPTIONAL if getattr(configuration, name).enabled)]
-    beats = metrics.beats(connection, names)
+    beats = metrics.beats(connection, enabled_modules(configuration))
     led = [({"module": one.module}, float(one.led)) for one in beats]
     yield _table("oarpy_module_up", "Whether a process leads the module (1) or none does (0).", led)
     told = [({"module": one.module}, one.reported_at) for one in beats if one.reported_at is not None]
