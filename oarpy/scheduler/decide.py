@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oarpy.scheduler.memory import Memory, next_start
+from oarpy.scheduler.negotiation.cluster_pass import negotiate
+from oarpy.scheduler.negotiation.events import Event
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources.matching import Matchers
@@ -62,7 +64,8 @@ class Decisions:
     ``plan`` says where and when jobs wait, and the verdict on each. ``accepted`` are new reservations, ``victims`` the
     best-effort jobs to cancel, ``resumed`` suspended jobs that go on now. ``awaiting`` tells what accepted reservations
     wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
-    What is written changes what the next pass sees: who was accepted, say, clears its way then.
+    ``negotiated`` is what happened to applications. What is written changes what the next pass sees: who was accepted,
+    say, clears its way then.
     """
 
     kept: Kept
@@ -77,6 +80,7 @@ class Decisions:
     walltimes: WalltimeAnswers
     power: PowerOrders
     wake_at: float | None
+    negotiated: tuple[Event, ...] = ()
 
 
 def decide(
@@ -91,7 +95,12 @@ def decide(
     """
     kept = keep_promises(snapshot)
     snapshot = kept.snapshot
-    if memory is None:
+    told: tuple[Event, ...] = ()
+    if snapshot.negotiation is not None:
+        if memory is not None:
+            memory.forget()
+        foreseen, told = negotiate(snapshot, orders, matchers)
+    elif memory is None:
         foreseen = plan(snapshot, orders, matchers)
     else:
         foreseen = memory.plan(snapshot, orders, matchers, whole=snapshot.rules.power is not None)
@@ -115,6 +124,7 @@ def decide(
         walltimes,
         power,
         _wake_at(snapshot, made, memory, (*due.wake_at, walltimes.next_change, power.next_wake)),
+        told,
     )
 
 

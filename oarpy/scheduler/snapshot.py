@@ -7,7 +7,7 @@ Python integers used as bit sets: bit *i* is the *i*-th resource of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
@@ -19,6 +19,7 @@ from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import PolicyName
+from oarpy.scheduler.negotiation.clusters import HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
@@ -39,7 +40,7 @@ class WaitingJob:
 
     ``fault`` says what in the job's description makes it impossible to place. ``stopped`` tells that it is ``held`` for
     no other reason than that its queue is not active. An application that is ``unasked`` is held until it asks for
-    hosts.
+    hosts; ``ranked`` is the instant that ranks it among the jobs of its queue, whatever orders these.
     """
 
     id: int
@@ -58,6 +59,7 @@ class WaitingJob:
     fault: str = ""
     stopped: bool = False
     unasked: bool = False
+    ranked: float | None = None
 
     @property
     def besteffort(self) -> bool:
@@ -259,6 +261,34 @@ def local_instant(instant: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class NegotiatingJob:
+    """An application in line: what ranks it (an instant), what it asks for, and what it was shown and told last.
+
+    ``shown`` has profiles as they are sent, ``told`` the tag and the start of the last estimate.
+    """
+
+    id: int
+    state: str
+    ranked: float
+    clusters: tuple[str, ...]
+    hosts: Mapping[str, int]
+    walltime: float
+    tag: int | str
+    serial: int = 0
+    shown: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    told: tuple[int | str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiation:
+    """The applications that are in line, and the clusters that they choose from."""
+
+    line: tuple[NegotiatingJob, ...]
+    clusters: tuple[HostCluster, ...]
+    view_steps: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything one pass looks at.
 
@@ -279,7 +309,7 @@ class Snapshot:
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
     because their nodes can be woken. ``power`` tells what was asked of nodes that are not up, ``rested`` which ones may
-    sleep and have been idle for long enough.
+    sleep and have been idle for long enough. ``negotiation`` is None where no application is in line.
     """
 
     now: float
@@ -309,6 +339,7 @@ class Snapshot:
     asleep: int = 0
     power: Mapping[str, Power] = field(default_factory=dict)
     rested: frozenset[str] = frozenset()
+    negotiation: Negotiation | None = None
 
     @property
     def usable(self) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.gateway_process import GatewayProcess, gateway
+from tests.harness.gateway_process import TIMEOUT, GatewayProcess, gateway
 from tests.harness.launchers import launcher, negotiator
-from tests.harness.oarsub_cluster import build, run_pass, settings
+from tests.harness.oarsub_cluster import build, decide, let_run, run_pass, settings
 from tests.harness.sample_cluster import Connection
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
 
@@ -47,3 +48,78 @@ def test_who_subscribes_has_a_job_and_sees_what_is_free(running: GatewayProcess,
     told = connection.execute("SELECT verdict, reason FROM gantt_predictions WHERE job_id = %s", [job]).fetchone()
     assert told == ("held", "its launcher has not asked for hosts yet")
     assert one.leave() == 0
+
+
+def test_it_asks_is_told_its_start_and_its_hosts_and_gives_them_back(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    clusters = one.hear("changeNotify")["changes"]
+    name = next(iter(clusters))
+    one.say("done")
+    assert one.hear("refused")["code"] == 1
+    one.say("request", tag="first", hosts={name: 1}, walltime=600, serial=1)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    decide(connection)
+    assert state(connection, job) == ("Started", "toLaunch")
+    start = one.hear("startNotify")
+    assert (start["tag"], start["hosts"]) == ("first", {name: 1})
+    assert [len(hosts) for hosts in start["names"].values()] == [1]
+    let_run(connection)
+    one.say("request", tag=2, hosts={name: 1}, walltime=600)
+    refused = one.hear("refused")
+    assert (refused["code"], refused["tag"]) == (1, 2)
+    one.say("done")
+    asked = "SELECT reason FROM kill_requests WHERE job_id = %s"
+    until(lambda: connection.execute(asked, [job]).fetchone() == ("application done",), "its end is asked")
+    end(connection, job)
+    decide(connection)
+    assert one.hear("ended") == {"message": "ended", "reason": "done"}
+    assert state(connection, job) == ("Finished", "Error")
+    assert one.process.wait(TIMEOUT) == 0
+
+
+def test_one_behind_another_is_shown_what_it_may_not_have(running: GatewayProcess, connection: Connection) -> None:
+    one, other = launcher(running), launcher(running)
+    jobs = []
+    for each in (one, other):
+        each.say("subscribe")
+        jobs.append(each.hear("subscribed")["job"])
+        name = next(iter(each.hear("changeNotify")["changes"]))
+        each.say("request", tag=1, hosts={name: 1}, walltime=600)
+    until(lambda: all(state(connection, job) == ("RequestSent", "Waiting") for job in jobs), "requests are stored")
+    decide(connection)
+    one.hear("startNotify")
+    view, estimate = other.hear("changeNotify"), other.hear("estimate")
+    begin, duration, busy = view["changes"][name]
+    assert (view["serial"], busy) == (2, 1)
+    assert estimate["start"] == begin + duration
+    assert estimate["verdict"] == "behind_higher_priority"
+    assert duration >= 600
+    other.say("keep", serial=3)
+    assert other.hear("refused")["code"] == 2
+    other.say("keep", serial=2)
+    again = launcher(running)
+    again.say("attach", job=jobs[1])
+    assert again.hear("attached") == {
+        "message": "attached", "job": jobs[1], "state": "Waiting", "tag": 1, "serial": 2
+    }  # fmt: skip
+    assert again.hear("changeNotify")["changes"] == {**clusters_of(connection, jobs[1])}
+    assert again.hear("estimate") == estimate
+    assert other.process.wait(TIMEOUT) == 1
+
+
+def clusters_of(connection: Connection, job: int) -> dict[str, object]:
+    row = connection.execute("SELECT view FROM applications WHERE job_id = %s", [job]).fetchone()
+    assert row is not None
+    return {name: profile for name, (_, profile) in row[0].items()}
+
+
+def end(connection: Connection, job: int) -> None:
+    """End a running job, as the launcher does when it was killed."""
+    connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Error' WHERE job_id = %s", [job])
+    connection.execute(
+        "UPDATE jobs SET state = 'Error', ended_at = now(), left_nothing = true WHERE job_id = %s", [job]
+    )

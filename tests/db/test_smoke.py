@@ -46,6 +46,7 @@ USES = [
     ("oaradmissionrules", "list"),
     ("oartoken", "new", "--expires", "30d", "--scope", "read"),
     ("oartoken", "list"),
+    ("oarnegotiate", "--help"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),
     ("oarpy", "db", "downgrade", "0020"),
     ("oarpy", "db", "analyst", "smoke_analyst"),

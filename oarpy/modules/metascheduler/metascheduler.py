@@ -23,6 +23,7 @@ from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.priority_history import record_rules
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
+from oarpy.modules.metascheduler.told_applications import ToldApplications
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
@@ -70,6 +71,7 @@ class Metascheduler:
         self._starts = ToldStarts()
         self._verdicts = KeptVerdicts()
         self._texts = RangeTexts()
+        self._applications = ToldApplications(configuration.negotiation)
         self._connection: Connection | None = None
         self._rewritten = 0.0
 
@@ -117,7 +119,7 @@ class Metascheduler:
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
-        delays = (owed, self._memory.owed(decided.plan))
+        delays = (owed, self._memory.owed(decided.plan), self._applications.owed(reading))
         instants = [time.time() + one for one in delays if one is not None]
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
@@ -164,6 +166,8 @@ class Metascheduler:
         if self._settings.verdict_history:
             orders, matchers = self._orders, self._reader.matchers
             verdicts = self._verdicts.note(connection, seen, writing.changed, gone, orders, matchers)
+        if reading.applications:
+            self._applications.write(connection, reading, decided, gone)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)

@@ -33,6 +33,7 @@ from oarpy.model.job_types import read_types
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
+from oarpy.modules.metascheduler.application_line import ApplicationLine
 from oarpy.modules.metascheduler.existing_resources import declared_consumables
 from oarpy.modules.metascheduler.priority_history import PriorityHistory
 from oarpy.modules.metascheduler.quota_rules import QuotaRules
@@ -61,7 +62,7 @@ from oarpy.scheduler.snapshot import (
 )
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
-from oarpy.store.negotiation import applications
+from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.store.passes import snapshot_rows
 from oarpy.store.platform import consumables, maintenance, power, properties
 from oarpy.store.refusals import refusals_of
@@ -97,6 +98,8 @@ class Reading:
     """Alternatives by job."""
     withheld: Mapping[int, str] = field(default_factory=dict)
     """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
+    applications: Sequence[ApplicationRow] = ()
+    """Those that are not over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class SnapshotReader:
         self._version = -1
         self._asleep = 0
         self._negotiating = False
-        self._unasked: frozenset[int] = frozenset()
+        self._line = ApplicationLine(configuration.negotiation)
         self._unchanged_until = float("inf")
         self._outages: tuple[Outage, ...] = ()
         self._platform = Platform.build([], [])
@@ -155,8 +158,7 @@ class SnapshotReader:
         self._forget_others(connection)
         self._refresh_platform(connection, now)
         rows = self._rows.read(connection)
-        negotiating = applications.live(connection) if self._negotiating else []
-        self._unasked = frozenset(row.job for row in negotiating if row.hosts is None)
+        self._line.read(connection, any_there=self._negotiating)
         withheld = refusals_of(connection).withheld()
         reserved = snapshot_rows.reserved(connection)
         self._fetch_requests(connection, {row.submission for row in rows})
@@ -207,12 +209,13 @@ class SnapshotReader:
         )
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
-        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows}, withheld)
+        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows}, withheld, self._line.rows)
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
-        """Return ``snapshot`` with what is asked for running jobs, and of nodes."""
-        rows = walltime_changes.pending(connection)
-        if rows:
+        """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""
+        if self._line.rows:
+            snapshot = replace(snapshot, negotiation=self._line.negotiation(connection, self._platform))
+        if rows := walltime_changes.pending(connection):
             snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
         if self._rules.power is None:
             return snapshot
@@ -343,7 +346,7 @@ class SnapshotReader:
         if withheld:
             return unplaced(row, set_aside_text(withheld))
         dates, fault = _dates(row)
-        unasked = row.id in self._unasked
+        unasked = row.id in self._line.unasked
         return WaitingJob(
             id=row.id,
             user=row.user,
@@ -361,6 +364,7 @@ class SnapshotReader:
             fault=fault,
             stopped=stopped and not row.held,
             unasked=unasked,
+            ranked=self._line.ranks.get(row.id),
         )
 
     def _reservations(

@@ -18,16 +18,16 @@ class ShownClusters:
     """The clusters of one platform."""
 
     def __init__(self, settings: NegotiationSettings, platform: Platform) -> None:
-        self._platform = platform
+        self.platform = platform
         self.all = clusters_of(platform, settings.cluster)
         self._share = settings.visible_share
 
     def passing(self, connection: Connection, asked: ClusterFilter) -> tuple[HostCluster, ...]:
         """Return the clusters that pass a filter. Raises :class:`UsageError` for a condition that cannot be read."""
-        admitted = self._platform.everything
+        admitted = self.platform.everything
         if asked.properties:
             condition = compile_filter(asked.properties, snapshot_rows.property_kinds(connection))
-            admitted = self._platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+            admitted = self.platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
         return tuple(
             one
             for one in self.all

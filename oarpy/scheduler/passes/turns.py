@@ -9,6 +9,7 @@ again right after that one was settled::
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -157,9 +158,30 @@ class Turns:
         set_aside: list[_Refusable] = []
         for queue in queues:
             try:
-                return self._ranking.ordered(jobs, queue), set_aside
+                return _ranked(self._ranking.ordered(jobs, queue)), set_aside
             except BrokenOrder as broken:
                 self.broken[queue.name] = str(broken)
                 set_aside += [(job, (Verdict.NEVER, str(broken))) for job in jobs if job.queue == queue.name]
                 jobs = [job for job in jobs if job.queue != queue.name]
         return [], set_aside
+
+
+def _ranked(ordered: list[WaitingJob]) -> list[WaitingJob]:
+    """Put applications where the instants that rank them belong.
+
+    Jobs submitted before that instant stay ahead, the others behind; the queue's order sorts those between two.
+    """
+    applications = sorted(
+        (job for job in ordered if job.ranked is not None), key=lambda job: (job.ranked or 0.0, job.id)
+    )
+    if not applications:
+        return ordered
+    instants = [job.ranked or 0.0 for job in applications]
+    between: list[list[WaitingJob]] = [[] for _ in range(len(applications) + 1)]
+    for job in ordered:
+        if job.ranked is None:
+            between[bisect_right(instants, job.submitted)].append(job)
+    found = between[0]
+    for application, behind in zip(applications, between[1:], strict=True):
+        found += [application, *behind]
+    return found

@@ -52,8 +52,11 @@ _ROWS = """
     SELECT a.job_id, a.state, j.user_name, j.state, extract(epoch FROM a.subscribed_at)::float8,
            extract(epoch FROM a.first_asked_at)::float8, a.filter, a.level, a.exact, a.if_lost, a.token_hash, a.tag,
            a.hosts, extract(epoch FROM a.walltime)::float8, a.requests, a.serial, a.view, a.answered, a.told,
-           a.ended, extract(epoch FROM j.started_at)::float8, j.message
-    FROM applications a JOIN jobs j USING (job_id)
+           a.ended, k.reason,
+           CASE WHEN a.state = 'Started' THEN extract(epoch FROM coalesce(j.started_at,
+               (SELECT min(lower(r.during)) FROM assigned_resources r WHERE r.job_id = j.job_id)))::float8 END,
+           j.message
+    FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id)
 """
 _LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
 _SOME = f"{_ROWS} WHERE a.job_id = ANY(%s) ORDER BY a.job_id"
@@ -79,6 +82,21 @@ _SHOW = """
 _SHOW_FIRST = """
     UPDATE applications SET view = %s, serial = 1 WHERE job_id = %s AND serial = 0 RETURNING serial
 """
+
+_PLACE = "UPDATE applications SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'RequestSent'"
+_START = "UPDATE applications SET state = 'Started' WHERE job_id = ANY(%s) AND state = 'Waiting'"
+_ESTIMATE = """
+    UPDATE applications a SET told = s.told::jsonb
+    FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, told) WHERE a.job_id = s.job_id
+"""
+# Every end takes the same way, also where nothing is kept back.
+_FINISH_SENT = """
+    UPDATE applications a SET state = 'FinishSent', ended = coalesce(a.ended, s.reason)
+    FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, reason)
+    WHERE a.job_id = s.job_id AND a.state IN ('Submitted', 'RequestSent', 'Waiting', 'Started')
+"""
+_GHOST = "UPDATE applications SET state = 'Ghost' WHERE job_id = ANY(%s) AND state = 'FinishSent'"
+_FINISHED = "UPDATE applications SET state = 'Finished' WHERE job_id = ANY(%s) AND state = 'Ghost'"
 
 _LINKS = 'SELECT cluster, other, latency, bandwidth FROM cluster_links ORDER BY cluster COLLATE "C", other COLLATE "C"'
 
@@ -110,6 +128,7 @@ class ApplicationRow:
     answered: int
     told: Mapping[str, Any] | None
     ended: str | None
+    killed_for: str | None
     started: float | None
     message: str
 
@@ -212,6 +231,32 @@ def show(connection: Connection, views: Sequence[tuple[int, str, int]]) -> None:
     if views:
         jobs, texts, serials = zip(*views, strict=True)
         connection.execute(_SHOW, [list(jobs), list(texts), list(serials)])
+
+
+def place(connection: Connection, jobs: Sequence[int]) -> None:
+    """Note that a pass has given these applications places."""
+    connection.execute(_PLACE, [list(jobs)])
+
+
+def start(connection: Connection, jobs: Sequence[int]) -> None:
+    """Note that these applications have started."""
+    connection.execute(_START, [list(jobs)])
+
+
+def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
+    """Keep what applications are told of their starts: job, estimate as JSON."""
+    if told:
+        jobs, texts = zip(*told, strict=True)
+        connection.execute(_ESTIMATE, [list(jobs), list(texts)])
+
+
+def finish(connection: Connection, ended: Sequence[tuple[int, str]]) -> None:
+    """Let applications whose jobs are over be so: job, how it ended."""
+    if ended:
+        jobs, reasons = zip(*ended, strict=True)
+        connection.execute(_FINISH_SENT, [list(jobs), list(reasons)])
+        connection.execute(_GHOST, [list(jobs)])
+        connection.execute(_FINISHED, [list(jobs)])
 
 
 def links(connection: Connection) -> list[tuple[str, str, float, float]]:

@@ -110,7 +110,7 @@ WRONG = [
     b'{"uid": 0, "node": "n1"}',
     b'{"uid": true, "node": "n1"}',
     b'{"uid": 4294967295, "node": "n1"}',
-    b'{"uid": 7, "node": ""}',
+    b'{"uid": 7, "node": null}',
     b'{"uid": 7, "node": "n1", "more": 1}',
     b'{"node": "n1", "token": "../../../etc"}',
     json.dumps({"node": "n1", "token": TOKEN.upper()}).encode(),
