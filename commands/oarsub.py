@@ -12,7 +12,7 @@ import typer
 from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.client.boundary import run
 from oarpy.client.caller import current
-from oarpy.client.rendering import json_text, say, write
+from oarpy.client.rendering import json_text, remark, say, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
 from oarpy.client.submission.command_line import OarsubCommand
@@ -97,6 +97,9 @@ def oarsub(
         str | None,
         typer.Option("--subscribe", metavar="JSON", hidden=True, help="Make a job that negotiates; for launchers."),
     ] = None,
+    no_hint: Annotated[
+        bool, typer.Option("--no-hint", help="Propose no smaller request, whatever past jobs like this one used.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what each admission rule changed.")] = False,
     **asked: Any,
@@ -133,6 +136,8 @@ def oarsub(
         else:
             submitted = _submit(session, options, verbose=verbose)
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
+        if submitted.kind is not None and not (as_json or no_hint):
+            _propose(session, submitted)
     if "interactive" in options.flags:
         _hold_session(submitted.job_ids[0], as_json=as_json)
     if wait:
@@ -180,6 +185,14 @@ def _hold_session(job_id: int, *, as_json: bool) -> NoReturn:
     from oarpy.client.jobs import interactive
 
     raise typer.Exit(interactive.run_interactive(job_id, interactive.silent if as_json else say))
+
+
+def _propose(session: Session, submitted: Submitted) -> None:
+    """Say which smaller request past jobs like this one would have fitted in, if that starts earlier."""
+    from oarpy.client.analytics.better_request import better_request
+
+    if line := better_request(session, submitted):
+        remark(line)
 
 
 def _wait_for_ends(job_ids: Sequence[int]) -> NoReturn:

@@ -69,6 +69,7 @@ class SubmissionSettings:
     extra_types: tuple[str, ...] = ()
     types_not_offered: tuple[str, ...] = NOT_OFFERED
     jobs_per_user: NotNegative = 1000
+    hints: bool = True
 
 
 @dataclass(frozen=True, slots=True)

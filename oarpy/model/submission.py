@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -294,6 +295,20 @@ class Submission:
     def required(self) -> dict[int, Dependency]:
         """What the jobs depend on, by the id of the other job; of two dependencies on one job the last counts."""
         return {one.job: one for one in map(parse_dependency, self.dependencies)}
+
+    @property
+    def kind(self) -> int | None:
+        """A number that submissions of the same kind share; None for one of which past ones say nothing.
+
+        Of the same kind are those of a user that ask for the same, whatever their walltime, and run the same: a program
+        by the same name, or the same command in the same folder where no name is given.
+        """
+        if self.interactive or self.reservation is not None or len(self.alternatives) != 1:
+            return None
+        run = (self.name, *self.command.split(None, 1)[:1]) if self.name else (self.directory, self.command)
+        asked = self.queue, self.project, sorted(self.types), self.properties, str(self.alternatives[0])
+        digest = blake2b(repr((self.user, *asked, *run)).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True)
 
     def columns(self) -> dict[str, object]:
         """Return the values that the jobs keep, by column."""

@@ -6,7 +6,7 @@ aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and a
 
 What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
 when their time is over (``history.retention``). Changes that the stream of events no longer tells go
-(``history.keep_changes``), and old verdicts (``scheduler.verdict_history``).
+(``history.keep_changes``), old verdicts (``scheduler.verdict_history``), and what kinds of jobs used a month ago.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import UsageError
 from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting, event_stream
+from oarpy.store.analytics import job_kinds
 from oarpy.store.database import Connection
 from oarpy.store.jobs.submissions import drop_keys
 from oarpy.store.passes import verdict_history
@@ -104,6 +105,7 @@ class Accounting:
             return Outcome(f"moved {moved} to the past", again=True)
         self._next_look = now + _LOOK
         verdict_history.prune(connection, now - timedelta(days=self._verdict_days))
+        job_kinds.prune(connection, now - timedelta(days=job_kinds.DAYS))
         event_stream.prune(connection, now - timedelta(seconds=self._history.keep_changes))
         gone = expire(connection, now, self._history.retention) if self._history.retention else ()
         return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

@@ -88,7 +88,8 @@ def record_karma(connection: Connection, row: KarmaRow) -> None:
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
-               (ended_at AT TIME ZONE 'UTC')::date AS day, state = 'Error' OR coalesce(exit_status, 0) <> 0 AS failed
+               (ended_at AT TIME ZONE 'UTC')::date AS day, state = 'Error' OR coalesce(exit_status, 0) <> 0 AS failed,
+               submission_id, cpu_seconds, memory_peak, suspended_time
         FROM jobs WHERE ended_at IS NOT NULL AND NOT accounted
           AND (%(jobs)s::bigint[] IS NULL OR job_id = ANY(%(jobs)s))
         ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
@@ -143,6 +144,18 @@ _ACCOUNT = """
                 longest_wait = greatest(d.longest_wait, excluded.longest_wait),
                 slowdowns = d.slowdowns + excluded.slowdowns, gave_way = d.gave_way + excluded.gave_way,
                 wasted_seconds = d.wasted_seconds + excluded.wasted_seconds
+    ), used AS (
+        INSERT INTO job_kinds AS k (kind, day, jobs, run_seconds, busy_cores, memory_peak)
+        SELECT kind, day, count(*) FILTER (WHERE NOT failed), max(ran), max(cpu_seconds / nullif(ran, 0)),
+               max(memory_peak)
+        FROM (SELECT *, greatest(extract(epoch FROM ended_at - started_at - suspended_time), 0) AS ran FROM picked) p
+             JOIN submissions s USING (submission_id)
+        WHERE s.kind IS NOT NULL AND started_at IS NOT NULL
+        GROUP BY kind, day ORDER BY kind, day
+        ON CONFLICT (kind, day) DO UPDATE
+            SET jobs = k.jobs + excluded.jobs, run_seconds = greatest(k.run_seconds, excluded.run_seconds),
+                busy_cores = greatest(k.busy_cores, excluded.busy_cores),
+                memory_peak = greatest(k.memory_peak, excluded.memory_peak)
     ), marked AS (
         UPDATE jobs j SET accounted = true FROM picked p WHERE j.job_id = p.job_id RETURNING j.job_id
     )
@@ -167,6 +180,7 @@ _FORGET_SUMS = """
     WITH site AS (UPDATE site SET accounting_since = NULL WHERE accounting_since IS NOT NULL) DELETE FROM accounting
 """
 _FORGET_DAYS = "DELETE FROM job_days"
+_FORGET_KINDS = "DELETE FROM job_kinds"
 _FORGET_MARKS = "UPDATE jobs SET accounted = false WHERE accounted"
 _DELETE_BEFORE = """
     WITH deleted AS (
@@ -225,6 +239,7 @@ def forget(connection: Connection) -> None:
     rewrite(connection)
     connection.execute(_FORGET_SUMS)
     connection.execute(_FORGET_DAYS)
+    connection.execute(_FORGET_KINDS)
     forget_marks(connection)
 
 

@@ -1,4 +1,4 @@
-"""What ``oarpy db analyst``, ``oarpy report`` and ``oarpy export`` do.
+"""``oarpy db analyst``, ``oarpy report`` and ``oarpy export``; what past jobs tell whoever submits the next one.
 
 May import ``oarpy.store``, ``oarpy.model`` and the client's own helpers; pyarrow and matplotlib where they are needed.
 """

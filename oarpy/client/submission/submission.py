@@ -121,7 +121,7 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
 class Submitted:
     """The jobs made by one call, ascending; the first one names the array.
 
-    ``array`` is an older array that they join.
+    ``array`` is an older array that they join. ``kind`` and ``request`` are those of the submission, if it is new.
     ``warnings`` come from the client, ``notes`` from the rules as they are; ``trace`` says what each rule did.
     """
 
@@ -132,6 +132,8 @@ class Submitted:
     notes: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
     array: int | None = None
+    kind: int | None = None
+    request: ResourceRequest | None = None
 
     @property
     def array_id(self) -> int:
@@ -171,10 +173,15 @@ def submit(
     if read_types(submission.types).negotiates is not (also is not None):
         raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
     pairs = job_keys.key_pairs(submission, environment)
+    kind = submission.kind if session.configuration.submission.hints and also is None else None
     with session.connection.transaction():
         WAITING_JOBS.check(session, submission.array_size)
         job_ids = submissions.insert(
-            session.connection, submission, asked=admitted.asked, message=summary(submission, admitted.need)
+            session.connection,
+            submission,
+            asked=admitted.asked,
+            message=summary(submission, admitted.need),
+            kind=kind,
         )
         WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
         job_keys.store(session.connection, submission, job_ids, pairs)
@@ -189,6 +196,8 @@ def submit(
         warnings=(*admitted.warnings, *unscheduled),
         notes=tuple(admitted.trace.notes),
         trace=tuple(admitted.trace.lines()),
+        kind=kind,
+        request=submission.alternatives[0],
     )
 
 

@@ -1,5 +1,6 @@
-"""When a waiting job will really start: intervals learnt from how past predictions came out.
+"""What the past tells of the next job: when it will really start, and which request it would fit in.
 
+- ``fitting_requests`` tells which smaller request past jobs of a kind would have fitted in.
 - ``start_intervals`` learns from past starts, and tells intervals that a given part of the starts falls into.
 
 Pure: reads no clock and no database. May import the model.

@@ -75,8 +75,8 @@ _COUNT_WAITING = """
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 
 _INSERT_SUBMISSION = """
-    INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters)
-    VALUES (%s, %s, %s, %s, %s) RETURNING submission_id
+    INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters, kind)
+    VALUES (%s, %s, %s, %s, %s, %s) RETURNING submission_id
 """
 
 # One statement stores all alternatives, groups and levels of a submission, keyed by their positions. The snapshot of
@@ -333,11 +333,17 @@ def _bring_back(connection: Connection, job_ids: Iterable[int]) -> None:
 
 
 def insert(
-    connection: Connection, submission: Submission, *, message: str = "", asked: Submission | None = None
+    connection: Connection,
+    submission: Submission,
+    *,
+    message: str = "",
+    asked: Submission | None = None,
+    kind: int | None = None,
 ) -> list[int]:
     """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id.
 
     Each alternative says its walltime. ``asked`` is what it was before the rules, for the record; None leaves none.
+    What jobs of a ``kind`` use is counted.
     """
     record = {} if asked is None else asked.to_record()
     row = connection.execute(
@@ -348,6 +354,7 @@ def insert(
             Jsonb({name: value for name, value in record.items() if FIELDS[name].recorded}),
             submission.submitted_from,
             _filters(submission),
+            kind,
         ],
     ).fetchone()
     assert row is not None

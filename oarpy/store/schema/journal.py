@@ -82,6 +82,30 @@ job_days = table(
     column("wasted_seconds", Double, "resource-seconds that these had run", check="wasted_seconds >= 0"),
 )
 
+job_kinds = table(
+    "job_kinds",
+    "the most that jobs of a kind used, by the day of their end (UTC), counted when they are accounted",
+    column("kind", BigInteger, "the kind, as submissions have it", key=True),
+    column("day", Date, "the day in UTC", key=True, check="isfinite(day)"),
+    column("jobs", BigInteger, "how many ended well", check="jobs >= 0"),
+    column("run_seconds", Double, "the longest run of any, without suspensions", check="run_seconds >= 0"),
+    column(
+        "busy_cores",
+        Double,
+        "the most CPU seconds a second of run; NULL: not measured",
+        optional=True,
+        check="busy_cores >= 0",
+    ),
+    column(
+        "memory_peak",
+        BigInteger,
+        "the most bytes on one node; NULL: not measured",
+        optional=True,
+        check="memory_peak >= 0",
+    ),
+    column("considered_at", INSTANT, "when its user was last to be proposed a better request", optional=True),
+)
+
 lost_jobs = table(
     "lost_jobs",
     "what nodes remember to have run, and the database has lost",

@@ -30,6 +30,7 @@ submissions = table(
         "filters as the admission rules left them, that of the job first; empty: not known",
         default="{}",
     ),
+    column("kind", BigInteger, "number that submissions of the same kind share; NULL: none", optional=True),
 )
 
 moldable_descriptions = table(

@@ -1,0 +1,48 @@
+"""What jobs of a kind used, by the day of their end; accounting counts it (:mod:`oarpy.store.accounting`)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias
+
+from oarpy.store.database import Connection
+
+Use: TypeAlias = "tuple[int, float, float | None, int | None]"
+"""How many jobs, and the most they used: seconds, cores busy on average and bytes; None for what nobody measured."""
+DAYS = 30
+"""How many days past jobs of a kind are looked at, and kept."""
+
+
+# One look by the primary key. A job that failed says what was needed at least, and no more.
+_USE = """
+    SELECT sum(jobs)::bigint, max(run_seconds), max(busy_cores), max(memory_peak)
+    FROM job_kinds WHERE kind = %(kind)s AND day > current_date - %(days)s
+    HAVING sum(jobs) >= %(fewest)s
+       AND coalesce(max(considered_at), '-infinity') < now() - %(pause)s * interval '1 second'
+"""
+
+# Whoever finds the row locked leaves it: somebody else considers the kind, or counts a job of it.
+_CONSIDER = """
+    UPDATE job_kinds SET considered_at = now()
+    WHERE (kind, day) IN (
+        SELECT kind, day FROM job_kinds WHERE kind = %s ORDER BY day DESC LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+"""
+
+_PRUNE = "DELETE FROM job_kinds WHERE day < %s::date"
+
+
+def use(connection: Connection, kind: int, fewest: int, pause: float) -> Use | None:
+    """Return what jobs of a kind used, if ``fewest`` succeeded and none considered it in the last ``pause`` seconds."""
+    found = connection.execute(_USE, {"kind": kind, "days": DAYS, "fewest": fewest, "pause": pause})
+    row: Use | None = found.fetchone()
+    return row
+
+
+def consider(connection: Connection, kind: int) -> bool:
+    """Note that the use of a kind is considered now; return False when somebody else is at it."""
+    return connection.execute(_CONSIDER, [kind]).rowcount > 0
+
+
+def prune(connection: Connection, horizon: datetime) -> int:
+    """Remove what ended on days before ``horizon``; return how many rows went."""
+    return connection.execute(_PRUNE, [horizon]).rowcount
