@@ -10,23 +10,30 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from oarpy.scheduler.forecast.start_intervals import LEVEL
 from oarpy.simulation.engines.engine import replay
 from oarpy.simulation.engines.first_plans import NotingPlanner
 from oarpy.simulation.engines.machine import Machine
-from oarpy.simulation.engines.production import Compressed, Production
+from oarpy.simulation.engines.production import Compressed, FullPasses, Production
 from oarpy.simulation.reports.forecast_accuracy import ForecastAccuracy, accuracy, planned_starts, told_intervals
 from oarpy.simulation.traces.swf import read_swf
+from oarpy.simulation.traces.trace import TraceJob
 
 from .results import save
 from .simulation import TRACES
 
 _REDUCED = 5000
-_POLICIES = {"conservative": Production, "compressed": Compressed}
+_POLICIES: Mapping[str, Callable[[Sequence[TraceJob], str, Machine], FullPasses]] = {
+    "conservative": Production,
+    "compressed": Compressed,
+    "easy": partial(FullPasses, policy="easy"),
+}
 _HEAD = (
     "log, policy",
     "waited",
@@ -72,23 +79,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="oarpy bench predictions", description="Intervals of starts on real logs")
     parser.add_argument("--traces", type=Path, default=Path("../shared/traces/archive"), help="folder of the SWF files")
     parser.add_argument("--only", default="", help="replay only the logs whose name contains this")
-    parser.add_argument("--policy", choices=sorted(_POLICIES), default="conservative", help="default: conservative")
+    parser.add_argument("--policy", choices=sorted(_POLICIES), help="replay with this one alone")
     parser.add_argument("--jobs", type=int, default=_REDUCED, help="first jobs of each log (default: %(default)s)")
-    parser.add_argument("--whole", action="store_true", help="all jobs; the three logs take 10 minutes and more")
+    parser.add_argument("--whole", action="store_true", help="all jobs, which takes WHOLE")
     options = parser.parse_args(arguments)
     sys.stdout.write(f"{LEVEL:.0%} intervals; width/bound is the sum of widths over the sum of bounds\n")
     sys.stdout.write(f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n")
     limit, found = None if options.whole else options.jobs, {}
-    for name, procs in TRACES:
+    for policy, (name, procs) in product([options.policy] if options.policy else _POLICIES, TRACES):
         if not (options.traces / name).exists():
             sys.stdout.write(f"{name}: skipped, it is not in {options.traces} (--traces FOLDER)\n")
         elif options.only in name:
             began = time.perf_counter()
-            one = trace_accuracy(options.traces / name, procs, options.policy, limit)
-            found[name] = {**asdict(one), "seconds": time.perf_counter() - began}
-            sys.stdout.write(row(f"{name.partition('.')[0]}, {options.policy}", one) + "\n")
+            one = trace_accuracy(options.traces / name, procs, policy, limit)
+            title = f"{name.partition('.')[0]}, {policy}"
+            found[title] = {**asdict(one), "seconds": time.perf_counter() - began}
+            sys.stdout.write(row(title, one) + "\n")
             sys.stdout.flush()
-    save("predictions", {"level": LEVEL, "policy": options.policy, "jobs": limit, "logs": found})
+    save("predictions", {"level": LEVEL, "jobs": limit, "logs": found})
     return 0
 
 
