@@ -19,6 +19,7 @@ from oarpy.store import notifications
 from oarpy.store.database import connect
 from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
 
@@ -123,6 +124,11 @@ def test_a_module_that_is_missing_and_one_that_is_silent(
     found = patient.findings()["modules"]
     assert found[0].startswith("launcher has reported nothing for 72")
     assert found[1] == "no canceller runs"
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    until(lambda: patient.findings()["modules"] == ["no module runs"], "it is still led")
 
 
 def test_jobs_that_stay(patient: Patient, connection: Connection) -> None:

@@ -64,8 +64,11 @@ def schema(connection: Connection, configuration: Configuration) -> Iterator[Fin
 
 def modules(connection: Connection, configuration: Configuration) -> Iterator[Finding]:
     """Yield modules that do not run, or run and do nothing."""
-    for name in enabled_modules(configuration):
-        state = health.module(connection, name)
+    states = {name: health.module(connection, name) for name in enabled_modules(configuration)}
+    if not any(state.led for state in states.values()):
+        yield Finding("modules", "no module runs", "start oarpy server (with systemd: systemctl start oarpy-server)")
+        return
+    for name, state in states.items():
         # the automaton runs when it hears something, whatever its period
         allowed = max(_PATIENCE, 5 * getattr(configuration.modules, name, _PATIENCE))
         if not state.led:

@@ -95,6 +95,13 @@ def replay_once(session: Session, past: PastWorkload, change: PolicyChange, err:
     return _replay(session, past, policy, change.order, admission, err)
 
 
+def check_change(session: Session, change: PolicyChange) -> None:
+    """Raise :class:`UsageError` for policies, orders and rules that are not there, before anything is replayed."""
+    _policies(session, change)
+    if change.rules is not None:
+        read_rules(change.rules)
+
+
 def _policies(session: Session, change: PolicyChange) -> Sequence[PolicyName]:
     names = change.policies or [session.configuration.scheduler.policy]
     for name in names:

@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from oarpy.client.caller import ProcessCaller, current
-from oarpy.client.past.history_replay import PolicyChange, changed_past, replay_once
+from oarpy.client.past.history_replay import PolicyChange, changed_past, check_change, replay_once
 from oarpy.client.past.workload import read_past
 from oarpy.client.rendering import Column, Table
 from oarpy.client.session import Session
@@ -72,11 +72,12 @@ def try_policy(
         raise UsageError(f"{days:g} days are no period", hint="a number above 0")
     since = now.astimezone(UTC) - timedelta(days=days)
     altered = replace(session, configuration=_weighed(session.configuration, weights)) if weights else session
+    check_change(altered, change)
     past = read_past(session, since, None)
+    other = changed_past(altered, read_past(altered, since, None) if weights else past, change)
     if not any(job.measured for job in past.jobs):
         raise UsageError(f"no job of the last {days:g} days has run and ended", hint="--days gives more")
     before = replay_once(session, past, PolicyChange(), sys.stderr)
-    other = changed_past(altered, read_past(altered, since, None) if weights else past, change)
     after = replay_once(altered, other, change, sys.stderr)
     runs = {job.job.id: run for job, run in compared(past.jobs, after.outcome)}
     pairs = [(job, run, runs[job.job.id]) for job, run in compared(past.jobs, before.outcome) if job.job.id in runs]

@@ -52,7 +52,9 @@ class Planned:
 def probe(session: Session, creation: Creation) -> ProbedNodes | None:
     """Ask the nodes that are to tell what they are made of; None when the pattern says it."""
     session.require_admin("add resources")
-    if bool(creation.pattern) == bool(creation.probe):
+    if not creation.pattern and not creation.probe:
+        raise UsageError("nothing to add", hint="a pattern such as /host=node[1-4]/core={8}, or --probe NODES")
+    if creation.pattern and creation.probe:
         raise UsageError("a pattern and --probe say the same thing", hint="give one of them")
     if not creation.probe:
         return None

@@ -138,7 +138,7 @@ def _named(level: PatternLevel, parents: list[Row]) -> list[Row]:
     if rest:
         raise UsageError(
             f"{len(level.names)} names of level '{level.name}' cannot be dealt out to {len(parents)} parents evenly",
-            hint="give a multiple",
+            hint=f"give a multiple, or {level.name}={{N}} for N in each",
         )
     values = [int(name) if level.kind == "integer" else name for name in level.names]
     return [{**parents[place // share], level.name: value} for place, value in enumerate(values)]
