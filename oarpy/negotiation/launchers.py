@@ -7,9 +7,10 @@ those that stay free, on which it runs longer.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import repeat
 from typing import NamedTuple
 
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits
@@ -70,47 +71,49 @@ class Moldable(ApplicationLauncher):
 
     def choose(self, view: View, now: Time) -> Choice | None:
         """Return the choice that ends first when computed at ``now``, None when nothing fits."""
+        profiles = [view[cluster.name] for cluster in self.clusters]
         best: Time | None = None
-        choice: Choice | None = None
-        for start, index, step in merge(
-            *(self._change_points(view, index, now) for index in range(len(self.clusters)))
-        ):
+        chosen = 0, 0
+        for start, index, step in _change_points(profiles, now):
             if best is not None and best < start:
                 break
-            cluster = self.clusters[index]
-            found = self._hosts_from(start, index, view[cluster.name], step)
-            if found and (best is None or start + found[1] < best):
-                best, choice = start + found[1], Choice({cluster.name: found[0]}, found[1])
-        return choice
+            self.visits.steps += 1
+            busy, size = profiles[index].busy, self.clusters[index].hosts
+            number = size - busy[step] if step < len(busy) else size
+            if number < self.least:
+                continue
+            number = self._hosts_from(start, index, profiles[index], step, min(number, self.most))
+            if number:
+                end = start + self._walltimes[index, number]
+                if best is None or end < best:
+                    best, chosen = end, (index, number)
+        return None if best is None else Choice({self.clusters[chosen[0]].name: chosen[1]}, self._walltimes[chosen])
 
-    def _change_points(self, view: View, index: int, now: Time) -> Iterator[tuple[Time, int, int]]:
-        """Yield instant, cluster and the step that begins there, for each change-point of the cluster's profile."""
-        ends = view[self.clusters[index].name].ends
-        step = bisect_right(ends, now)
-        yield now, index, step
-        for after, end in enumerate(ends[step:], step + 1):
-            yield end, index, after
-
-    def _hosts_from(self, start: Time, index: int, profile: BusyHosts, step: int) -> tuple[int, Time] | None:
-        """Return how many hosts of a cluster it can have from ``start`` to its end, and its walltime on them."""
-        size = self.clusters[index].hosts
-        busy = profile.busy[step] if step < len(profile.busy) else 0
-        self.visits.steps += 1
-        number = min(self.most, size - busy)
+    def _hosts_from(self, start: Time, index: int, profile: BusyHosts, step: int, number: int) -> int:
+        """Return how many of ``number`` hosts it can have from ``start``, where a step begins, to its end; or 0."""
+        ends, busy, size = profile.ends, profile.busy, self.clusters[index].hosts
         while number >= self.least:
-            walltime = self._walltime(index, number)
-            left = size - profile.most(start, start + walltime, self.visits)
+            walltime = self._walltimes.get((index, number))
+            if walltime is None:
+                walltime = self.time.rounded(self.time.on(self.clusters[index], number) * self.margin)
+                self._walltimes[index, number] = walltime
+            within = busy[step : bisect_left(ends, start + walltime, step) + 1]
+            self.visits.steps += len(within)
+            left = size - max(within, default=0)
             if left >= number:
-                return number, walltime
+                return number
             number = left
-        return None
+        return 0
 
-    def _walltime(self, index: int, number: int) -> Time:
-        walltime = self._walltimes.get((index, number))
-        if walltime is None:
-            walltime = self.time.rounded(self.time.on(self.clusters[index], number) * self.margin)
-            self._walltimes[index, number] = walltime
-        return walltime
+
+def _change_points(profiles: Sequence[BusyHosts], now: Time) -> Iterator[tuple[Time, int, int]]:
+    """Return instants, each with the cluster and the step that begins there, in ascending order."""
+    of_clusters = []
+    for index, profile in enumerate(profiles):
+        step = bisect_right(profile.ends, now)
+        starts = (now, *profile.ends[step:])
+        of_clusters.append(zip(starts, repeat(index), range(step, step + len(starts))))
+    return of_clusters[0] if len(of_clusters) == 1 else merge(*of_clusters)
 
 
 def rigid(clusters: Sequence[Cluster], hosts: int, duration: Time, margin: Time = 1) -> Moldable:
