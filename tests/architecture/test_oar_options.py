@@ -1,52 +1,41 @@
-"""The table of OAR's options says what is so: an option that works is one that the command takes."""
+"""The table of OAR's options says what is so: an option that works is one that the command takes, and was tried."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+import shlex
 
 import pytest
 from oarpy.commands.completion import tree
 from typer.core import TyperOption
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "oar-options.md"
-COMMANDS = {path.stem for path in (GUIDE.parents[2] / "commands").glob("oar*.py")}
+from tests.harness.option_table import OptionRow, option_rows
 
 
-def rows() -> list[tuple[str, str, str, str]]:
-    """Return heading, cell of options, verdict and note of each row."""
-    found, heading = [], ""
-    for line in GUIDE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            heading = line[3:]
-        cells = [cell.strip() for cell in line.split(" | ")] if line.startswith("| ") else []
-        if len(cells) == 3 and cells[1] not in ("here", "---"):
-            found.append((heading, cells[0].lstrip("| "), cells[1], cells[2].rstrip("| ")))
-    return found
-
-
-def taken(command: str) -> set[str]:
-    """Return the options that a command takes, with those of its help."""
+def spellings(command: str) -> dict[str, frozenset[str]]:
+    """Return the words for the same as each option that a command takes, with those of its help."""
     (_, parsed), *_ = tree(command)
-    words = {word for one in parsed.params if isinstance(one, TyperOption) for word in (*one.opts, *one.secondary_opts)}
-    return words | {"--help"} | ({"-h"} - words)
+    found: dict[str, frozenset[str]] = {}
+    for one in parsed.params:
+        words = frozenset((*one.opts, *one.secondary_opts)) if isinstance(one, TyperOption) else frozenset()
+        found |= dict.fromkeys(words, words)
+    help_words = frozenset({"-h", "--help"} - found.keys())
+    return found | dict.fromkeys(help_words, help_words)
 
 
 def test_each_row_is_decided_and_what_does_not_work_has_its_reason() -> None:
-    table = rows()
+    table = option_rows()
     assert len(table) > 60
-    for heading, options, verdict, note in table:
-        assert verdict in ("works", "otherwise", "left out"), (heading, options)
-        assert verdict == "works" or note, (heading, options)
+    for row in table:
+        assert row.verdict in ("works", "otherwise", "left out"), row
+        assert bool(row.tried) is (row.verdict == "works"), row
+        assert row.verdict == "works" or row.note, row
 
 
-@pytest.mark.parametrize(
-    ("heading", "options"), [(heading, options) for heading, options, verdict, _ in rows() if verdict == "works"]
-)
-def test_what_works_is_taken(heading: str, options: str) -> None:
-    for words in re.findall(r"`([^`]+)`", options):
-        command, _, option = words.rpartition(" ")
-        if words in COMMANDS:
-            continue
-        assert option.startswith("-"), words
-        assert option in taken(command or heading), words
+@pytest.mark.parametrize("row", [row for row in option_rows() if row.verdict == "works"], ids=str)
+def test_what_works_is_taken_and_tried(row: OptionRow) -> None:
+    lines = [shlex.split(line) for line in row.tried]
+    for command, option in row.options:
+        tried = {word for line in lines if line[0] == command for word in line}
+        assert tried, (command, option)
+        if option:
+            assert not tried.isdisjoint(spellings(command)[option]), (command, option)
