@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oarpy.scheduler.memory import Memory, next_start
-from oarpy.scheduler.negotiation.cluster_pass import negotiate
-from oarpy.scheduler.negotiation.events import Event
+from oarpy.scheduler.negotiation.cluster_pass import NOTHING_NEGOTIATED, Negotiated, negotiate
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.plan import Placement, Plan, plan
 from oarpy.scheduler.resources.matching import Matchers
@@ -80,7 +79,7 @@ class Decisions:
     walltimes: WalltimeAnswers
     power: PowerOrders
     wake_at: float | None
-    negotiated: tuple[Event, ...] = ()
+    negotiated: Negotiated = NOTHING_NEGOTIATED
 
 
 def decide(
@@ -95,7 +94,7 @@ def decide(
     """
     kept = keep_promises(snapshot)
     snapshot = kept.snapshot
-    told: tuple[Event, ...] = ()
+    told = NOTHING_NEGOTIATED
     if snapshot.negotiation is not None:
         if memory is not None:
             memory.forget()
@@ -111,6 +110,7 @@ def decide(
         walltimes = answered(snapshot, foreseen, lambda changed: plan(changed, orders, matchers))
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
+    ends_of_ghosts = (one.latest_end for one in told.ghosts)
     return Decisions(
         kept,
         made,
@@ -123,7 +123,12 @@ def decide(
         tuple(due.events),
         walltimes,
         power,
-        _wake_at(snapshot, made, memory, (*due.wake_at, walltimes.next_change, power.next_wake)),
+        _wake_at(
+            snapshot,
+            made,
+            memory,
+            (*due.wake_at, walltimes.next_change, power.next_wake, *ends_of_ghosts),
+        ),
         told,
     )
 

@@ -18,7 +18,7 @@ from oarpy.model.dependency import Dependency
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
-from oarpy.model.setting_values import PolicyName
+from oarpy.model.setting_values import GhostRule, PolicyName
 from oarpy.scheduler.negotiation.clusters import HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
@@ -264,7 +264,8 @@ def local_instant(instant: float) -> str:
 class NegotiatingJob:
     """An application in line: what ranks it (an instant), what it asks for, and what it was shown and told last.
 
-    ``shown`` has profiles as they are sent, ``told`` the tag and the start of the last estimate.
+    ``shown`` has profiles as they are sent, ``told`` the tag and the start of the last estimate. ``answers`` says
+    that its launcher is there.
     """
 
     id: int
@@ -277,15 +278,48 @@ class NegotiatingJob:
     serial: int = 0
     shown: Mapping[str, Sequence[float]] = field(default_factory=dict)
     told: tuple[int | str, float] | None = None
+    answers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHosts:
+    """Resources (``bits``) that job ``of`` has freed, kept back from ``made`` to ``latest_end``.
+
+    ``viewers`` are the applications that owe an answer, each with the number of the view that showed it to them, 0
+    before it was sent.
+    """
+
+    of: int
+    bits: int
+    made: float
+    latest_end: float
+    viewers: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FreedHosts:
+    """Resources (``bits``) that job ``of`` has freed since the last pass, and until when it might have kept them."""
+
+    of: int
+    bits: int
+    end: float
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiation:
-    """The applications that are in line, and the clusters that they choose from."""
+    """The applications that are in line, the clusters that they choose from, and the hosts that are kept for them.
+
+    A pass that is not ``telling`` sends no views. ``fair_start`` is in seconds.
+    """
 
     line: tuple[NegotiatingJob, ...]
     clusters: tuple[HostCluster, ...]
     view_steps: int = 1000
+    ghosts: tuple[KeptHosts, ...] = ()
+    freed: tuple[FreedHosts, ...] = ()
+    rule: GhostRule = "needed"
+    fair_start: float = 0
+    telling: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,53 @@ def test_one_behind_another_is_shown_what_it_may_not_have(running: GatewayProces
     assert other.process.wait(TIMEOUT) == 1
 
 
+def test_freed_hosts_are_kept_back_until_who_was_shown_them_has_answered(
+    running: GatewayProcess, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OARPY_NEGOTIATION_FAIR_START", "500")
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    name = next(iter(one.hear("changeNotify")["changes"]))
+    batch = submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+    one.say("request", tag=1, hosts={name: 1}, walltime=600)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    behind = submitted(running, "-l", "/nodes=3,walltime=0:10:0", "sleep 1")
+    decide(connection)
+    assert one.hear("changeNotify")["serial"] == 2
+    busy_until = one.hear("estimate")["start"]
+    end(connection, batch)
+    decide(connection)
+    view, estimate = one.hear("changeNotify"), one.hear("estimate")
+    assert (view["serial"], view["changes"][name][2]) == (3, 1)
+    assert estimate["start"] < busy_until
+    assert state(connection, job) == ("Waiting", "Waiting")
+    ghost = "SELECT job_id, owed_by, owed_since FROM ghosts"
+    assert connection.execute(ghost).fetchall() == [(batch, [job], [3])]
+    decide(connection)
+    assert state(connection, job) == ("Waiting", "Waiting")
+    one.say("keep", serial=3)
+    until(lambda: answered(connection, job) == 3, "the answer is stored")
+    decide(connection)
+    assert one.hear("startNotify")["hosts"] == {name: 1}
+    assert connection.execute(ghost).fetchall() == []
+    row = connection.execute("SELECT state FROM jobs WHERE job_id = %s", [behind]).fetchone()
+    assert row == ("Waiting",)
+
+
+def submitted(running: GatewayProcess, *words: str) -> int:
+    result = running.run("oarsub", *words)
+    assert result.status == 0, result
+    return int(result.out.rpartition("OAR_JOB_ID=")[2])
+
+
+def answered(connection: Connection, job: int) -> int:
+    row = connection.execute("SELECT answered FROM applications WHERE job_id = %s", [job]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def clusters_of(connection: Connection, job: int) -> dict[str, object]:
     row = connection.execute("SELECT view FROM applications WHERE job_id = %s", [job]).fetchone()
     assert row is not None

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
+from math import inf
 
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import IN_LINE_STATES, JobState
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import NegotiatingJob, Negotiation
+from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, NegotiatingJob, Negotiation
 from oarpy.store.database import Connection
-from oarpy.store.negotiation import applications
+from oarpy.store.negotiation import applications, ghosts
 from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.wire.negotiation import ClusterFilter
+
+_LATE = 2.0
+"""Seconds between the end of a job and the moment at which a pass can see it, at most."""
 
 
 class ApplicationLine:
@@ -22,6 +27,14 @@ class ApplicationLine:
     def __init__(self, settings: NegotiationSettings) -> None:
         self._settings = settings
         self.rows: list[ApplicationRow] = []
+        self.kept: list[ghosts.GhostRow] = []
+        """Hosts that are kept back, as rows."""
+        self.unowed = False
+        """Whether the last pass left hosts kept back for which nobody owes an answer."""
+        self._since, self._before = 0.0, 0.0
+        self._recent: dict[int, float] = {}
+        self.told_at = -inf
+        """When views were sent last, by the monotonic clock."""
         self.ranks: dict[int, float] = {}
         self.unasked: frozenset[int] = frozenset()
         self._shown: ShownClusters | None = None
@@ -30,6 +43,8 @@ class ApplicationLine:
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read the applications that are not over, if there are any."""
         self.rows = applications.live(connection) if any_there else []
+        self.kept = ghosts.kept(connection) if any_there else []
+        self._before, self._since = self._since, time.time()
         self.unasked = frozenset(row.job for row in self.rows if row.hosts is None)
         self.ranks = {row.job: self._rank(row) for row in self.rows if row.hosts is not None}
 
@@ -38,16 +53,50 @@ class ApplicationLine:
             return row.subscribed
         return row.first_asked
 
-    def negotiation(self, connection: Connection, platform: Platform) -> Negotiation | None:
+    def negotiation(
+        self, connection: Connection, platform: Platform, now: float, security: float
+    ) -> Negotiation | None:
         """Return the first applications in line; None when nobody is."""
         waiting = [row for row in self.rows if row.state in IN_LINE_STATES and row.job_state == JobState.WAITING]
-        if not waiting:
+        if not waiting and (not self.kept or self._settings.ghosts == "needed"):
             return None
         if self._shown is None or self._shown.platform is not platform:
             self._shown, self._passing = ShownClusters(self._settings, platform), {}
         waiting.sort(key=lambda row: (self.ranks[row.job], row.job))
         line = tuple(self._job(connection, row, self._shown) for row in waiting[: self._settings.most_applications])
-        return Negotiation(line, self._shown.all, self._settings.view_steps)
+        freed = self._freed(connection, now)
+        return Negotiation(
+            line,
+            self._shown.all,
+            self._settings.view_steps,
+            tuple(self._ghost(row, platform) for row in self.kept),
+            tuple(FreedHosts(row.of, platform.bits_of(row.resources), row.end + security) for row in freed),
+            self._settings.ghosts,
+            self._settings.fair_start,
+            telling=time.monotonic() - self.told_at >= self._settings.timer,
+        )
+
+    def _freed(self, connection: Connection, now: float) -> list[ghosts.FreedRow]:
+        """Return what jobs have left since the last pass; of a pass that is the first one, in the time of a ghost.
+
+        An end that was written late is noticed late, and none is noticed twice.
+        """
+        since = max(self._before - _LATE, now - self._settings.fair_start - _LATE)
+        known = {*self._recent, *(row.of for row in self.kept)}
+        self._recent = {of: at for of, at in self._recent.items() if at > since}
+        found = [row for row in ghosts.freed(connection, since) if row.of not in known]
+        self._recent.update((row.of, now) for row in found)
+        return found
+
+    def _ghost(self, row: ghosts.GhostRow, platform: Platform) -> KeptHosts:
+        """Return hosts that are kept; who has answered, left, or lost its launcher owes nothing any more."""
+        owing = {one.job: one for one in self.rows if one.state in IN_LINE_STATES and one.lost_since is None}
+        viewers = {
+            job: serial
+            for job, serial in zip(row.owed_by, row.owed_since, strict=True)
+            if job in owing and (serial == 0 or owing[job].answered < serial)
+        }
+        return KeptHosts(row.of, platform.bits_of(row.resources), row.made, row.until, viewers)
 
     def _job(self, connection: Connection, row: ApplicationRow, shown: ShownClusters) -> NegotiatingJob:
         key = json.dumps(row.filter, sort_keys=True)
@@ -69,4 +118,5 @@ class ApplicationLine:
             row.serial,
             {name: profile for name, (_, profile) in row.view.items()},
             (told["tag"], told["start"]) if told and told["start"] is not None else None,
+            answers=row.lost_since is None,
         )

@@ -19,11 +19,11 @@ from oarpy.model.durations import format_duration
 from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
+from oarpy.modules.metascheduler import told_applications
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.priority_history import record_rules
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
 from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
-from oarpy.modules.metascheduler.told_applications import ToldApplications
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
@@ -65,13 +65,13 @@ class Metascheduler:
         self.period = configuration.modules.metascheduler
         self._settings, self._priority = configuration.scheduler, configuration.priority
         self._reader = SnapshotReader(configuration)
+        self._negotiation = configuration.negotiation
         self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
         self._starts = ToldStarts()
         self._verdicts = KeptVerdicts()
         self._texts = RangeTexts()
-        self._applications = ToldApplications(configuration.negotiation)
         self._connection: Connection | None = None
         self._rewritten = 0.0
 
@@ -119,7 +119,7 @@ class Metascheduler:
         word = f"started {len(begun)}" if begun else "nothing"
         if decided.victims:
             word += f", {len(decided.victims)} best-effort to cancel"
-        delays = (owed, self._memory.owed(decided.plan), self._applications.owed(reading))
+        delays = (owed, self._memory.owed(decided.plan), told_applications.owed(reading, self._negotiation))
         instants = [time.time() + one for one in delays if one is not None]
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
@@ -166,8 +166,8 @@ class Metascheduler:
         if self._settings.verdict_history:
             orders, matchers = self._orders, self._reader.matchers
             verdicts = self._verdicts.note(connection, seen, writing.changed, gone, orders, matchers)
-        if reading.applications:
-            self._applications.write(connection, reading, decided, gone)
+        if reading.applications and (reading.applications.rows or reading.applications.kept):
+            told_applications.write(connection, reading.applications, decided, reading.snapshot, gone)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)

@@ -62,7 +62,6 @@ from oarpy.scheduler.snapshot import (
 )
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
-from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.store.passes import snapshot_rows
 from oarpy.store.platform import consumables, maintenance, power, properties
 from oarpy.store.refusals import refusals_of
@@ -98,8 +97,8 @@ class Reading:
     """Alternatives by job."""
     withheld: Mapping[int, str] = field(default_factory=dict)
     """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
-    applications: Sequence[ApplicationRow] = ()
-    """Those that are not over."""
+    applications: ApplicationLine | None = None
+    """Those that are not over, with what is kept for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +208,13 @@ class SnapshotReader:
         )
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
-        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows}, withheld, self._line.rows)
+        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows}, withheld, self._line)
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
         """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""
-        if self._line.rows:
-            snapshot = replace(snapshot, negotiation=self._line.negotiation(connection, self._platform))
+        if self._negotiating:
+            line = self._line.negotiation(connection, self._platform, snapshot.now, snapshot.security_time)
+            snapshot = replace(snapshot, negotiation=line)
         if rows := walltime_changes.pending(connection):
             snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))
         if self._rules.power is None:

@@ -1,4 +1,7 @@
-"""What a pass writes of applications: their moves, views and estimates. The negotiator tells their launchers."""
+"""What a pass writes of applications: their moves, views and estimates, and the hosts that are kept back for them.
+
+The negotiator tells their launchers.
+"""
 
 from __future__ import annotations
 
@@ -9,71 +12,88 @@ from math import inf
 
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.states import FINAL_STATES, JobState, NegotiationState
+from oarpy.modules.metascheduler.application_line import ApplicationLine
 from oarpy.modules.metascheduler.snapshot_reader import Reading
+from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.negotiation.events import EstimatedStart, StateMove, ViewChange
 from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.snapshot import Snapshot
 from oarpy.store import notifications
 from oarpy.store.database import Connection
-from oarpy.store.negotiation import applications
+from oarpy.store.negotiation import applications, ghosts
 from oarpy.store.negotiation.applications import ApplicationRow
 
 _SOONEST = 0.05
 """Seconds until applications are dealt with again when that is overdue."""
 
 
-class ToldApplications:
-    """Writes what happened to applications. They are shown views at most once per timer."""
+def owed(reading: Reading, settings: NegotiationSettings) -> float | None:
+    """Return in how many seconds applications are to be dealt with again, None for no earlier than others want it.
 
-    def __init__(self, settings: NegotiationSettings) -> None:
-        self._timer = settings.timer
-        self._shown_at = -inf
+    That is so when a pass told them nothing, or left hosts kept back for which nobody owes an answer.
+    """
+    asked, line = reading.snapshot.negotiation, reading.applications
+    if asked is None or line is None:
+        return None
+    if asked.telling and not line.unowed:
+        return None
+    return max(_SOONEST, settings.timer - (time.monotonic() - line.told_at))
 
-    def owed(self, reading: Reading) -> float | None:
-        """Return in how many seconds applications are to be dealt with again that this pass told nothing."""
-        if reading.snapshot.negotiation is None or self._due():
-            return None
-        return max(_SOONEST, self._timer - (time.monotonic() - self._shown_at))
 
-    def _due(self) -> bool:
-        return time.monotonic() - self._shown_at >= self._timer
+def write(
+    connection: Connection, line: ApplicationLine, decided: Decisions, snapshot: Snapshot, gone: set[int]
+) -> None:
+    """Write the moves of applications, their views and estimates; ``gone`` are the jobs that start."""
+    rows = {row.job: row for row in line.rows}
+    ended = [(row.job, _reason(row)) for row in rows.values() if row.job_state in FINAL_STATES]
+    applications.finish(connection, ended)
+    kept = decided.negotiated.ghosts
+    if kept or line.kept:
+        ghosts.keep(
+            connection,
+            [
+                (
+                    one.of,
+                    one.made,
+                    max(one.made, one.latest_end),
+                    multirange(snapshot.platform.ids_of(one.bits)),
+                    list(one.viewers),
+                    list(one.viewers.values()),
+                )
+                for one in kept
+            ],
+        )
+    line.unowed = any(not one.viewers for one in kept) and snapshot.negotiation is not None
+    kept_of = {one.of for one in kept}
+    applications.finished(connection, [job for job, _ in ended if job not in kept_of])
+    events = decided.negotiated.events
+    moves = [event for event in events if isinstance(event, StateMove)]
+    placed = [event.application for event in moves if event.state is NegotiationState.WAITING]
+    begun = [event.application for event in moves if event.state is NegotiationState.STARTED]
+    if placed:
+        applications.place(connection, placed)
+    if begun:
+        applications.start(connection, [job for job in begun if job in gone])
+    if snapshot.negotiation is not None and snapshot.negotiation.telling:
+        line.told_at = time.monotonic()
+        _show(connection, decided, rows, snapshot.now)
+    if ended or events:
+        notifications.tell(connection, "negotiator")
 
-    def write(self, connection: Connection, reading: Reading, decided: Decisions, gone: set[int]) -> None:
-        """Write the moves of applications, their views and estimates; ``gone`` are the jobs that start."""
-        rows = {row.job: row for row in reading.applications}
-        ended = [(row.job, _reason(row)) for row in rows.values() if row.job_state in FINAL_STATES]
-        applications.finish(connection, ended)
-        moves = [event for event in decided.negotiated if isinstance(event, StateMove)]
-        placed = [event.application for event in moves if event.state is NegotiationState.WAITING]
-        begun = [
-            event.application
-            for event in moves
-            if event.state is NegotiationState.STARTED and event.application in gone
-        ]
-        if placed:
-            applications.place(connection, placed)
-        if begun:
-            applications.start(connection, begun)
-        if self._due():
-            self._shown_at = time.monotonic()
-            self._show(connection, decided, rows, reading.snapshot.now)
-        if ended or decided.negotiated:
-            notifications.tell(connection, "negotiator")
 
-    def _show(self, connection: Connection, decided: Decisions, rows: Mapping[int, ApplicationRow], now: float) -> None:
-        views = []
-        told = []
-        placements = decided.plan.by_job() if decided.negotiated else {}
-        for event in decided.negotiated:
-            if isinstance(event, ViewChange):
-                kept = dict(rows[event.application].view)
-                for name, profile in event.changes.items():
-                    kept[name] = (event.serial, profile.flat(now))  # type: ignore[assignment]
-                views.append((event.application, json.dumps(kept), event.serial))
-            elif isinstance(event, EstimatedStart):
-                told.append((event.application, json.dumps(_estimate(event, placements[event.application]))))
-        applications.show(connection, views)
-        applications.estimate(connection, told)
+def _show(connection: Connection, decided: Decisions, rows: Mapping[int, ApplicationRow], now: float) -> None:
+    views, told, placements = [], [], decided.plan.by_job()
+    for event in decided.negotiated.events:
+        if isinstance(event, ViewChange):
+            kept = dict(rows[event.application].view)
+            for name, profile in event.changes.items():
+                kept[name] = (event.serial, profile.flat(now))  # type: ignore[assignment]
+            views.append((event.application, json.dumps(kept), event.serial))
+        elif isinstance(event, EstimatedStart):
+            told.append((event.application, json.dumps(_estimate(event, placements[event.application]))))
+    applications.show(connection, views)
+    applications.estimate(connection, told)
 
 
 def _estimate(event: EstimatedStart, placement: Placement) -> dict[str, object]:

@@ -9,10 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from math import inf
+from operator import or_
 
 from oarpy.model.states import NegotiationState
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits
+from oarpy.scheduler.job_roles import EXCLUSIVE
 from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules
 from oarpy.scheduler.negotiation.clusters import HostCounts, shortened
 from oarpy.scheduler.negotiation.events import Event
@@ -23,23 +27,34 @@ from oarpy.scheduler.passes.planner import Planner
 from oarpy.scheduler.passes.turns import Turn
 from oarpy.scheduler.plan import Plan, placement_of
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.snapshot import KeptHosts, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.verdicts import Verdict
 
 SOON = 1
 """Seconds: who fits now, once best-effort jobs are gone, is told so late at the earliest."""
 
 
-def negotiate(
-    snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None
-) -> tuple[Plan, tuple[Event, ...]]:
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    """What a pass did about applications: what happened to them, and which hosts are kept back after it."""
+
+    events: tuple[Event, ...] = ()
+    ghosts: tuple[KeptHosts, ...] = ()
+
+
+NOTHING_NEGOTIATED = Negotiated()
+
+
+def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> tuple[Plan, Negotiated]:
     """Place every waiting job, applications by their requests; return the plan and what happened to applications."""
     assert snapshot.negotiation is not None
     planner = Planner(snapshot, orders, matchers)
     asked = snapshot.negotiation
     applications = {one.id: _application(one) for one in asked.line}
-    gantt = _GanttOccupation(planner, snapshot, asked)
-    rules = NegotiationRules(security=snapshot.security_time)
-    service = Service(gantt, (), rules, snapshot.now, Visits())
+    rules = NegotiationRules(fair_start=asked.fair_start, security=snapshot.security_time, ghosts=asked.rule)
+    kept = _Ghosts(snapshot, asked, rules)
+    gantt = _GanttOccupation(planner, snapshot, asked, kept)
+    service = Service(gantt, kept.ghosts, rules, snapshot.now, Visits())
     for turn in planner.turns():
         application = applications.get(turn.job.id)
         if application is None or turn.again:
@@ -49,7 +64,62 @@ def negotiate(
             service.turn(application)
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
     made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
-    return made, tuple(service.close())
+    before = {ghost.of.id: dict(ghost.viewers) for ghost in kept.ghosts}
+    events = tuple(service.close())
+    taken = reduce(or_, (one.bits for one in made.placements if one.verdict is Verdict.STARTS), 0)
+    return made, Negotiated(events, kept.left(taken, None if asked.telling else before))
+
+
+class _Ghosts:
+    """Hosts that are kept back: as the rules count them, and as sets of resources."""
+
+    def __init__(self, snapshot: Snapshot, asked: Negotiation, rules: NegotiationRules) -> None:
+        self._now, self._rules, self._clusters = snapshot.now, rules, asked.clusters
+        self._bits: dict[int, int] = {}
+        self.ghosts: list[Ghost] = []
+        for one in asked.ghosts:
+            self._add(one.of, one.bits, one.made, one.latest_end, dict(one.viewers))
+        held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
+        for freed in asked.freed:
+            latest = self._now + rules.fair_start
+            if rules.ghosts == "needed":
+                latest = min(latest, freed.end)
+            bits = freed.bits & ~held
+            hosts = self._hosts(bits)
+            viewers = {one.id: 0 for one in asked.line if one.answers and not hosts.keys().isdisjoint(one.clusters)}
+            self._add(freed.of, bits, self._now, latest, viewers)
+
+    def _add(self, of: int, bits: int, made: float, latest: float, viewers: dict[int, int]) -> None:
+        """Keep hosts, unless their ghost is over or there are none."""
+        ghost = Ghost(Application(of, ()), self._hosts(bits), made, latest, viewers)
+        if ghost.hosts and not ghost.over(self._rules, self._now):
+            self._bits[of] = bits
+            self.ghosts.append(ghost)
+
+    def _hosts(self, bits: int) -> dict[str, int]:
+        """Count the hosts of which ``bits`` has a part."""
+        return {one.name: sum(1 for host in one.sets if host & bits) for one in self._clusters if one.bits & bits}
+
+    def bits(self, ghost: Ghost) -> int:
+        """Return what a ghost keeps."""
+        return self._bits[ghost.of.id]
+
+    def take(self, ghost: Ghost, bits: int) -> None:
+        """Let a ghost keep ``bits`` no more."""
+        self._bits[ghost.of.id] &= ~bits
+        ghost.hosts = self._hosts(self._bits[ghost.of.id])
+
+    def left(self, taken: int, viewers: Mapping[int, dict[int, int]] | None) -> tuple[KeptHosts, ...]:
+        """Return what is kept once ``taken`` was given away; ``viewers`` are those of a pass that told nobody."""
+        found = []
+        for ghost in self.ghosts:
+            self.take(ghost, taken)
+            owing = ghost.viewers if viewers is None else viewers[ghost.of.id]
+            if ghost.hosts:
+                found.append(
+                    KeptHosts(ghost.of.id, self.bits(ghost), float(ghost.made), float(ghost.latest_end), owing)
+                )
+        return tuple(found)
 
 
 def _application(one: NegotiatingJob) -> Application:
@@ -63,6 +133,7 @@ def _application(one: NegotiatingJob) -> Application:
         serial=one.serial,
         shown={name: BusyHosts.of(one.shown[name]) if name in one.shown else _UNSEEN for name in one.clusters},
         told=one.told,
+        answers=one.answers,
     )
 
 
@@ -73,8 +144,10 @@ _UNSEEN = BusyHosts((-1.0, inf), (0, -1))
 class _GanttOccupation:
     """The Gantt of a planner as what is occupied; ``turn`` is whose turn it is."""
 
-    def __init__(self, planner: Planner, snapshot: Snapshot, asked: Negotiation) -> None:
+    def __init__(self, planner: Planner, snapshot: Snapshot, asked: Negotiation, kept: _Ghosts) -> None:
         self.turn: Turn | None = None
+        self._kept = kept
+        self._taken = 0
         self._planner, self._now, self._steps = planner, snapshot.now, asked.view_steps
         self._counts = HostCounts(snapshot.platform, asked.clusters)
 
@@ -91,11 +164,17 @@ class _GanttOccupation:
         if decision is None or decision.found is None:
             return inf
         start = decision.found.claim.start
+        if start == self._now:
+            self._taken |= decision.found.claim.bits
         # best-effort jobs go first: it is no start yet
         return self._now + SOON if decision.victims and start == self._now else start
 
     def keep(self, ghost: Ghost) -> None:
         """Add the hosts of a ghost up to its latest end."""
+        bits, gantt = self._kept.bits(ghost), self._planner.gantt
+        gantt.whole.take(self._now, float(ghost.latest_end), bits, EXCLUSIVE, found=False)
 
     def give_way(self, unseen: Sequence[Ghost]) -> None:
         """Take from ghosts that were not added yet what started applications have now."""
+        for ghost in unseen:
+            self._kept.take(ghost, self._taken)

@@ -52,7 +52,7 @@ _ROWS = """
     SELECT a.job_id, a.state, j.user_name, j.state, extract(epoch FROM a.subscribed_at)::float8,
            extract(epoch FROM a.first_asked_at)::float8, a.filter, a.level, a.exact, a.if_lost, a.token_hash, a.tag,
            a.hosts, extract(epoch FROM a.walltime)::float8, a.requests, a.serial, a.view, a.answered, a.told,
-           a.ended, k.reason,
+           a.ended, a.lost_since::text, k.reason,
            CASE WHEN a.state = 'Started' THEN extract(epoch FROM coalesce(j.started_at,
                (SELECT min(lower(r.during)) FROM assigned_resources r WHERE r.job_id = j.job_id)))::float8 END,
            j.message
@@ -128,6 +128,7 @@ class ApplicationRow:
     answered: int
     told: Mapping[str, Any] | None
     ended: str | None
+    lost_since: str | None
     killed_for: str | None
     started: float | None
     message: str
@@ -251,12 +252,16 @@ def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
 
 
 def finish(connection: Connection, ended: Sequence[tuple[int, str]]) -> None:
-    """Let applications whose jobs are over be so: job, how it ended."""
+    """Note that the jobs of applications are over: job, how it ended. Their hosts may be kept back from here on."""
     if ended:
         jobs, reasons = zip(*ended, strict=True)
         connection.execute(_FINISH_SENT, [list(jobs), list(reasons)])
         connection.execute(_GHOST, [list(jobs)])
-        connection.execute(_FINISHED, [list(jobs)])
+
+
+def finished(connection: Connection, jobs: Sequence[int]) -> None:
+    """Let applications be over of which nothing is kept back any more."""
+    connection.execute(_FINISHED, [list(jobs)])
 
 
 def links(connection: Connection) -> list[tuple[str, str, float, float]]:

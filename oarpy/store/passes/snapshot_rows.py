@@ -49,7 +49,9 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
 # The partial index has the applications that are not over: where nothing negotiates, it is empty.
 _SITE = """
-    SELECT platform_version, EXISTS (SELECT FROM applications WHERE state <> 'Finished') FROM site
+    SELECT platform_version,
+           EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts)
+    FROM site
 """
 
 _COLUMNS = "SELECT * FROM resources LIMIT 0"

@@ -1,0 +1,71 @@
+"""Hosts that jobs have freed, and that are kept back for a moment so that applications can ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+_KEPT = """
+    SELECT g.job_id, extract(epoch FROM g.made_at)::float8, extract(epoch FROM g.until)::float8, g.owed_by,
+           g.owed_since,
+           ARRAY(SELECT n FROM unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS n)
+    FROM ghosts g ORDER BY g.made_at, g.job_id
+"""
+
+# What best-effort jobs held was nobody's to wait for. A job that held nothing frees nothing.
+_FREED = """
+    SELECT j.job_id, extract(epoch FROM j.started_at + j.walltime + j.suspended_time)::float8,
+           array_agg(a.resource_id)
+    FROM jobs j JOIN assigned_resources a USING (job_id)
+    WHERE j.ended_at > to_timestamp(%s) AND j.started_at IS NOT NULL AND j.queue_name <> 'besteffort'
+      AND NOT 'besteffort' = ANY(j.types) AND upper(a.during) >= j.ended_at - interval '1 second'
+    GROUP BY j.job_id ORDER BY j.job_id
+"""
+
+_FORGET = "DELETE FROM ghosts WHERE NOT job_id = ANY(%s)"
+_STORE = """
+    INSERT INTO ghosts (job_id, made_at, until, resources, owed_by, owed_since)
+    VALUES (%s, to_timestamp(%s), to_timestamp(%s), %s::int4multirange, %s, %s)
+    ON CONFLICT (job_id) DO UPDATE SET resources = excluded.resources, owed_by = excluded.owed_by,
+        owed_since = excluded.owed_since
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GhostRow:
+    """What job ``of`` has left, and who owes an answer to which view. Instants are epoch seconds."""
+
+    of: int
+    made: float
+    until: float
+    owed_by: Sequence[int]
+    owed_since: Sequence[int]
+    resources: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FreedRow:
+    """What job ``of`` held when it ended, and until when it might have (epoch seconds)."""
+
+    of: int
+    end: float
+    resources: Sequence[int]
+
+
+def kept(connection: Connection) -> list[GhostRow]:
+    """Return what is kept back, the first made first."""
+    return [GhostRow(*row) for row in connection.execute(_KEPT).fetchall()]
+
+
+def freed(connection: Connection, since: float) -> list[FreedRow]:
+    """Return what jobs have left that ended after an instant."""
+    return [FreedRow(*row) for row in connection.execute(_FREED, [since]).fetchall()]
+
+
+def keep(connection: Connection, ghosts: Sequence[tuple[int, float, float, str, list[int], list[int]]]) -> None:
+    """Keep exactly these: job, made, until, resources as a multirange, who owes answers to which views."""
+    connection.execute(_FORGET, [[one[0] for one in ghosts]])
+    if ghosts:
+        connection.cursor().executemany(_STORE, ghosts)
