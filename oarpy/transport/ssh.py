@@ -135,7 +135,8 @@ class SshConnector:
         try:
             hosts.load(self._ssh.known_hosts)
         except OSError as error:
-            raise Unreachable(f"cannot read {self._ssh.known_hosts}: {error.strerror}") from error
+            keys = "ssh-keyscan writes the keys of nodes, to be compared with theirs"
+            raise Unreachable(f"cannot read {self._ssh.known_hosts}: {error.strerror}; {keys}") from error
         known = dict(hosts.lookup(name) or {})
         if not known:
             hint = f"verify it and add '{name}' to {self._ssh.known_hosts}"

@@ -183,21 +183,3 @@ def test_a_node_that_sleeps_is_not_down(connection: Connection) -> None:
     cluster.sql("UPDATE resources SET available_upto = now() + interval '1 year'")
     cluster.sql("UPDATE resources SET state = 'Absent', state_by = 'monitor'")
     assert cluster.sql("SELECT away_since FROM nodes") == [(None,)]
-
-
-def test_the_end_of_availability_limits_placement_without_energy_saving(cluster: SmallCluster) -> None:
-    cluster.sql("UPDATE resources SET available_upto = now() + interval '1 hour' WHERE network_address = 'n1'")
-    long, short = cluster.submit("/nodes=1,walltime=2:0:0"), cluster.submit("/nodes=1,walltime=0:30:0")
-    wide = cluster.submit("/nodes=2,walltime=1:0:0")
-    cluster.settle()
-    assert cluster.states([long, short]) == ["Running", "Running"]
-    assert (cluster.hosts(long)[0], cluster.hosts(short)[0]) == ("n2", "n1")
-    assert cluster.verdict(wide) == ("resources_down", "nodes that it needs are not available for long enough")
-
-
-def test_a_node_whose_availability_is_over_gets_no_job_without_energy_saving(cluster: SmallCluster) -> None:
-    cluster.sql("UPDATE resources SET available_upto = now() - interval '1 hour' WHERE network_address = 'n1'")
-    job, wide = cluster.submit("/nodes=1"), cluster.submit("/nodes=2")
-    cluster.settle()
-    assert set(cluster.hosts(job)) == {"n2"}
-    assert cluster.verdict(wide)[0] == "resources_down"

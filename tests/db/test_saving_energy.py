@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -34,6 +35,17 @@ def cluster(connection: Connection, spool: Path) -> SmallCluster:
     made = SmallCluster(connection, settings)
     made.add_nodes("n1", "n2")
     made.sql("UPDATE resources SET available_upto = now() + interval '1 year'")
+    made.settle()
+    return made
+
+
+@pytest.fixture(params=[True, False], ids=["saving", "not_saving"])
+def either(request: pytest.FixtureRequest, connection: Connection) -> SmallCluster:
+    """A cluster with and one without energy saving: dates of availability mean the same in both."""
+    if request.param:
+        return cast(SmallCluster, request.getfixturevalue("cluster"))
+    made = SmallCluster(connection)
+    made.add_nodes("n1", "n2")
     made.settle()
     return made
 
@@ -166,19 +178,19 @@ def test_nodes_that_meet_a_condition_are_kept_awake(connection: Connection, spoo
     assert states(cluster) == {"n1": "Alive", "n2": "Absent", "n3": "Absent"}
 
 
-def test_no_job_is_placed_beyond_the_date_until_which_a_node_is_available(cluster: SmallCluster) -> None:
-    cluster.sql("UPDATE resources SET available_upto = now() + interval '1 hour' WHERE network_address = 'n1'")
-    long, short = cluster.submit("/nodes=1,walltime=2:0:0"), cluster.submit("/nodes=1,walltime=0:30:0")
-    wide = cluster.submit("/nodes=2,walltime=1:0:0")
-    cluster.settle()
-    assert cluster.states([long, short]) == ["Running", "Running"]
-    assert (cluster.hosts(long)[0], cluster.hosts(short)[0]) == ("n2", "n1")
-    assert cluster.verdict(wide) == ("resources_down", "nodes that it needs are not available for long enough")
+def test_no_job_is_placed_beyond_the_date_until_which_a_node_is_available(either: SmallCluster) -> None:
+    either.sql("UPDATE resources SET available_upto = now() + interval '1 hour' WHERE network_address = 'n1'")
+    long, short = either.submit("/nodes=1,walltime=2:0:0"), either.submit("/nodes=1,walltime=0:30:0")
+    wide = either.submit("/nodes=2,walltime=1:0:0")
+    either.settle()
+    assert either.states([long, short]) == ["Running", "Running"]
+    assert (either.hosts(long)[0], either.hosts(short)[0]) == ("n2", "n1")
+    assert either.verdict(wide) == ("resources_down", "nodes that it needs are not available for long enough")
 
 
-def test_a_node_whose_date_is_past_gets_no_job(cluster: SmallCluster) -> None:
-    cluster.sql("UPDATE resources SET available_upto = now() - interval '1 hour' WHERE network_address = 'n1'")
-    job, wide = cluster.submit("/nodes=1"), cluster.submit("/nodes=2")
-    cluster.settle()
-    assert set(cluster.hosts(job)) == {"n2"}
-    assert cluster.verdict(wide)[0] == "resources_down"
+def test_a_node_whose_date_is_past_gets_no_job(either: SmallCluster) -> None:
+    either.sql("UPDATE resources SET available_upto = now() - interval '1 hour' WHERE network_address = 'n1'")
+    job, wide = either.submit("/nodes=1"), either.submit("/nodes=2")
+    either.settle()
+    assert set(either.hosts(job)) == {"n2"}
+    assert either.verdict(wide)[0] == "resources_down"
