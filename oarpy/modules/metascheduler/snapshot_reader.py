@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import psycopg
 
@@ -329,15 +329,15 @@ class SnapshotReader:
     ) -> tuple[WaitingJob, ...]:
         """Return the jobs that wait; one that is withheld, or that cannot be read, is told why and placed nowhere."""
 
-        def make(row: snapshot_rows.WaitingRow) -> _Made:
+        def aside(source: Any, reason: str) -> _Made:
+            return _Made((source[0], (), False, reason), unplaced(source[0], reason))
+
+        before, self._jobs = self._jobs, {}
+        for row in rows:  # nearly all are as they were
             source = row, depends_on.get(row.id, ()), row.queue in stopped, withheld.get(row.id, "")
-            known = self._jobs.get(row.id)
-            return known if known is not None and known.source == source else _Made(source, self._job(*source))
-
-        def aside(row: snapshot_rows.WaitingRow, reason: str) -> _Made:
-            return _Made((row, (), False, reason), unplaced(row, reason))
-
-        self._jobs = {made.job.id: made for made in made_of(rows, make, aside)}
+            if (one := before.get(row.id)) is None or one.source != source:
+                (one,) = made_of([source], lambda it: _Made(it, self._job(*it)), aside)
+            self._jobs[row.id] = one
         return tuple(one.job for one in self._jobs.values())
 
     def _job(

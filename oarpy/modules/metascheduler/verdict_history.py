@@ -88,7 +88,7 @@ class _Ranks:
         names = [queue.order.partition("/")[0] for queue in snapshot.queues]
         lasts = all(orders.get(name) in OF_THE_JOB_ALONE for name in names)
         basis = (snapshot.platform, snapshot.queues, snapshot.consumables)
-        if not lasts or basis != self._basis:
+        if not lasts or basis != self._basis or len(self._lasting) > len(everybody) + _MOST_FORGOTTEN:
             self._lasting, self._basis = {}, basis if lasts else ()
 
     def row(
@@ -99,7 +99,7 @@ class _Ranks:
         queue = self._queues.get(job.queue)
         priority = 0 if queue is None else queue.priority
         order = self._leading[priority].order if queue is not None else ""
-        key = tuple(part for part in self._key(job) if isfinite(part))
+        key = tuple(filter(isfinite, self._rank(job)[2]))
         told = multirange(passed) if passed else "{}"
         return VerdictRow(
             job_id, self._snapshot.now, verdict, reason, start, job.queue, int(priority), order, key, told
@@ -133,8 +133,14 @@ class _Ranks:
         ]
 
     def _rank(self, job: WaitingJob) -> _Rank:
+        known = self._lasting.get(job.id)
+        if known is not None and known[0] is job:
+            return known[1]
         queue = self._queues.get(job.queue)
-        return job.besteffort, 0 if queue is None else -queue.priority, self._key(job)
+        rank = job.besteffort, 0 if queue is None else -queue.priority, self._key(job)
+        if self._basis:
+            self._lasting[job.id] = job, rank
+        return rank
 
     def _key(self, job: WaitingJob) -> tuple[float, ...]:
         """Return what the queue orders a job by; nothing where the order fails, or is by something else."""
