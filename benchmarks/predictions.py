@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="replay only the logs whose name contains this")
     parser.add_argument("--policy", choices=sorted(_POLICIES), help="replay with this one alone")
     parser.add_argument("--jobs", type=int, default=_REDUCED, help="first jobs of each log (default: %(default)s)")
-    parser.add_argument("--whole", action="store_true", help="all jobs, which takes WHOLE")
+    parser.add_argument("--whole", action="store_true", help="all jobs: half an hour and more for each policy")
     options = parser.parse_args(arguments)
     sys.stdout.write(f"{LEVEL:.0%} intervals; width/bound is the sum of widths over the sum of bounds\n")
     sys.stdout.write(f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n")
