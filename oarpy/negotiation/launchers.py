@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import repeat
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits
@@ -143,22 +144,21 @@ class Complex(ApplicationLauncher):
         profiles = [view[cluster.name] for cluster in self.clusters]
         best: Time | None = None
         choice: Choice | None = None
-        before: Time | None = None
-        for start in merge(*(profile.change_points(now) for profile in profiles)):
-            if start == before:
-                continue
+        free = [0] * len(profiles)
+        for start, changes in groupby(_change_points(profiles, now), key=itemgetter(0)):
             if best is not None and best < start:
                 break
-            before = start
-            found = self._hosts_from(start, profiles)
+            for _, index, step in changes:
+                busy = profiles[index].busy
+                free[index] = max(0, self.clusters[index].hosts - (busy[step] if step < len(busy) else 0))
+                self.visits.steps += 1
+            found = self._hosts_from(start, profiles, list(free))
             if found and (best is None or start + found.walltime < best):
                 best, choice = start + found.walltime, found
         return choice
 
-    def _hosts_from(self, start: Time, profiles: Sequence[BusyHosts]) -> Choice | None:
-        """Return the clusters and hosts that it can have from ``start`` to its end, and its walltime on them."""
-        self.visits.steps += len(profiles)
-        free = [max(0, cluster.hosts - profile.at(start)) for cluster, profile in zip(self.clusters, profiles)]
+    def _hosts_from(self, start: Time, profiles: Sequence[BusyHosts], free: list[int]) -> Choice | None:
+        """Return what it can have of ``free`` hosts from ``start`` to its end, and its walltime on that."""
         while any(free):
             chosen, walltime = self._selected(tuple(free))
             fits = True
