@@ -24,38 +24,27 @@ from tests.harness.scheduling_cases import cluster, job, running
 _NOW = 1000
 
 
-def starts(random: Random, *, apart: bool) -> list[tuple[float, float]]:
-    """Return when each application starts by counts and on the cluster, by rank.
-
-    ``apart`` has jobs that run and end on their own; without it, hosts are free from now on for ever.
-    """
+def starts(random: Random) -> list[tuple[float, float]]:
+    """Return when each application of a random cluster starts by counts and on the cluster, by rank."""
     size = random.randint(2, 8)
     platform = cluster(" ".join(f"n{host}:1" for host in range(1, size + 1)))
     holding: list[HoldingJob] = []
     hosts = list(range(1, size + 1))
     random.shuffle(hosts)
-    while apart and hosts and random.random() < 0.8:
-        taken = [hosts.pop() for _ in range(random.randint(1, len(hosts)))]
-        names = ",".join(map(str, sorted(taken)))
+    while hosts and random.random() < 0.8:
+        names = ",".join(str(hosts.pop()) for _ in range(random.randint(1, len(hosts))))
         holding.append(running(len(holding) + 1, names, 0, _NOW + random.randint(1, 20)))
+    wanted = [(random.randint(1, size), random.randint(1, 20)) for _ in range(random.randint(1, 6))]
     asked = [
-        NegotiatingJob(100 + rank, "RequestSent", rank, ("all",), {"all": hosts_wanted}, walltime, 1, 1, {"all": [0]})
-        for rank, (hosts_wanted, walltime) in enumerate(
-            (random.randint(1, size), random.randint(1, 20)) for _ in range(random.randint(1, 6))
-        )
+        NegotiatingJob(100 + rank, "RequestSent", rank, ("all",), {"all": number}, walltime, 1, 1, {"all": [0]})
+        for rank, (number, walltime) in enumerate(wanted)
     ]
-    snapshot = Snapshot(
-        _NOW,
-        platform,
-        waiting=tuple(
-            job(
-                one.id, f"/network_address={one.hosts['all']}", int(one.walltime), types="negotiated", ranked=one.ranked
-            )
-            for one in asked
-        ),
-        holding=tuple(holding),
-        negotiation=Negotiation(tuple(asked), clusters_of(platform)),
-    )
+    jobs = [
+        job(one.id, f"/network_address={number}", walltime, ranked=one.ranked)
+        for one, (number, walltime) in zip(asked, wanted, strict=True)
+    ]
+    negotiation = Negotiation(tuple(asked), clusters_of(platform))
+    snapshot = Snapshot(_NOW, platform, waiting=tuple(jobs), holding=tuple(holding), negotiation=negotiation)
     planned = {one.job: one.start for one in decide(snapshot).plan.placements}
     counted = _counted(asked, holding, size)
     return [(counted[one.id], planned[one.id] or 0) for one in asked]
@@ -63,16 +52,13 @@ def starts(random: Random, *, apart: bool) -> list[tuple[float, float]]:
 
 def _counted(asked: Sequence[NegotiatingJob], holding: Sequence[HoldingJob], size: int) -> dict[int, float]:
     """Place applications by counts."""
-    rules = NegotiationRules()
-    held = [
-        Application(
-            one.id, ("all",), request=CountedRequest({"all": len(one.resources)}, one.walltime, 1), start=one.start
-        )
-        for one in holding
-    ]
-    occupation = CountedOccupation({"all": size}, held, (), rules, _NOW, Visits())
-    applications = [Application(one.id, ("all",), request=CountedRequest(one.hosts, one.walltime, 1)) for one in asked]
-    return {one.id: float(occupation.place(one)) for one in applications}
+    held = [_application(one.id, len(one.resources), one.walltime, one.start) for one in holding]
+    occupation = CountedOccupation({"all": size}, held, (), NegotiationRules(), _NOW, Visits())
+    return {one.id: float(occupation.place(_application(one.id, one.hosts["all"], one.walltime))) for one in asked}
+
+
+def _application(number: int, hosts: int, walltime: float, start: float | None = None) -> Application:
+    return Application(number, ("all",), request=CountedRequest({"all": hosts}, walltime, 1), start=start)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,19 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     counted: Counter[str] = Counter()
     for number in range(options.seed, options.seed + options.count):
-        found = starts(Random(number), apart=True)
-        by_counts, planned = found[0]
-        if planned < by_counts:
-            sys.stdout.write(f"seed {number}: the first in line starts at {planned}, by counts at {by_counts}\n")
-            return 1
-        counted["first in line, same start" if planned == by_counts else "first in line, later on the cluster"] += 1
-        for by_counts, planned in found[1:]:
+        for rank, (by_counts, planned) in enumerate(starts(Random(number))):
+            place = "behind others" if rank else "first in line"
             words = "same start" if planned == by_counts else "later" if planned > by_counts else "earlier"
-            counted[
-                f"behind others, {words} on the cluster" if words != "same start" else "behind others, same start"
-            ] += 1
+            counted[f"{place}, {words} on the cluster"] += 1
     sys.stdout.writelines(f"{number:>9} {what}\n" for what, number in sorted(counted.items()))
-    return 0
+    return 1 if counted["first in line, earlier on the cluster"] else 0
 
 
 if __name__ == "__main__":
