@@ -524,3 +524,21 @@ def test_the_live_view_once_and_without_a_terminal(running: GatewayProcess, conn
         2,
         "oarstat: --top needs a terminal (--top --once prints the list once)\n",
     )
+
+
+def test_what_happens_is_told_through_the_gateway_as_it_happens(
+    connection: Connection, running: GatewayProcess
+) -> None:
+    job = add_job(connection, "Waiting")
+    watching = running.start("oarstat", "--watch", "-J", str(job))
+    listens = (
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'"
+        " AND query ~ 'pg_current_snapshot' AND query ~ 'LATERAL'"
+    )
+    until(lambda: bool(connection.execute(listens).fetchall()), "the command listens")
+    connection.execute("UPDATE jobs SET state = 'toError' WHERE job_id = %s", [job])
+    assert watching.stdout is not None
+    assert json.loads(watching.stdout.readline())["state"] == "toError"
+    connection.execute("UPDATE jobs SET state = 'Error', ended_at = now() WHERE job_id = %s", [job])
+    out, err = watching.communicate(timeout=TIMEOUT)
+    assert ([json.loads(line)["state"] for line in out.splitlines()], err, watching.returncode) == (["Error"], "", 0)

@@ -176,6 +176,31 @@ def test_a_job_of_the_past_comes_back_for_who_needs_it(connection: Connection, s
     assert rows(connection) == before
 
 
+def test_what_was_measured_and_told_goes_and_comes_back(connection: Connection, past: list[int]) -> None:
+    rewrite(connection, "UPDATE jobs SET cpu_seconds = 12.5, memory_peak = 1024 WHERE job_id = %s", past[0])
+    connection.execute("UPDATE submissions SET kind = 7 WHERE submission_id = (SELECT min(submission_id) FROM jobs)")
+    connection.execute(
+        "INSERT INTO first_predictions (job_id, made_at, planned_start) VALUES (%s, %s, %s)", [past[0], MARCH, MARCH]
+    )
+    connection.execute(
+        "INSERT INTO verdict_changes (job_id, at, verdict, reason, queue_name, queue_priority, queue_order)"
+        " VALUES (%s, %s, 'starts', '', 'default', 3, 'fifo')",
+        [past[0], MARCH],
+    )
+    facts = (
+        "SELECT j.cpu_seconds, j.memory_peak, s.kind, p.planned_start = %s FROM {0}.jobs j"
+        " JOIN {0}.submissions s USING (submission_id) JOIN {0}.first_predictions p USING (job_id) WHERE job_id = %s"
+    )
+    measured = [(12.5, 1024, 7, True)]
+    assert file_away(connection, NOW, MONTH) == 3
+    assert connection.execute(facts.format("oar_past"), [MARCH, past[0]]).fetchall() == measured
+    assert connection.execute("SELECT cpu_seconds FROM oar_report.efficiency").fetchall() == [(12.5,)]
+    with connection.transaction():
+        moving.recall(connection, [past[0]])
+    assert connection.execute(facts.format("public"), [MARCH, past[0]]).fetchall() == measured
+    assert connection.execute("SELECT verdict FROM verdict_changes").fetchall() == [("starts",)]
+
+
 def test_the_number_of_a_job_of_the_past_is_not_given_again(connection: Connection, past: list[int]) -> None:
     file_away(connection, NOW, MONTH)
     insert = (
