@@ -170,3 +170,64 @@ def end(connection: Connection, job: int) -> None:
     connection.execute(
         "UPDATE jobs SET state = 'Error', ended_at = now(), left_nothing = true WHERE job_id = %s", [job]
     )
+
+
+BAD = [
+    "",
+    "[]",
+    "no JSON",
+    '{"message": "fly"}',
+    '{"message": "ping", "message": "ping"}',
+    '{"message": "keep"}',
+    '{"message": "keep", "serial": "1"}',
+    '{"message": "keep", "serial": 7}',
+    '{"message": "keep", "serial": 1, "more": 1}',
+    '{"message": "request", "tag": 1, "hosts": {}, "walltime": 60}',
+    '{"message": "request", "tag": true, "hosts": {"all#1": 1}, "walltime": 60}',
+    '{"message": "request", "tag": 1, "hosts": {"all#1": 1.5}, "walltime": 60}',
+    '{"message": "request", "tag": 1, "hosts": {"all#1": 1}, "walltime": 1e999}',
+    '{"message": "request", "tag": 1, "hosts": {"all#1": 1}, "walltime": 60, "serial": 9}',
+    '{"message": "request", "tag": "\\u0007", "hosts": {"all#1": 1}, "walltime": 60}',
+]
+REFUSED = [
+    ({"hosts": {"all#1": 1}, "walltime": 0}, 3),
+    ({"hosts": {"all#1": 2}, "walltime": 60}, 3),
+    ({"hosts": {"none": 1}, "walltime": 60}, 4),
+]
+
+
+def test_bad_lines_change_nothing_and_a_killed_negotiator_loses_nothing(
+    environment: dict[str, str], connection: Connection
+) -> None:
+    with gateway(environment, workers=2) as found:
+        with negotiator(environment, found) as first:
+            one = launcher(found)
+            one.say("request", tag=1, hosts={"all#1": 1}, walltime=60)
+            assert one.hear("refused")["code"] == 1
+            one.say("subscribe")
+            subscribed = one.hear("subscribed")
+            job = subscribed["job"]
+            view = one.hear("changeNotify")
+            before = connection.execute("SELECT a::text FROM applications a").fetchall()
+            for line in BAD:
+                one.send(line)
+                assert one.hear("refused")["code"] == 2, line
+            for fields, code in REFUSED:
+                one.say("request", tag=1, **fields)
+                answer = one.hear("refused")
+                assert (answer["of"], answer["tag"], answer["code"]) == ("request", 1, code), answer
+            assert connection.execute("SELECT a::text FROM applications a").fetchall() == before
+            first.kill()
+            assert one.process.wait(TIMEOUT) == 1
+        with negotiator(environment, found):
+            foreign = launcher(found, uid=65534)
+            for number in (job, job + 1000):
+                foreign.say("attach", job=number, token="0" * 32)
+                assert foreign.hear("refused")["code"] == 5
+            assert foreign.leave() == 5
+            again = launcher(found, uid=65534)
+            again.say("attach", job=job, token=subscribed["token"])
+            assert again.hear("attached")["state"] == "Submitted"
+            assert again.hear("changeNotify") == view
+            again.say("request", tag=2, hosts={"all#1": 1}, walltime=60)
+            until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")

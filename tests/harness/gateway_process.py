@@ -28,7 +28,7 @@ import os, sys
 uid, name = int(sys.argv[1]), sys.argv[2]
 import shlex
 from oarpy.frontend import attachment, conversation, discovery, editor, entry, job_key, local_files
-from oarpy.frontend import submission_environment, terminal
+from oarpy.frontend import relay, submission_environment, terminal
 if uid != os.getuid():
     os.setgroups([])
     os.setresgid(uid, uid, uid)
