@@ -22,6 +22,8 @@ quotas_app = typer.Typer(no_args_is_help=True, help="Limits on what runs at one 
 app.add_typer(quotas_app, name="quotas")
 consumables_app = typer.Typer(no_args_is_help=True, help="Declare, list and delete what is divided among jobs.")
 app.add_typer(consumables_app, name="consumables")
+links_app = typer.Typer(no_args_is_help=True, help="Say what clusters have between them, for those who negotiate.")
+app.add_typer(links_app, name="links")
 policy_app = typer.Typer(no_args_is_help=True, help="Try other policies on what happened.")
 app.add_typer(policy_app, name="policy")
 
@@ -218,6 +220,51 @@ def delete_consumable(
     with open_session("oaradmin") as session:
         consumables.delete(session, name)
     write(json_text({"deleted": name}) if as_json else f"consumable {name} deleted\n")
+
+
+First = Annotated[str, typer.Argument(metavar="CLUSTER", help="One of the two.")]
+Second = Annotated[str, typer.Argument(metavar="CLUSTER", help="The other one.")]
+
+
+@links_app.command("set")
+def set_link(
+    one: First,
+    other: Second,
+    latency: Annotated[float, typer.Option("--latency", metavar="SECONDS", help="Seconds from one to the other.")],
+    bandwidth: Annotated[float, typer.Option("--bandwidth", metavar="BYTES", help="Bytes a second.")],
+) -> None:
+    """Describe the link between two clusters, in place of what was said before."""
+    from oarpy.client.platform import cluster_links
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        cluster_links.set_link(session, one, other, latency, bandwidth)
+
+
+@links_app.command("delete")
+def delete_link(one: First, other: Second) -> None:
+    """Forget the link between two clusters."""
+    from oarpy.client.platform import cluster_links
+    from oarpy.client.session import open_session
+
+    with open_session("oaradmin") as session:
+        cluster_links.delete_link(session, one, other)
+
+
+@links_app.command("list")
+def list_links(as_json: Json = False) -> None:
+    """Print the links."""
+    from oarpy.client.session import open_session
+    from oarpy.store.negotiation import links
+
+    with open_session("oaradmin") as session:
+        found = links.links(session.connection)
+    if as_json:
+        write(json_text([list(one) for one in found]))
+        return
+    columns = (Column("cluster"), Column("other"), Column("latency (s)"), Column("bandwidth (bytes/s)"))
+    rows = ((one, other, f"{latency:g}", f"{bandwidth:g}") for one, other, latency, bandwidth in found)
+    write(Table(columns, tuple(rows)).text())
 
 
 @policy_app.command("try")

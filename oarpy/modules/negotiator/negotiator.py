@@ -27,7 +27,7 @@ from oarpy.modules.negotiator.gateway_call import GatewayCall
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
-from oarpy.store.negotiation import applications
+from oarpy.store.negotiation import applications, links
 from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.wire.negotiation import (
     AGAINST_RULES,
@@ -283,8 +283,8 @@ class Negotiator:
         with connection.transaction():
             platform = self._reader.platform(connection, int(time.time()))
             clusters = ShownClusters(self._settings, platform).all
-            links = applications.links(connection)
-        facts = told.ClusterFacts(clusters, links, {}, self._configuration.scheduler.security_time)
+            known = links.links(connection)
+        facts = told.ClusterFacts(clusters, known, {}, self._configuration.scheduler.security_time)
         one.say(facts.message(said.clusters), moment)
 
     def _keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:

@@ -98,8 +98,6 @@ _FINISH_SENT = """
 _GHOST = "UPDATE applications SET state = 'Ghost' WHERE job_id = ANY(%s) AND state = 'FinishSent'"
 _FINISHED = "UPDATE applications SET state = 'Finished' WHERE job_id = ANY(%s) AND state = 'Ghost'"
 
-_LINKS = 'SELECT cluster, other, latency, bandwidth FROM cluster_links ORDER BY cluster COLLATE "C", other COLLATE "C"'
-
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRow:
@@ -262,8 +260,3 @@ def finish(connection: Connection, ended: Sequence[tuple[int, str]]) -> None:
 def finished(connection: Connection, jobs: Sequence[int]) -> None:
     """Let applications be over of which nothing is kept back any more."""
     connection.execute(_FINISHED, [list(jobs)])
-
-
-def links(connection: Connection) -> list[tuple[str, str, float, float]]:
-    """Return the links between clusters: two names, latency in seconds, bandwidth in bytes a second."""
-    return [(one, other, latency, bandwidth) for one, other, latency, bandwidth in connection.execute(_LINKS)]

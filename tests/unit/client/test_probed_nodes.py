@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oarpy.client.platform.probed_nodes import ProbedNodes, dealt
+from oarpy.client.platform.resource_creation import ProbedNodes, dealt
 from oarpy.transport.probing import ProbedCore, ProbedGpu, ProbeReport, StateDisk
 
 DISK = StateDisk("/", 1, 1, True)

@@ -1,0 +1,30 @@
+"""What clusters have between them; each pair of clusters is kept once, in alphabetical order."""
+
+from __future__ import annotations
+
+from oarpy.store.database import Connection
+
+Link = tuple[str, str, float, float]
+"""Two clusters, latency in seconds, bandwidth in bytes a second."""
+
+_LINKS = 'SELECT cluster, other, latency, bandwidth FROM cluster_links ORDER BY cluster COLLATE "C", other COLLATE "C"'
+_SET = """
+    INSERT INTO cluster_links (cluster, other, latency, bandwidth) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (cluster, other) DO UPDATE SET latency = excluded.latency, bandwidth = excluded.bandwidth
+"""
+_DELETE = "DELETE FROM cluster_links WHERE (cluster, other) = (%s, %s) RETURNING cluster"
+
+
+def links(connection: Connection) -> list[Link]:
+    """Return all links."""
+    return [(one, other, latency, bandwidth) for one, other, latency, bandwidth in connection.execute(_LINKS)]
+
+
+def set_link(connection: Connection, one: str, other: str, latency: float, bandwidth: float) -> None:
+    """Say what two different clusters have between them."""
+    connection.execute(_SET, [*sorted((one, other)), latency, bandwidth])
+
+
+def delete_link(connection: Connection, one: str, other: str) -> bool:
+    """Forget a link; return whether there was one."""
+    return connection.execute(_DELETE, sorted((one, other))).fetchone() is not None
