@@ -36,6 +36,7 @@ class Demo:
         self._say("A cluster in one folder: PostgreSQL, the server's modules, four nodes of two cores")
         self.sandbox.create()
         self.sandbox.start()
+        self.sandbox.wait_for_gateway(30)
         pattern = f"/host=node[1-{self.nodes}]/cpu={{1}}/core={{{self.cores}}}"
         self._show("oaradmin", "resources", "add", pattern, "--transport", "local")
         self._show("oarnodes", "-s")

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -145,6 +146,16 @@ class Sandbox:
         """Return the state of each job."""
         printed = self.run("oarstat", "-s", "-J", *(word for job in jobs for word in ("-j", str(job)))).stdout
         return {int(job): state for job, state in json.loads(printed).items()}
+
+    def wait_for_gateway(self, timeout: float) -> None:
+        """Wait until the gateway listens, or ``timeout`` seconds have passed: commands do without it, more slowly."""
+        path = str(self._merged().get("gateway", {}).get("socket", ""))
+        until = time.monotonic() + timeout
+        while path and time.monotonic() < until:
+            with socket.socket(socket.AF_UNIX) as connection:
+                if connection.connect_ex(path) == 0:
+                    return
+            time.sleep(_POLL)
 
     def wait_for(self, jobs: Sequence[int], states: Sequence[str], timeout: float) -> dict[int, str]:
         """Wait until every job is in one of ``states``. Raises :class:`OarpyError` after ``timeout`` seconds."""
