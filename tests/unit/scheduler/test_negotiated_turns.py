@@ -1,0 +1,156 @@
+"""Applications have their turns among batch jobs; what jobs leave is kept back for those who owe an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from oarpy.model.setting_values import GhostRule
+from oarpy.scheduler.decide import Decisions, decide
+from oarpy.scheduler.negotiation.clusters import clusters_of
+from oarpy.scheduler.negotiation.events import EstimatedStart, GivenHosts, ViewChange
+from oarpy.scheduler.snapshot import (
+    FreedHosts,
+    HoldingJob,
+    KeptHosts,
+    NegotiatingJob,
+    Negotiation,
+    Snapshot,
+    WaitingJob,
+)
+from tests.harness.scheduling_cases import cluster, job, running
+
+FOUR = cluster("n1:1 n2:1 n3:1 n4:1")
+ALL_FOUR = 0b1111
+WALLTIME = 100
+
+
+def application(number: int, hosts: int, ranked: float = 0, **rest: Any) -> tuple[WaitingJob, NegotiatingJob]:
+    """Return an application that asks for hosts for 100 s, as a job and as what negotiates."""
+    waiting = job(number, f"/network_address={hosts}", WALLTIME, types="negotiated", submitted=0, ranked=ranked)
+    rest.setdefault("shown", {"all": [0]})
+    asked = NegotiatingJob(number, "RequestSent", ranked, ("all",), {"all": hosts}, WALLTIME, 1, 1, **rest)
+    return waiting, asked
+
+
+def decided(
+    *jobs: WaitingJob | HoldingJob | tuple[WaitingJob, NegotiatingJob],
+    kept: tuple[KeptHosts, ...] = (),
+    freed: tuple[FreedHosts, ...] = (),
+    now: float = 10,
+    ghosts: GhostRule = "needed",
+    telling: bool = True,
+) -> Decisions:
+    """Decide at an instant about jobs and applications on four hosts of one core."""
+    applications = [one for one in jobs if isinstance(one, tuple)]
+    asked = tuple(asked for _, asked in applications)
+    negotiation = Negotiation(
+        asked, clusters_of(FOUR), ghosts=kept, freed=freed, rule=ghosts, fair_start=5, telling=telling
+    )
+    waiting = [*(one for one in jobs if isinstance(one, WaitingJob)), *(waiting for waiting, _ in applications)]
+    holding = tuple(one for one in jobs if isinstance(one, HoldingJob))
+    return decide(Snapshot(now, FOUR, waiting=tuple(waiting), holding=holding, negotiation=negotiation))
+
+
+def started(made: Decisions) -> list[int]:
+    return sorted(one.job for one in made.starts)
+
+
+def test_it_stands_between_the_jobs_submitted_before_and_after_its_first_request() -> None:
+    """Whatever the order of the queue: here all three want everything."""
+    before = job(1, "/network_address=4", 50, submitted=3)
+    behind = job(2, "/network_address=4", 20, submitted=6)
+    made = decided(behind, application(7, 4, ranked=5), before)
+    starts = {one.job: one.start for one in made.plan.placements}
+    assert starts == {1: 10, 7: 60, 2: 160}
+    assert EstimatedStart(7, 1, 60) in made.negotiated.events
+
+
+def test_its_view_is_what_those_before_it_hold_and_what_started_behind_it() -> None:
+    holding = running(1, "1-2", 0, 40)
+    ahead = job(2, "/network_address=4", 10, submitted=1)
+    made = decided(holding, ahead, application(7, 4, ranked=5), application(8, 2, ranked=6))
+    assert started(made) == []
+    views = {
+        one.application: one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)
+    }
+    assert views == {7: [10, 30, 2, 10, 4], 8: [10, 30, 2, 110, 4]}
+
+
+def test_who_fits_starts_and_is_told_its_hosts() -> None:
+    made = decided(application(7, 3))
+    assert started(made) == [7]
+    assert GivenHosts(7, 1, {"all": 3}) in made.negotiated.events
+
+
+def test_what_a_job_has_left_is_kept_back_until_those_shown_it_have_answered() -> None:
+    left = FreedHosts(1, ALL_FOUR, 300)
+    small = job(2, "/network_address=1", 50, submitted=9)
+    made = decided(application(7, 2, ranked=5), small, freed=(left,))
+    assert started(made) == []
+    assert made.negotiated.ghosts == (KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),)
+    assert made.wake_at == 15
+    owed = decided(application(7, 2, ranked=5), small, kept=(KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),), now=12)
+    assert (started(owed), len(owed.negotiated.ghosts)) == ([], 1)
+    answered = decided(application(7, 4, ranked=5), small, kept=(KeptHosts(1, ALL_FOUR, 10, 15),), now=12)
+    assert (started(answered), answered.negotiated.ghosts) == ([7], ())
+    late = decided(application(7, 4, ranked=5), kept=(KeptHosts(1, ALL_FOUR, 10, 15, {7: 2}),), now=15)
+    assert (started(late), late.negotiated.ghosts) == ([7], ())
+
+
+def test_nothing_is_kept_back_longer_than_the_walltime_would_have_lasted() -> None:
+    made = decided(application(7, 2), freed=(FreedHosts(1, ALL_FOUR, 12),))
+    assert [one.latest_end for one in made.negotiated.ghosts] == [12]
+
+
+def test_nothing_is_kept_back_for_those_whose_launcher_is_lost() -> None:
+    made = decided(application(7, 2, answers=False), freed=(FreedHosts(1, ALL_FOUR, 300),))
+    assert (started(made), made.negotiated.ghosts) == ([7], ())
+
+
+def test_a_job_ahead_of_all_who_owe_starts_on_what_is_kept_which_gives_way() -> None:
+    ahead = job(2, "/network_address=3", 50, submitted=1)
+    made = decided(ahead, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),))
+    assert started(made) == [2]
+    (ghost,) = made.negotiated.ghosts
+    assert ghost.bits.bit_count() == 1
+    (view,) = [one for one in made.negotiated.events if isinstance(one, ViewChange)]
+    assert view.changes["all"].flat(10) == [10, 5, 4, 45, 3]
+
+
+def test_an_application_ahead_of_all_who_owe_starts_on_it_too() -> None:
+    made = decided(
+        application(7, 3, ranked=5), application(8, 2, ranked=6), kept=(KeptHosts(1, ALL_FOUR, 10, 15, {8: 2}),), now=11
+    )
+    assert started(made) == [7]
+    assert [one.bits.bit_count() for one in made.negotiated.ghosts] == [1]
+
+
+def test_what_gave_way_wholly_is_over() -> None:
+    ahead = job(2, "/network_address=4", 50, submitted=1)
+    made = decided(ahead, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),))
+    assert (started(made), made.negotiated.ghosts) == ([2], ())
+
+
+def test_a_pass_that_tells_nobody_keeps_what_was_left_for_the_next_one_that_does() -> None:
+    small = job(2, "/network_address=1", 50, submitted=9)
+    made = decided(application(7, 2, ranked=5), small, freed=(FreedHosts(1, ALL_FOUR, 300),), telling=False)
+    assert started(made) == []
+    assert [dict(one.viewers) for one in made.negotiated.ghosts] == [{7: 0}]
+    told = decided(application(7, 2, ranked=5), small, kept=made.negotiated.ghosts, now=11)
+    assert (started(told), [dict(one.viewers) for one in told.negotiated.ghosts]) == ([], [{7: 2}])
+
+
+@pytest.mark.parametrize(("now", "begun"), [(12, []), (15, [2])])
+def test_with_ghosts_always_everybody_sees_them_for_fair_start(now: float, begun: list[int]) -> None:
+    ahead = job(2, "/network_address=1", 50, submitted=1)
+    kept = (KeptHosts(1, ALL_FOUR, 10, 15),)
+    made = decided(ahead, application(7, 4, ranked=5), kept=kept, now=now, ghosts="always")
+    assert started(made) == begun
+
+
+def test_best_effort_jobs_see_what_is_kept_back() -> None:
+    filler = job(2, "/network_address=1", 50, submitted=1, types="besteffort")
+    made = decided(filler, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),))
+    assert started(made) == []
