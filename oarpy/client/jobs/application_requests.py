@@ -105,8 +105,14 @@ def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster]) -> Resour
         cluster = clusters.get(name)
         if cluster is None:
             raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(clusters)[:200]}")
-        if hosts > len(cluster.hosts):
-            raise AdmissionRefused(f"{hosts} hosts of cluster '{name[:60]}'", hint=f"it has {len(cluster.hosts)}")
+        if hosts > cluster.most:
+            has = f"it has {len(cluster.hosts)}"
+            hint = (
+                has
+                if cluster.most == len(cluster.hosts)
+                else f"{has}, of which one application may have {cluster.most}"
+            )
+            raise AdmissionRefused(f"{hosts} hosts of cluster '{name[:60]}'", hint=hint)
         names = ", ".join("'" + one.replace("'", "''") + "'" for one in cluster.hosts)
         groups.append(Group((Level("network_address", hosts),), f"network_address IN ({names})"))
     return ResourceRequest(tuple(groups), walltime=math.ceil(asked.walltime))

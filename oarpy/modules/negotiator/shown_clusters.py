@@ -1,4 +1,4 @@
-"""The clusters that an application is shown: those that pass its filter, and how many hosts it may choose from."""
+"""The clusters that an application is shown: those that pass its filter."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ class ShownClusters:
 
     def __init__(self, settings: NegotiationSettings, platform: Platform) -> None:
         self.platform = platform
-        self.all = clusters_of(platform, settings.cluster)
-        self._share = settings.visible_share
+        self.all = clusters_of(platform, settings.cluster, settings.visible_share)
 
     def passing(self, connection: Connection, asked: ClusterFilter) -> tuple[HostCluster, ...]:
         """Return the clusters that pass a filter. Raises :class:`UsageError` for a condition that cannot be read."""
@@ -36,10 +35,6 @@ class ShownClusters:
             and len(one.hosts) >= asked.min_hosts
             and all(_total(one, name) >= least for name, least in asked.min_total.items())
         )
-
-    def visible(self, cluster: HostCluster) -> int:
-        """Return how many hosts of a cluster one application may choose from."""
-        return max(1, int(len(cluster.hosts) * self._share))
 
 
 def _total(cluster: HostCluster, name: str) -> float:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
+from oarpy.model.setting_values import GhostRule, RankRule
 from oarpy.model.states import IN_LINE_STATES, NEGOTIATION_ALLOWED, NegotiationState
 from oarpy.negotiation.profiles import BusyHosts, Time
-
-GhostRule = Literal["needed", "always"]
-RankRule = Literal["first-request", "submission"]
 
 
 @dataclass(frozen=True, slots=True)

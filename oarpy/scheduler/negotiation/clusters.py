@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class HostCluster:
     """Equal hosts: their names, and the resources of each as a set; ``properties`` are what all of them share.
 
     ``value`` is that of the property that names clusters, None if there is none. ``whole`` tells that no other cluster
-    has it.
+    has it. One application may have ``most`` of the hosts; the others are busy to it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class HostCluster:
     sets: tuple[int, ...]
     resources: Mapping[str, int]
     properties: Mapping[str, object]
+    most: int
 
     @cached_property
     def bits(self) -> int:
@@ -57,10 +59,11 @@ class HostCluster:
         return bits
 
 
-def clusters_of(platform: Platform, named_by: str = "") -> tuple[HostCluster, ...]:
+def clusters_of(platform: Platform, named_by: str = "", share: float = 1.0) -> tuple[HostCluster, ...]:
     """Return the clusters of a platform, by lowest host; ``named_by`` is the property whose values are their names.
 
-    Hosts with a resource that is not Alive, or drained, cannot be given, and are in none.
+    One application may have the part ``share`` of the hosts of each, rounded down, and at least one host. Hosts
+    with a resource that is not Alive, or drained, cannot be given, and are in none.
     """
     groups: dict[object, dict[tuple[object, ...], list[tuple[str, int]]]] = {}
     for block in platform.blocks(NETWORK_ADDRESS):
@@ -74,11 +77,11 @@ def clusters_of(platform: Platform, named_by: str = "") -> tuple[HostCluster, ..
         if value is None:
             continue
         groups.setdefault(value, {}).setdefault(_kind(rows), []).append((str(block.value), bits))
-    return tuple(_clusters(platform, groups))
+    return tuple(_clusters(platform, groups, share))
 
 
 def _clusters(
-    platform: Platform, groups: Mapping[object, Mapping[tuple[object, ...], list[tuple[str, int]]]]
+    platform: Platform, groups: Mapping[object, Mapping[tuple[object, ...], list[tuple[str, int]]]], share: float
 ) -> Iterator[HostCluster]:
     for value, kinds in groups.items():
         ordered = sorted(kinds.values(), key=lambda hosts: min(platform.ids_of(hosts[0][1])))
@@ -93,6 +96,7 @@ def _clusters(
                 tuple(bits for _, bits in hosts),
                 {name: len(some) for name, some in values.items() if name in _OF_A_HOST & platform.levels},
                 {name: some.pop() for name, some in values.items() if name not in _OF_A_HOST and len(some) == 1},
+                max(1, floor(len(hosts) * share)),
             )
 
 
@@ -132,9 +136,13 @@ class HostCounts:
         self._order: NDArray[np.int64] = np.array(order, dtype=np.int64)
         self._starts, self._first_hosts = starts, first_hosts
         self._names = [cluster.name for cluster in clusters]
+        self._denied = np.array([len(cluster.hosts) - cluster.most for cluster in clusters], dtype=np.int32)
 
     def profiles(self, timeline: Timeline) -> dict[str, BusyHosts]:
-        """Return the profile of every cluster as ``timeline`` is now; hosts that stay busy for ever stay in it."""
+        """Return the profile of every cluster as ``timeline`` is now; hosts that stay busy for ever stay in it.
+
+        Hosts that no one application may have besides its own are busy: those that are anyway count first.
+        """
         if not self._names:
             return {}
         begins, free = timeline.slots()
@@ -142,6 +150,7 @@ class HostCounts:
         table = np.unpackbits(packed.reshape(len(free), self._size), axis=1, bitorder="little")[:, self._order]
         busy_hosts = np.logical_not(np.logical_and.reduceat(table.astype(bool), self._starts, axis=1))
         counts = np.add.reduceat(busy_hosts.astype(np.int32), self._first_hosts, axis=1)
+        counts = np.maximum(counts, self._denied)
         return {name: _profile(begins, counts[:, column].tolist()) for column, name in enumerate(self._names)}
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TextIO
 
+from oarpy.model.setting_values import RankRule
 from oarpy.negotiation.profiles import Time
-from oarpy.scheduler.negotiation.applications import NegotiationRules, RankRule
+from oarpy.scheduler.negotiation.applications import NegotiationRules
 from oarpy.simulation.ndrms.oar_like import BYTES, OarLikeRun
 from oarpy.simulation.ndrms.workloads import (
     JOBS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
-from oarpy.scheduler.negotiation.applications import RankRule
+from oarpy.model.setting_values import RankRule
 from oarpy.simulation.ndrms.experiments import Experiment
 from oarpy.simulation.ndrms.workloads import JOBS, Sizes
 

@@ -41,12 +41,13 @@ def decided(
     now: float = 10,
     ghosts: GhostRule = "needed",
     telling: bool = True,
+    share: float = 1.0,
 ) -> Decisions:
     """Decide at an instant about jobs and applications on four hosts of one core."""
     applications = [one for one in jobs if isinstance(one, tuple)]
     asked = tuple(asked for _, asked in applications)
     negotiation = Negotiation(
-        asked, clusters_of(FOUR), ghosts=kept, freed=freed, rule=ghosts, fair_start=5, telling=telling
+        asked, clusters_of(FOUR, share=share), ghosts=kept, freed=freed, rule=ghosts, fair_start=5, telling=telling
     )
     waiting = [*(one for one in jobs if isinstance(one, WaitingJob)), *(waiting for waiting, _ in applications)]
     holding = tuple(one for one in jobs if isinstance(one, HoldingJob))
@@ -76,6 +77,13 @@ def test_its_view_is_what_those_before_it_hold_and_what_started_behind_it() -> N
         one.application: one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)
     }
     assert views == {7: [10, 30, 2, 10, 4], 8: [10, 30, 2, 110, 4]}
+
+
+def test_hosts_beyond_the_share_of_one_application_are_busy_to_it() -> None:
+    made = decided(running(1, "1", 0, 40), running(2, "2-3", 0, 90), application(7, 2), share=0.5)
+    (view,) = [one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)]
+    assert view[:3] == [10, 30, 3]  # then job 2's two hosts, and two of the four after it
+    assert view[4:] == [2]
 
 
 def test_who_fits_starts_and_is_told_its_hosts() -> None:
