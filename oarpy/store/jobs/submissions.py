@@ -143,7 +143,7 @@ _INSERT_DEPENDENCIES = """
 """
 
 _FINISHED_JOB = """
-    SELECT user_name, queue_name, project, types, kind, state, s.request
+    SELECT user_name, queue_name, project, types, jobs.kind, state, s.request
     FROM jobs JOIN submissions s USING (submission_id) WHERE job_id = %s
 """
 
