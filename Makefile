@@ -25,7 +25,7 @@ help: ## list the targets
 	while read -r name what; do printf '%-10s %s\n' "$$name" "$$what"; done
 
 .PHONY: demo
-demo: $(VENV)/.installed-embedded ## set up, then run the main job for real: database, nodes, jobs, accounting
+demo: $(VENV)/.installed-embedded ## set up, then run jobs of every kind for real: database, nodes, jobs, accounting
 	@$(BIN)/oarpy demo --directory .oarpy/demo </dev/null
 
 .PHONY: test

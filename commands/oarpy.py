@@ -368,7 +368,7 @@ def generate(
 def demo(
     directory: Annotated[Path, typer.Option("--directory", help="Where the demo cluster lives.")] = Path(".oarpy/demo"),
 ) -> None:
-    """Run the main job of a batch scheduler for real on this machine, print the transcript, stop cleanly."""
+    """Run jobs of every kind for real on a cluster on this machine, print the transcript, stop cleanly."""
     from oarpy.local_cluster.demo import run_demo
 
     run_demo(directory.resolve())
