@@ -121,6 +121,14 @@ def test_a_job_that_is_over_shows_what_it_used(client: TestClient, connection: C
     assert "Efficiency" not in other
 
 
+def test_a_job_of_less_than_a_second_on_one_core_says_no_cpu_time(client: TestClient, connection: Connection) -> None:
+    job = add_job(connection, "Terminated", user=ANN, resources=add_nodes(connection, "n1", cores=1), seconds=0.4)
+    rewrite(connection, "UPDATE jobs SET cpu_seconds = 0.1 WHERE job_id = %s", job)
+    shown = get(client, f"/jobs/{job}", token(connection, BOB))
+    assert "CPU time" not in shown
+    assert "1 resource on" in shown
+
+
 def test_a_list_goes_on_after_a_key_whatever_comes_in_between(
     client: TestClient, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,8 +153,10 @@ def _used(session: Session, job_id: int) -> list[tuple[str, str]]:
     if not found:
         return []
     job = found[0]
-    part = "" if job.cpu_efficiency is None else f", {job.cpu_efficiency:.0%}"
-    lines = [("CPU time", f"{duration(job.cpu_seconds)} of {duration(job.cores * job.run_seconds)} held{part}")]
+    lines = []
+    if (held := job.cores * job.run_seconds) >= 1:
+        part = "" if job.cpu_efficiency is None else f", {job.cpu_efficiency:.0%}"
+        lines.append(("CPU time", f"{duration(job.cpu_seconds)} of {duration(held)} held{part}"))
     if job.memory_peak is not None:
         asked = job.memory_asked
         part = f" of {size(asked)} asked for, {job.memory_peak / asked:.0%}" if asked else ""
