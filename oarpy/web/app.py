@@ -49,7 +49,14 @@ def application(configuration: Configuration) -> FastAPI:
         hub.close()
         seats.close()
 
-    app = FastAPI(title="oarpy", version=__version__, lifespan=lifespan, root_path=configuration.web.root_path)
+    app = FastAPI(
+        title="oarpy",
+        version=__version__,
+        lifespan=lifespan,
+        root_path=configuration.web.root_path,
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere: oarpy.web.pages.operations is ours
+        redoc_url=None,
+    )
     app.state.configuration, app.state.seats, app.state.event_hub = configuration, seats, hub
     app.add_middleware(oarapi.WithoutExtension)
     app.add_middleware(Answered)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
+import sys
 from pathlib import Path
 
 import uvicorn
@@ -20,6 +22,19 @@ _GRACE = 5
 """Seconds for requests to end when the process is told to."""
 
 
+class _Server(uvicorn.Server):
+    """A server that says where it listens, once it does."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            config = self.config
+            host = f"[{config.host}]" if ":" in config.host else config.host
+            sys.stderr.write(f"oarpy web listens on {config.uds or f'http://{host}:{config.port}'}\n")
+            sys.stderr.flush()
+
+
 def serve(configuration: Configuration) -> None:
     """Serve until SIGTERM; raise :class:`UsageError` when ``web.listen`` names no place to listen."""
     place = configuration.web.listen
@@ -29,7 +44,7 @@ def serve(configuration: Configuration) -> None:
     # forked while this process has one thread
     start_rules(configuration.submission.rule_memory_limit)
     path, host, port = _place(place)
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(
             application(configuration),
             uds=path,

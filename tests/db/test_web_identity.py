@@ -100,6 +100,7 @@ def test_the_process_serves_on_its_socket(cluster_environment: dict[str, str], t
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
+    assert f"oarpy web listens on {path}\n" in errors
 
 
 def _listens(path: Path) -> bool:

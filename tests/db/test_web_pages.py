@@ -106,9 +106,17 @@ def test_what_users_write_is_escaped_and_no_foreign_script_runs(client: TestClie
 def test_pages_have_no_script_and_no_style_inside(client: TestClient, connection: Connection) -> None:
     add_nodes(connection, "n1")
     who = token(connection, ME, Scope.ADMIN)
-    for path in ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/login"):
+    for path in ("/cluster", "/jobs", "/gantt", "/queues", "/accounting", "/nodes/n1", "/admin", "/login", "/docs"):
         text = get(client, path, who)
         assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=|https?://(?!www.w3.org)", text), path
+
+
+def test_the_page_of_operations_has_all_that_openapi_describes(client: TestClient) -> None:
+    text = get(client, "/docs", {})
+    described = client.get("/openapi.json").json()["paths"]
+    assert len(described) > 30
+    assert [path for path in described if path not in text] == []
+    assert client.get("/redoc").status_code == 404
 
 
 def test_a_job_that_is_over_shows_what_it_used(client: TestClient, connection: Connection) -> None:

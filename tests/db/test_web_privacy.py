@@ -30,7 +30,7 @@ JOB = {
     "notify": "mail:s3cret-mail@example.org",
     "stdout": "out.%jobid%",
 }
-OPEN = r"/(version|health|whoami|timezone|openapi\.json|login|logout)(\?|$)"
+OPEN = r"/(version|health|whoami|timezone|openapi\.json|docs|login|logout)(\?|$)"
 """What is answered to nobody in particular."""
 
 

@@ -16,12 +16,24 @@ from starlette.staticfiles import StaticFiles
 from oarpy.model.errors import OarpyError
 from oarpy.web.app import status_of
 from oarpy.web.identity import COOKIE, Unauthenticated
-from oarpy.web.pages import accounting, actions, administration, cluster, gantt, job, jobs, log_in, node, queues
+from oarpy.web.pages import (
+    accounting,
+    actions,
+    administration,
+    cluster,
+    gantt,
+    job,
+    jobs,
+    log_in,
+    node,
+    operations,
+    queues,
+)
 from oarpy.web.pages.cluster import SharedReading
 from oarpy.web.pages.gantt import SharedAxis
 from oarpy.web.pages.rendering import base, page, redirect
 
-AREAS = (cluster, jobs, job, gantt, queues, accounting, node, administration, actions, log_in)
+AREAS = (cluster, jobs, job, gantt, queues, accounting, node, administration, actions, log_in, operations)
 
 _TITLES = {400: "That makes no sense", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 

@@ -1,0 +1,46 @@
+"""REST for people: every operation with what it does and takes, as ``/openapi.json`` describes it to programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from oarpy.web.pages.rendering import page
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method on a path: the group that it belongs to, what it does, the names of its parameters."""
+
+    group: str
+    method: str
+    path: str
+    description: str
+    parameters: str
+
+
+@router.get("/docs")
+def operations(request: Request) -> Response:
+    """Return the page, to anybody: it is about no job and no user."""
+    found = sorted(_described(request.app.openapi()["paths"]), key=lambda one: (one.group, one.path, one.method))
+    groups = [(name, list(some)) for name, some in groupby(found, lambda one: one.group)]
+    return page(request, None, "operations.html", groups=groups)
+
+
+def _described(paths: dict[str, dict[str, dict[str, object]]]) -> Iterator[Operation]:
+    for path, methods in paths.items():
+        for method, told in methods.items():
+            tags, parameters = told.get("tags"), told.get("parameters")
+            yield Operation(
+                str(tags[0]) if isinstance(tags, list) else "service",
+                method.upper(),
+                path,
+                str(told.get("description") or told.get("summary") or "").replace("``", ""),
+                ", ".join(one["name"] for one in parameters) if isinstance(parameters, list) else "",
+            )
