@@ -14,7 +14,7 @@ from oarpy.client.options.documents import DocumentCommand
 from oarpy.client.options.optional_values import OptionalValue, OptionalValueCommand
 from oarpy.client.rendering import Color, Look, ids_text, look, warn, write
 from oarpy.client.session import Session, open_session
-from oarpy.model.errors import UsageError
+from oarpy.model.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from oarpy.client.jobs.reports import Question, ReportText
@@ -180,7 +180,7 @@ def oarstat(
         _show_efficiency(question, whose, project, by, view, given=efficiency)
         return
     if watch:
-        _watch(question, whose, as_json=as_json)
+        _watch(question, whose, queue, as_json=as_json)
         return
     if top:
         _show_top(question, whose, queue, view.look, once=once)
@@ -265,19 +265,25 @@ def _show_past_verdict(why: str | None, at: str | None, before: str | None, *, a
     write(json_text(precedence.record(found)) if as_json else precedence.text(found))
 
 
-def _watch(question: Question, user: str | None, *, as_json: bool) -> None:
+def _watch(question: Question, user: str | None, queue: str | None, *, as_json: bool) -> None:
     """Print changes until the jobs are over, or the reader goes."""
     from oarpy.client.events.watching import Watched, watch_jobs
     from oarpy.client.jobs import reports
     from oarpy.client.jobs.selection import JobSelection
 
     def find(session: Session) -> Watched:
+        if queue is not None:
+            known = reports.known_queue(session, queue)
+            raise UsageError(f"--watch of queue '{known}'", hint="name jobs, or -u USER")
         chosen = question.selection.resolved(session)
         whose = session.user if user == OWN else user
         if whose is not None:
             reports.require_users(session, [whose] if whose != session.user else [])
-        named = frozenset() if chosen == JobSelection() else reports.chosen_ids(session, reports.Question(chosen))
-        return Watched(frozenset(named), whose)
+        meant = reports.Question(chosen)
+        named = frozenset() if chosen == JobSelection() else frozenset(reports.chosen_ids(session, meant))
+        if chosen != JobSelection() and not named:
+            raise NotFound(reports.nothing_found(meant), hint="oarstat lists the jobs")
+        return Watched(named, whose)
 
     watch_jobs(find, as_json=as_json)
 

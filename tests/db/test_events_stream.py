@@ -317,3 +317,27 @@ def listens(connection: Connection) -> bool:
             " AND query ~ 'LATERAL' AND state = 'idle'"
         ).fetchall()
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["nosuch"], 4, "there is no queue 'nosuch'"),
+        (["default"], 2, "--watch of queue 'default' (name jobs, or -u USER)"),
+        (["state:Suspended"], 4, "no live job in state Suspended"),
+    ],
+)
+@pytest.mark.usefixtures("connection")
+def test_nothing_is_watched_for_what_names_no_jobs(
+    cluster_environment: dict[str, str], words: list[str], status: int, said: str
+) -> None:
+    done = subprocess.run(
+        ["oarstat", "--watch", *words],
+        env={**cluster_environment, **settings()},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert said in done.stderr
