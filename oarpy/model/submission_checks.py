@@ -265,7 +265,15 @@ def requests(values: tuple[str, ...]) -> tuple[ResourceRequest, ...]:
     """Read the alternatives of ``-l``."""
     if len(values) > _MOST_ALTERNATIVES:
         raise UsageError(f"{len(values)} alternatives", hint=f"at most {_MOST_ALTERNATIVES} times -l")
-    return tuple(map(parse_request, values))
+    read = tuple(map(parse_request, values))
+    for value, request in zip(values, read, strict=True):
+        if len(values) > 1 and not (request.groups or request.consumes):
+            given = next((its for its, way in zip(values, read, strict=True) if way.groups and not way.walltime), "")
+            raise UsageError(
+                f"-l {short(value.strip())} alone is another alternative",
+                hint=f"a walltime belongs to its -l: -l {short(given.strip()) or '/nodes=1'},{short(value.strip())}",
+            )
+    return read
 
 
 def different(values: tuple[str, ...]) -> tuple[str, ...]:

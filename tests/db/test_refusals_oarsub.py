@@ -53,6 +53,8 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("-l", "{mem > 10000}/nodes=1", "-p", "mem > 0", "date"), 3, "no resource meets (mem > 0) AND (mem > 10000) ("),
     (("-l", "nodes=1,core=2", "date"), 2, "core is a level, no amount"),
     (("-l", "/nodes=1/walltime=1", "date"), 2, ",walltime=H:M:S"),
+    (("-l", "/nodes=1", "-l", "walltime=1:0:0", "date"), 2, "its -l: -l /nodes=1,walltime=1:0:0"),
+    (("-l", "/nodes=4", "walltime=0:10:0", "date"), 2, "a comma is missing: -l /nodes=4,walltime=0:10:0"),
     (("--walltime", "1:0:0", "date"), 2, "-l nodes=1,walltime=1:0:0"),
     (("--time=1:0:0", "date"), 2, "-l nodes=1,walltime=1:0:0"),
     (("--ntasks", "4", "date"), 2, "-l core=4"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +22,13 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import known_types, read_types
 from oarpy.model.request import ResourceRequest
 from oarpy.model.submission import OPTIONS, Submission
-from oarpy.model.submission_checks import check_text, read_number
+from oarpy.model.submission_checks import check_text, read_number, short
 
 _UNSAFE_IN_FILE = str.maketrans(
     {chr(code): "_" for code in range(128) if not chr(code).isalnum()} | {"-": "-", ".": "."}
 )
+
+_WALLTIME = re.compile(r"[,/]*walltime=\S*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
         check_text("an argument", text, 2**24)
     if options.words[:1] == ("-",):
         raise UsageError("'-' is no command", hint="oarsub reads no script from its input: give a command or a file")
+    _check_no_walltime(options)
     warnings: list[str] = []
     script_lines: tuple[str, ...] = ()
     if options.scan_script:
@@ -74,6 +78,15 @@ def draft(options: Options, caller: Submitter, limits: settings.SubmissionSettin
     submission = _with_reservation(submission, options, caller.now)
     check_values(submission)
     return submission, warnings
+
+
+def _check_no_walltime(options: Options) -> None:
+    """Refuse a walltime in the place of the command: the comma before it is forgotten."""
+    first = options.words[0] if options.words else ""
+    if _WALLTIME.fullmatch(first):
+        (*_, before) = options.lists.get("alternatives", ("/nodes=1",))
+        together = f"{before.strip().rstrip(',')},{first.lstrip(',/')}"
+        raise UsageError(f"'{short(first)}' is no command", hint=f"a comma is missing: -l {short(together)}")
 
 
 def _with_ids(options: Options, caller: Submitter) -> Options:
