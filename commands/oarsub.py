@@ -141,7 +141,7 @@ def oarsub(
     if "interactive" in options.flags:
         _hold_session(submitted.job_ids[0], as_json=as_json)
     if wait:
-        _wait_for_ends(submitted.job_ids)
+        _wait_for_ends(submitted)
 
 
 def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
@@ -195,11 +195,11 @@ def _propose(session: Session, submitted: Submitted) -> None:
         remark(line)
 
 
-def _wait_for_ends(job_ids: Sequence[int]) -> NoReturn:
+def _wait_for_ends(submitted: Submitted) -> NoReturn:
     """Wait for the ends of the jobs, and end as they did."""
     from oarpy.client.jobs import interactive
 
-    raise typer.Exit(interactive.wait_for_ends(job_ids))
+    raise typer.Exit(interactive.wait_for_ends(submitted.job_ids, submitted.array_id))
 
 
 def _submit(session: Session, options: Options, *, verbose: bool) -> Submitted:

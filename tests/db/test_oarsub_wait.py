@@ -43,7 +43,7 @@ def test_the_largest_status_counts(
 ) -> None:
     monkeypatch.setenv("OARPY_CONFIG", cluster_environment["OARPY_CONFIG"])
     jobs = [add_job(connection, state, status=status) for state, status in ends]
-    assert interactive.wait_for_ends(jobs) == expected
+    assert interactive.wait_for_ends(jobs, jobs[0]) == expected
 
 
 def test_the_object_comes_at_once_and_the_ends_of_an_array_are_heard(
@@ -62,7 +62,32 @@ def test_the_object_comes_at_once_and_the_ends_of_an_array_are_heard(
             end(connection, first, 2 << 8)
             assert running.poll() is None
             end(connection, second, None)
-            assert running.communicate(timeout=60) == ("", "")
+            assert running.communicate(timeout=60) == ("", f"oarsub: 2 of 2 jobs failed: oarstat --failures {first}\n")
             assert running.returncode == 2
         finally:
             running.kill()
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "message", "said"),
+    [
+        ("Error", 15, "killed: its walltime was over", "exit 143, killed: its walltime was over"),
+        ("Terminated", 3 << 8, "R=1,W=1:0:0,J=B", "exit 3"),
+        ("Terminated", 9, "R=1,W=1:0:0,J=B; 1 of its processes killed", "exit 137, 1 of its processes killed"),
+        ("Error", None, "its working directory is gone", "no exit status, its working directory is gone"),
+    ],
+)
+def test_a_bad_end_is_told(
+    connection: Connection,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    state: str,
+    status: int | None,
+    message: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv("OARPY_CONFIG", cluster_environment["OARPY_CONFIG"])
+    job = add_job(connection, state, status=status, message=message)
+    interactive.wait_for_ends([job], job)
+    assert capfd.readouterr().err == f"oarsub: job {job}: {said}\n"

@@ -50,7 +50,7 @@ def watch_jobs(find: Callable[[Session], Watched], *, as_json: bool) -> None:
         nonlocal wanted
         wanted = find(session)
         left.update(wanted.jobs)
-        left.difference_update(job for job, _, _ in requests.ends(session.connection, sorted(left)))
+        left.difference_update(end.job for end in requests.ends(session.connection, sorted(left)))
         return bool(left) or not wanted.jobs
 
     def hear(batch: EventBatch) -> bool:

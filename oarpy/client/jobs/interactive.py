@@ -12,13 +12,13 @@ from oarpy.client.jobs import job_steps
 from oarpy.client.jobs.actions import delete
 from oarpy.client.jobs.job_steps import RunningJob
 from oarpy.client.jobs.selection import JobSelection, one_job, parse_one
-from oarpy.client.rendering import local_date
+from oarpy.client.rendering import local_date, one_line
 from oarpy.client.session import Session, open_session
 from oarpy.model.errors import NotFound, OarpyError, UsageError
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store.database import Connection, reachable
 from oarpy.store.jobs import requests
-from oarpy.store.jobs.requests import Progress
+from oarpy.store.jobs.requests import FinishedJob, Progress
 from oarpy.store.notifications import EVENTS, Ear
 
 _POLL = 1.0
@@ -58,30 +58,52 @@ def run_interactive(job_id: int, say: Say) -> int:
     return status
 
 
-def wait_for_ends(job_ids: Sequence[int]) -> int:
-    """Wait until these jobs are over, and return the largest of their exit statuses; who leaves leaves them alone."""
-    left, largest = set(job_ids), 0
+def wait_for_ends(job_ids: Sequence[int], array: int) -> int:
+    """Wait until these jobs are over, and return the largest of their exit statuses; who leaves leaves them alone.
+
+    A line on standard error says what went wrong: of one job why, of several how many and where to see more.
+    """
+    left, bad = set(job_ids), dict[int, FinishedJob]()
     with current().attached() as streams:
         while True:
             hears = current().may_keep_connection()
             with open_session("oarsub") as session:
                 ear = Ear(session.connection, EVENTS)
                 while True:
-                    for job_id, state, status in requests.ends(session.connection, sorted(left)):
-                        left.remove(job_id)
-                        largest = max(largest, _exit_status(state, status))
+                    for end in requests.ends(session.connection, sorted(left)):
+                        left.remove(end.job)
+                        if _exit_status(end):
+                            bad[end.job] = end
                     if not left:
-                        return largest
+                        break
                     if not hears:
                         break
                     _hear_of_an_end(ear, streams)
+            if not left:
+                break
             wait(_LOOK_PERIOD, [], streams)
+        if bad:
+            streams.send(2, f"oarsub: {_bad_ends(len(job_ids), list(bad.values()), array)}\n".encode())
+    return max(map(_exit_status, bad.values()), default=0)
 
 
-def _exit_status(state: str | None, status: int | None) -> int:
-    """Return the exit status of a job whose command ended with the wait status ``status``, None if it never ran."""
-    found = 0 if status is None else job_steps.exit_status(status)
-    return found if state == JobState.TERMINATED else max(found, 1)
+def _exit_status(end: FinishedJob) -> int:
+    """Return the exit status of a job, as a shell would tell it; one that did not end well has never 0."""
+    found = 0 if end.status is None else job_steps.exit_status(end.status)
+    return found if end.state == JobState.TERMINATED else max(found, 1)
+
+
+def _bad_ends(jobs: int, bad: Sequence[FinishedJob], array: int) -> str:
+    """Say what went wrong with some of so many ``jobs``."""
+    if jobs > 1:
+        return f"{len(bad)} of {jobs} jobs failed: oarstat --failures {array}"
+    (end,) = bad
+    if end.state is None:
+        return f"job {end.job} is gone"
+    told = "no exit status" if end.status is None else f"exit {_exit_status(end)}"
+    # the summary of the request stays in the message of a job that nothing else is told of
+    reasons = [one for one in (end.message or "").split("; ") if not one.startswith("R=")]
+    return one_line(", ".join(filter(None, (f"job {end.job}: {told}", "; ".join(reasons)))))
 
 
 def _hear_of_an_end(ear: Ear, streams: Streams) -> None:

@@ -112,7 +112,7 @@ _PROGRESS = """
 
 # The jobs of a list that are over; one that is not there any more is, too.
 _ENDS = """
-    SELECT asked.job_id, j.state, j.exit_status
+    SELECT asked.job_id, j.state, j.exit_status, j.message
     FROM unnest(%s::bigint[]) AS asked (job_id) LEFT JOIN jobs j USING (job_id)
     WHERE j.state IS NULL OR j.state IN ('Terminated', 'Error')
 """
@@ -130,9 +130,19 @@ def progress(connection: Connection, job_id: int) -> Progress | None:
     return None if row is None else Progress(*row)
 
 
-def ends(connection: Connection, job_ids: Sequence[int]) -> list[tuple[int, str | None, int | None]]:
-    """Return which of these jobs are over, with their states (None: gone) and the wait statuses of their commands."""
-    return connection.execute(_ENDS, [list(job_ids)]).fetchall()
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A job that is over: ``state`` (None: gone), the wait ``status`` of its command, and why it ended."""
+
+    job: int
+    state: str | None
+    status: int | None
+    message: str | None
+
+
+def ends(connection: Connection, job_ids: Sequence[int]) -> list[FinishedJob]:
+    """Return which of these jobs are over."""
+    return [FinishedJob(*row) for row in connection.execute(_ENDS, [list(job_ids)])]
 
 
 def running_jobs(connection: Connection, user: str) -> list[int]:
