@@ -115,6 +115,9 @@ def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: 
     plots = {svg.attrib["aria-label"]: len(svg.findall("rect")) for svg in body.iter("svg")}
     assert plots["Jobs that ended, by day"] == 23  # from the first day of the resources on
     assert [head.text for head in body.iter("h2")][:2] == ["Days", "Users"]
+    headings = {head.text for head in body.iter("th")}
+    assert {"User", "Project", "Queue", "Node", "Failed jobs", "Mean bounded slowdown"} <= headings
+    assert [head for head in headings if head is None or "name" in head or "_" in head] == []
     with (folder / "users.csv").open() as file:
         users = {row["user_name"]: row for row in csv.DictReader(file)}
     assert float(users["ann"]["used_hours"]) == pytest.approx(4 + 5 / 3600)
@@ -124,6 +127,7 @@ def test_a_report_as_page_and_files(connection: Connection, shell: Shell, jobs: 
     assert found["causes_of_failures"] == [{"cause": "besteffort", "jobs": 1}, {"cause": "exit status", "jobs": 1}]
     assert found["nodes_of_failures"] == [{"network_address": "n1", "jobs": 2}]
     assert len(json.loads(shell.done("oarpy", "report", "-1d, +1d", "-J"))["days"]) in (2, 3)
+    assert "two dates: 'yesterday, tomorrow'" in shell("oarpy", "report", "lastweek").err
     refused = shell("oarpy", "report", "2026-03")
     assert (refused.status, "nothing to write (--to FILE.html, --csv DIR, or -J)" in refused.err) == (2, True)
 

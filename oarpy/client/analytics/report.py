@@ -27,6 +27,8 @@ _TITLES = {
     "besteffort_waste": "Best-effort jobs that gave way",
     "predictions": "Accuracy of predictions",
 }
+_HEADINGS = {"user_name": "User", "queue_name": "Queue", "network_address": "Node"}
+"""Headings of columns whose names are not words."""
 _PLOTS = (
     ("utilisation", "Part of the capacity that was used"),
     ("jobs", "Jobs that ended"),
@@ -52,7 +54,7 @@ def period(text: str) -> tuple[date, date]:
     Raises :class:`UsageError`.
     """
     if "," not in text:
-        month = parse_month(text)
+        month = parse_month(text, "a month such as 2026-03, or two dates: 'yesterday, tomorrow'")
         return month, (month.replace(day=28) + timedelta(days=4)).replace(day=1)
     begin, end = (moment.astimezone(UTC) for moment in parse_period(text))
     last = end.date() if end.time() == datetime.min.time() else end.date() + timedelta(days=1)
@@ -131,7 +133,7 @@ def _cell(value: object) -> str:
 
 
 def _words(column: str) -> str:
-    return column.replace("_", " ")
+    return _HEADINGS.get(column) or column.replace("_", " ").capitalize()
 
 
 def _plain(value: object) -> JsonValue:

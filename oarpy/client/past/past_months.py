@@ -34,15 +34,15 @@ class Restored:
     already: bool
 
 
-def parse_month(text: str) -> date:
-    """Return the first day of ``YYYY-MM``. Raises :class:`UsageError`."""
+def parse_month(text: str, hint: str = "such as 2026-03") -> date:
+    """Return the first day of ``YYYY-MM``. Raises :class:`UsageError`, which says ``hint``."""
     found = _MONTH.fullmatch(text)
     try:
         if found is not None:
             return date(int(found[1]), int(found[2]), 1)
     except ValueError:
         pass
-    raise UsageError(f"'{text[:40]}' is no month", hint="such as 2026-03")
+    raise UsageError(f"'{text[:40]}' is no month", hint=hint)
 
 
 def move(connection: Connection, now: datetime, keep_live: int) -> int:
