@@ -202,6 +202,7 @@ CHANGES = {
 """By table and column: what follows UPDATE ... SET."""
 
 KEPT = {
+    "applications": {"state"},
     "assigned_amounts": {"consumable", "during", "job_id"},
     "assigned_resources": {"during", "job_id", "resource_id", "suspended"},
     "consumable_capacities": {"held"},

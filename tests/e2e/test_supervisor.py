@@ -17,6 +17,9 @@ from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 
+RUNNING = {*MODULES, "negotiator"}
+"""The modules of a cluster with a gateway."""
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
@@ -33,7 +36,7 @@ def server(cluster: Sandbox) -> Iterator[Sandbox]:
     """A running server whose modules have all worked."""
     (cluster.directory / "server.log").unlink(missing_ok=True)
     cluster.start()
-    until(lambda: set(modules(cluster)) == set(MODULES), "all modules are there")
+    until(lambda: set(modules(cluster)) == RUNNING, "all modules are there")
     yield cluster
     cluster.stop_server(signal.SIGKILL)
     until(lambda: not everywhere(cluster), "its modules end with it")
@@ -87,7 +90,7 @@ def test_a_module_that_keeps_dying_is_started_ever_more_rarely(server: Sandbox) 
 
 
 def test_modules_die_with_a_killed_supervisor_and_the_database_does_not(server: Sandbox) -> None:
-    assert len(everywhere(server)) == len(MODULES)
+    assert len(everywhere(server)) == len(RUNNING)
     server.stop_server(signal.SIGKILL)
     until(lambda: not everywhere(server), "all modules are gone")
     with psycopg.connect(server.dsn()) as connection:
@@ -107,7 +110,7 @@ def test_an_embedded_database_that_is_killed_comes_back(server: Sandbox) -> None
     assert data is not None
     # one that has not connected yet ends when it finds no database
     leads = "event='module leads' module='{}'"
-    until(lambda: all(leads.format(name) in log(server) for name in MODULES), "all modules work")
+    until(lambda: all(leads.format(name) in log(server) for name in RUNNING), "all modules work")
     before = modules(server)
     os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
     until(lambda: "embedded database started" in log(server), "the supervisor starts it")

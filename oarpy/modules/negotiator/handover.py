@@ -6,6 +6,8 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oarpy.configuration import Configuration
@@ -41,7 +43,8 @@ def pass_on(configuration: Configuration, connection: socket.socket, speaking: S
         preface = json.dumps(Speaker(speaking.uid, speaking.node).entry()).encode("ascii")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as negotiator:
             negotiator.settimeout(_TIMEOUT)
-            negotiator.connect(socket_of(configuration))
+            with _short(socket_of(configuration)) as address:
+                negotiator.connect(address)
             socket.send_fds(negotiator, [preface], [connection.fileno(), text])
             if not negotiator.recv(1):
                 raise OSError(0, "it is being stopped")
@@ -62,11 +65,22 @@ def listen(configuration: Configuration) -> socket.socket:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
     if os.path.lexists(made):
         os.unlink(made)
-    listening.bind(made)
+    with _short(made) as address:
+        listening.bind(address)
     os.chmod(made, 0o600)
     listening.listen(256)
     os.rename(made, path)
     return listening
+
+
+@contextmanager
+def _short(path: str) -> Iterator[str]:
+    """Yield another name of a socket, by its open folder: addresses of sockets have at most 107 bytes."""
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
 
 
 def receive(listening: socket.socket) -> tuple[socket.socket, Speaking] | None:
