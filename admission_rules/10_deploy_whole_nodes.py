@@ -4,5 +4,5 @@ if any(kind.partition("=")[0] == "deploy" for kind in job.types):
         for group in request.groups:
             for level in group.levels:
                 if level.name in ("cpu", "core", "thread", "resource_id"):
-                    refuse(f"a deploy job takes whole nodes, leave /{level.name} out")
+                    refuse(f"a deploy job takes whole nodes, leave /{level.name} out: for example -l /nodes=1")
 # mypy: ignore-errors

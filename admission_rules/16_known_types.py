@@ -13,7 +13,8 @@ for word in job.types:
             dates[name] = read_date(argument)
     elif name not in settings("extra_types", []):
         known = sorted(set(job_types) - set(not_offered))
-        refuse(f"unknown job type '{word}', known are {', '.join(known)}")
+        close = [f"; did you mean {kind}?" for kind in sorted(job_types) if kind[:4] == name[:4]]
+        refuse(f"unknown job type '{word}', known are {', '.join(known)}{close[0] if close else ''}")
 
 names = [word.partition("=")[0] for word in job.types]
 for name in names if "exclusive" in names else ():

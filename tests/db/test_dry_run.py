@@ -74,7 +74,7 @@ def test_every_alternative_is_predicted(connection: Connection, oarsub: Submitte
     what, where, when, why = oarsub("--dry-run", *asked).out.splitlines()
     request = "/nodes=1,walltime=0:30:0"
     assert what == f"What: {request} (alternative 2 of 2) in queue default for project default"
-    assert (where, why) == ("Where: 4 resources on n4", "Why: starts: starts now")
+    assert (where, why) == ("Where: 4 resources on n4", "Why: starts now")
     assert when.startswith("When: 20")
     text = oarsub("--dry-run", "-v", *asked).out
     begin = local(datetime.fromtimestamp(late["start"]))[:-5]

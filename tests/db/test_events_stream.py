@@ -324,7 +324,7 @@ def listens(connection: Connection) -> bool:
     [
         (["nosuch"], 4, "there is no queue 'nosuch'"),
         (["default"], 2, "--watch of queue 'default' (name jobs, or -u USER)"),
-        (["state:Suspended"], 4, "no live job in state Suspended"),
+        (["state:Suspended"], 4, "no waiting or running job in state Suspended"),
     ],
 )
 @pytest.mark.usefixtures("connection")

@@ -242,7 +242,7 @@ def test_gantt(connection: Connection, shell: Shell) -> None:
         f"node1 {'a' * 30}{'b' * 30}\n"
         f"node2 {'.' * 30}{'b' * 30}\n"
         ". = free, # = several jobs\n"
-        "a = job 1 (alice, Terminated): 2026-05-01 12:00:00 - 2026-05-01 12:30:00, 1 resources\n"
+        "a = job 1 (alice, Terminated): 2026-05-01 12:00:00 - 2026-05-01 12:30:00, 1 resource\n"
         "b = job 2 (bob, Waiting): 2026-05-01 12:30:00 - 2026-05-01 13:30:00, 2 resources\n"
     )
     document = json.loads(shell.done("oarstat", "-J", "-g", period))

@@ -57,6 +57,7 @@ OARSUB: list[tuple[tuple[str, ...], int, str]] = [
     (("-l", "/nodes=4", "walltime=0:10:0", "date"), 2, "a comma is missing: -l /nodes=4,walltime=0:10:0"),
     (("--walltime", "1:0:0", "date"), 2, "-l nodes=1,walltime=1:0:0"),
     (("--time=1:0:0", "date"), 2, "-l nodes=1,walltime=1:0:0"),
+    (("-N", "hello", "date"), 2, "-n NAME names the job"),
     (("--ntasks", "4", "date"), 2, "-l core=4"),
     (("-d", "/etc/passwd", "date"), 2, "no directory"),
     (("-",), 2, "'-' is no command"),

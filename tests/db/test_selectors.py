@@ -85,11 +85,11 @@ def test_what_is_there_is_shown_beside_what_is_not(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("state:Suspended",), "no live job in state Suspended"),
-        (("-u", "nobody"), "no live job of nobody"),
-        (("-u", "nobody", "-s"), "no live job of nobody"),
+        (("state:Suspended",), "no waiting or running job in state Suspended"),
+        (("-u", "nobody"), "no waiting or running job of nobody"),
+        (("-u", "nobody", "-s"), "no waiting or running job of nobody"),
         (("user:nobody", "state:Error"), "no job of nobody in state Error"),
-        (("-u", "nobody", "besteffort"), "no live job of nobody in queue besteffort"),
+        (("-u", "nobody", "besteffort"), "no waiting or running job of nobody in queue besteffort"),
         (("--sql", "project = 'x'"), "no job that meets the condition"),
     ],
 )

@@ -203,7 +203,7 @@ def nothing_found(question: Question) -> str:
         if values
     ]
     parts += ["that meets the condition"] if chosen.condition else []
-    return f"no {'' if chosen.wants_ended else 'live '}job {' '.join(parts)}" if parts else ""
+    return f"no {'' if chosen.wants_ended else 'waiting or running '}job {' '.join(parts)}" if parts else ""
 
 
 def _missing(session: Session, question: Question) -> NotFound | None:

@@ -46,10 +46,14 @@ def chart(
     body = "".join(f"{name}{' ' * (margin - width(name))} {''.join(cells)}\n" for name, cells in lines.items())
     legend = "".join(
         f"{symbols[bar.job_id]} = job {bar.job_id} ({bar.user}, {bar.state}):"
-        f" {local_date(bar.begin)} - {local_date(bar.end)}, {len(bar.resource_ids)} resources\n"
+        f" {local_date(bar.begin)} - {local_date(bar.end)}, {_resources(len(bar.resource_ids))}\n"
         for bar in bars
     )
     return head + body + _KEY + legend
+
+
+def _resources(number: int) -> str:
+    return f"{number} resource{'' if number == 1 else 's'}"
 
 
 def document(

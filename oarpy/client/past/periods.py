@@ -17,7 +17,9 @@ def parse_period(text: str) -> tuple[datetime, datetime]:
     """Return the two moments of ``d1, d2``; raise :class:`UsageError` unless the first is before the second."""
     parts = text.split(",")
     if len(parts) != 2:
-        raise UsageError(f"'{text[:60]}' is not a period", hint="write two dates: 'YYYY-MM-DD, YYYY-MM-DD'")
+        raise UsageError(
+            f"'{text[:60]}' is not a period", hint="write two dates: 'now, +30m' or 'YYYY-MM-DD, YYYY-MM-DD'"
+        )
     now = _now()
     begin = _in_range(read_date(parts[0], now), parts[0])
     end = _in_range(read_end(parts[1], now, begin), parts[1])

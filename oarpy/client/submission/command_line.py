@@ -16,6 +16,10 @@ _WALLTIME = "the walltime is a part of -l: -l nodes=1,walltime=1:0:0"
 ELSEWHERE: Final = {
     "--walltime": _WALLTIME,
     "--time": _WALLTIME,
+    "-N": "-n NAME names the job, -l nodes=2 asks for nodes; -J prints JSON",
+    "-A": "write --project PROJECT",
+    "-c": "write -l nodes=1/core=4",
+    "-o": "write -O FILE",
     "--nodes": "write -l nodes=2",
     "--ntasks": "write -l core=4",
     "--cpus-per-task": "write -l nodes=1/core=4",

@@ -95,8 +95,14 @@ def _four_lines(asked: Submission, found: PredictedStart) -> list[str]:
         f"What: {_what(asked, found)}",
         f"Where: {'nowhere yet' if place is None else _where(place)}{_asleep(found)}",
         f"When: {_period(found)}",
-        f"Why: {found.first.verdict}: {dated(found.first.reason)}{_consequences(found)}",
+        f"Why: {_reason(found.first)}{_consequences(found)}",
     ]
+
+
+def _reason(forecast: Forecast) -> str:
+    """Return the verdict and its reason, which alone is enough where it begins with the verdict."""
+    reason = dated(forecast.reason)
+    return reason if reason.startswith(str(forecast.verdict)) else f"{forecast.verdict}: {reason}"
 
 
 def _what(asked: Submission, found: PredictedStart) -> str:
