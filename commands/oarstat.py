@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -220,6 +221,7 @@ def _show_jobs(
     session: Session, question: Question, user: str | None, queue: str | None, view: StatusView, at: str | None
 ) -> None:
     from oarpy.client.jobs import reports
+    from oarpy.client.jobs.selection import JobSelection
 
     asked = reports.settled(session, question, user, queue)
     if at is not None:
@@ -227,8 +229,11 @@ def _show_jobs(
         return
     report = _report(session, asked, view)
     _print(report)
-    if not report.found and view.for_people and (note := reports.nothing_found(asked)):
-        warn(f"oarstat: {note}")
+    if not report.found and view.for_people:
+        if note := reports.nothing_found(asked):
+            warn(f"oarstat: {note}")
+        elif sys.stderr.isatty() and question.selection == JobSelection():
+            warn("oarstat: no jobs wait or run; oarstat -j ID shows ended ones")
 
 
 def _show_then(session: Session, question: Question, view: StatusView, at: str) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 
 import pytest
 
 from oarpy.client.jobs.selection import ids_in_brief, parse_words
 from oarpy.model.errors import UsageError
+from tests.harness.oarsub_cluster import settings
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes
 
 pytestmark = pytest.mark.db
@@ -230,3 +234,25 @@ def test_ids_in_brief() -> None:
 def test_a_long_number_is_no_id() -> None:
     with pytest.raises(UsageError):
         parse_words(["9" * 20])
+
+
+@pytest.mark.usefixtures("connection")
+def test_a_terminal_is_told_that_there_are_no_jobs(cluster_environment: dict[str, str]) -> None:
+    """A program that reads the list is told nothing."""
+    own, terminal = pty.openpty()
+    os.set_blocking(own, False)
+    try:
+        for errors in (terminal, subprocess.PIPE):
+            done = subprocess.run(
+                ["oarstat"],
+                env={**cluster_environment, **settings()},
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                timeout=60,
+                check=True,
+            )
+        assert done.stderr == b""
+        assert b"no jobs wait or run; oarstat -j ID shows ended ones" in os.read(own, 4096)
+    finally:
+        os.close(own)
+        os.close(terminal)
