@@ -20,6 +20,8 @@ _ANY_MARK = f"{MARK}=".encode()
 _ENVIRONMENT = 1 << 16
 
 _PAUSE = 0.005
+_LOOKS = 20
+"""After how many looks at the least a process is said to resist being killed."""
 _SECOND_LOOK = 0.002
 """Seconds until processes without an environment are looked at again: one that begins a program has none meanwhile."""
 _FREEZE_PASSES = 20
@@ -164,15 +166,17 @@ def kill_descendants(patience: float, statuses: dict[int, int], usage: MeasuredU
     """Kill and reap every descendant of this process; return how many remain after ``patience`` seconds.
 
     They are stopped first, so that a process that forks quickly cannot outrun the killing. ``statuses`` takes the
-    wait status of each process reaped, ``usage`` what it used.
+    wait status of each process reaped, ``usage`` what it used. Time for which this process itself is stopped is no
+    patience: there are at least so many looks.
     """
     deadline = time.monotonic() + patience
-    me = os.getpid()
+    me, looks = os.getpid(), 0
     while reap_children(statuses, usage):
         freeze(me)
         alive = descendants(me)
         send(alive, signal.SIGKILL)
-        if alive and time.monotonic() > deadline:
+        looks += 1
+        if alive and looks > _LOOKS and time.monotonic() > deadline:
             return len(alive)
         time.sleep(_PAUSE)
     return 0
