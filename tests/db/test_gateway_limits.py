@@ -103,9 +103,11 @@ def test_a_command_that_wants_too_much_memory_fails_alone(environment: dict[str,
         assert running.answers()
         workers = running.workers()
         done = running.run("oarnodes", "n[1-99999]")
-        assert (done.status, done.err) == (1, "oarnodes: the input is too large (MemoryError)\n")
+        # little may be left even for saying so: then the worker ends, and another one takes its place
+        assert done.status in (1, 6), done
+        assert done.status == 6 or done.err == "oarnodes: the input is too large (MemoryError)\n"
         assert running.answers()
-        assert running.workers() == workers
+        assert done.status == 6 or running.workers() == workers
 
 
 def test_a_command_may_take_a_limited_time_of_the_processor(environment: dict[str, str]) -> None:

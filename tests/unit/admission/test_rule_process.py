@@ -111,7 +111,7 @@ def test_a_rule_opens_nothing_and_reaches_nobody_whoever_submits() -> None:
 def test_a_job_of_nobody_cannot_end_the_rules_of_others() -> None:
     class Attacked(FixedSite, frozen=True):
         def groups(self, user: str) -> tuple[str, ...]:
-            (rules,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+            rules = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()[-1]
 
             def attack() -> None:
                 with pytest.raises(PermissionError):
