@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,29 +11,20 @@ import pytest
 from oarpy.benchmarks.server_processes import is_running
 
 from oarpy.transport.agent.job.isolation import Isolation
-from oarpy.transport.inbox import Inbox
-from oarpy.transport.local import LocalTransport, PipeStream
-from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.local import PipeStream
+from oarpy.transport.node import ChannelConfig
 from oarpy.transport.steps import Steps
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Ended, Kill, Started
 from oarpy.wire.steps import StepSpec
-from tests.harness.transport_driver import Driver, end_all, marked
+from tests.harness.transport_driver import GROUPS, Driver, local_driver, marked
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 
-ROOT = Path("/sys/fs/cgroup")
-
-
-def _groups(driver: Driver, key: str) -> list[Path]:
-    """The control groups of a job on the test's own node, of any hierarchy."""
-    node = f"{zlib.crc32(driver.node.state_directory.encode()):08x}"
-    return [path for base in (ROOT, *ROOT.glob("*")) for path in base.glob(f"oarpy/{node}/{key}") if path.is_dir()]
-
 
 def _allowed() -> bool:
-    isolation = Isolation("auto", str(ROOT), "/test-of-isolation")
+    isolation = Isolation("auto", str(GROUPS), "/test-of-isolation")
     try:
         return isolation.enter("0.0", ())
     finally:
@@ -45,17 +34,9 @@ def _allowed() -> bool:
 
 @pytest.fixture(params=["auto", "affinity", "none"])
 def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
-    inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}", isolation=request.param)
-    transport = LocalTransport(inbox, config)
-    made = Driver(
-        transport, NodeAddress("node1", str(tmp_path / "state")), tmp_path, config.instance, getpass.getuser()
-    )
-    made.connect()
-    yield made
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(tmp_path, request.param) as made:
+        made.connect()
+        yield made
 
 
 def _mode(request: pytest.FixtureRequest) -> str:
@@ -86,20 +67,20 @@ def test_processes_that_hide_die_with_the_job(request: pytest.FixtureRequest, dr
     command = "sleep 700 & echo $! > pid; exec sleep 600"
     driver.start(driver.spec(1, command))
     driver.expect(Started)
-    until(lambda: bool(_groups(driver, "1.1")), "the job has a group")
+    until(lambda: bool(driver.groups(1)), "the job has a group")
     steps = Steps(lambda node: PipeStream, ChannelConfig(instance=driver.instance))
     job = driver.spec(1, command)
     steps.start(driver.node, StepSpec(job, "env -i sh -c 'echo $$ > hidden; exec sleep 700'", job.directory))
     hidden = driver.directory / "hidden"
     until(lambda: hidden.exists() and hidden.read_text().endswith("\n"), "the step runs")
     pid = int(hidden.read_text())
-    groups = _groups(driver, "1.1")
+    groups = driver.groups(1)
     assert any(str(pid) in (group / "cgroup.procs").read_text().split() for group in groups)
     driver.send(Kill((JobKey(1, 1),), 0))
     assert driver.expect(Ended).left == 0
     assert not is_running(pid)
     assert marked(JobKey(1, 1), driver.instance) == []
-    assert _groups(driver, "1.1") == []
+    assert driver.groups(1) == []
     steps.close()
 
 
@@ -206,7 +187,7 @@ def test_limits_leave_no_folder_where_there_are_no_groups(tmp_path: Path, monkey
 
 
 def _limits_processes() -> bool:
-    isolation = Isolation("auto", str(ROOT), "/test-of-isolation", 500)
+    isolation = Isolation("auto", str(GROUPS), "/test-of-isolation", 500)
     try:
         return isolation.limits_processes and isolation.enter("0.0", ())
     finally:
@@ -216,27 +197,20 @@ def _limits_processes() -> bool:
 
 @pytest.mark.skipif(not _limits_processes(), reason="this kernel, or this user, limits no processes of control groups")
 def test_a_job_forks_no_more_than_it_may(tmp_path: Path) -> None:
-    inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}", isolation="cgroup", pids_limit=30)
-    transport = LocalTransport(inbox, config)
-    node = NodeAddress("node1", str(tmp_path / "state"))
-    driver = Driver(transport, node, tmp_path, config.instance, getpass.getuser())
-    driver.connect()
-    forks = "for i in $(seq 100); do sleep 600 & done; wait"
-    assert driver.run(driver.spec(1, forks, memory=1 << 30)).reason == "exited"
-    assert "fork" in (tmp_path / "err.1").read_text()
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(tmp_path, "cgroup", pids_limit=30) as driver:
+        driver.connect()
+        forks = "for i in $(seq 100); do sleep 600 & done; wait"
+        assert driver.run(driver.spec(1, forks, memory=1 << 30)).reason == "exited"
+        assert "fork" in (driver.directory / "err.1").read_text()
 
 
 def _limits_memory() -> bool:
-    isolation = Isolation("auto", str(ROOT), "/test-of-isolation")
+    isolation = Isolation("auto", str(GROUPS), "/test-of-isolation")
     try:
         entered = isolation.enter("0.0", (), 1 << 30)
         return entered and any(
             (group / name).is_file() and (group / name).read_text().strip() == str(1 << 30)
-            for base in (ROOT, *ROOT.glob("*"))
+            for base in (GROUPS, *GROUPS.glob("*"))
             for group in base.glob("oarpy/*/0.0")
             for name in ("memory.max", "memory.limit_in_bytes")
         )

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from oarpy.benchmarks.server_processes import pids_with
 
-from oarpy.transport.inbox import Inbox
 from oarpy.transport.local import LocalTransport
-from oarpy.transport.node import ChannelConfig, NodeAddress
+from oarpy.transport.node import ChannelConfig
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import Clean, Cleaned, Release, RunScript, ScriptEnded
-from tests.harness.transport_driver import Driver, end_all
+from tests.harness.transport_driver import Driver, local_driver
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -25,16 +24,9 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}", isolation="none")
-    transport = LocalTransport(inbox, config)
-    node = NodeAddress("node1", str(tmp_path / "state"))
-    made = Driver(transport, node, tmp_path, config.instance, getpass.getuser())
-    made.connect()
-    yield made
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(tmp_path, "none") as made:
+        made.connect()
+        yield made
 
 
 def program(driver: Driver, text: str) -> str:

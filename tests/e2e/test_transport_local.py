@@ -42,7 +42,7 @@ from oarpy.wire.messages import (
     Suspended,
 )
 from tests.harness.transport_conformance import FIRST, Conformance
-from tests.harness.transport_driver import Driver, end_all, is_stopped
+from tests.harness.transport_driver import Driver, is_stopped, local_driver
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -50,16 +50,8 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[Driver]:
-    inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{tmp_path.name}-{os.getpid()}")
-    transport = LocalTransport(inbox, config)
-    work = tmp_path / "work"
-    work.mkdir()
-    node = NodeAddress("node1", str(tmp_path / "state"))
-    yield Driver(transport, node, work, config.instance, getpass.getuser())
-    transport.close()
-    inbox.close()
-    end_all(config.instance)
+    with local_driver(tmp_path) as made:
+        yield made
 
 
 class TestLocalTransport(Conformance):

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ from oarpy.wire.jobs import JobKey, JobSpec
 from oarpy.wire.messages import ChannelLost, Command, Ended, Kill, Ping, Pong, Ready, Refused, Report, Start, Started
 
 DEADLINE = 30.0
+GROUPS = Path("/sys/fs/cgroup")
+"""Where control groups are, of version 2 or one folder for each hierarchy."""
 
 _Report = TypeVar("_Report", bound=Report)
 
@@ -156,20 +159,32 @@ class Driver:
         """What a job wrote on its standard output."""
         return (self.directory / f"out.{job}").read_text()
 
+    def groups(self, job: int) -> list[Path]:
+        """The control groups of a job's first attempt on the test's own node, of any hierarchy."""
+        node = f"{zlib.crc32(self.node.state_directory.encode()):08x}"
+        name = f"oarpy/{node}/{JobKey(job, 1)}"
+        return [path for base in (GROUPS, *GROUPS.glob("*")) for path in base.glob(name) if path.is_dir()]
+
+    def is_grouped(self, job: int, pid: int) -> bool:
+        """Whether a process is in all control groups of a job; without any, it always is."""
+        return all(str(pid) in (path / "cgroup.procs").read_text().split() for path in self.groups(job))
+
     def processes(self, job: int) -> list[int]:
         """The processes that carry the mark of a job's first attempt."""
         return marked(JobKey(job, 1), self.instance)
 
 
 @contextlib.contextmanager
-def local_driver(folder: Path) -> Iterator[Driver]:
+def local_driver(folder: Path, isolation: str = "auto", pids_limit: int = 0) -> Iterator[Driver]:
     """Give a driver of one local node, whose state and work are in ``folder``; end what is left of its jobs."""
     inbox = Inbox()
-    config = ChannelConfig(instance=f"test-{folder.name}-{os.getpid()}")
+    config = ChannelConfig(instance=f"test-{folder.name}-{os.getpid()}", isolation=isolation, pids_limit=pids_limit)
     transport = LocalTransport(inbox, config)
     work = folder / "work"
     work.mkdir()
-    yield Driver(transport, NodeAddress("node1", str(folder / "state")), work, config.instance, getpass.getuser())
-    transport.close()
+    node = NodeAddress("node1", str(folder / "state"))
+    made = Driver(transport, node, work, config.instance, getpass.getuser())
+    yield made
+    made.transport.close()
     inbox.close()
     end_all(config.instance)
