@@ -9,7 +9,7 @@ from oarpy.benchmarks.server_processes import arguments_of, children_of, name_of
 from oarpy.postgres import embedded_server
 from oarpy.postgres.processes import postmaster
 
-MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
+MODULES = ("automaton", "metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier", "negotiator")
 SERVER_KINDS = (*MODULES, "gateway", "supervisor")
 DATABASE, SESSION = "database", "database session"
 

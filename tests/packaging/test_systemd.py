@@ -27,7 +27,7 @@ def values(unit: Path, key: str) -> list[str]:
 def test_the_target_wants_every_module() -> None:
     """A module that is added gets its service."""
     wanted = " ".join(values(UNITS / "oarpy.target", "Wants")).split()
-    assert wanted == [f"oarpy@{name}.service" for name in (*MODULES, *PROGRAMS)]
+    assert wanted == [f"oarpy@{name}.service" for name in (*MODULES, *PROGRAMS, "negotiator")]
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda path: path.name)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from oarpy.configuration import NegotiationSettings
+from oarpy.model.errors import OarpyError
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
@@ -30,7 +31,10 @@ def first_view(
         if not job.besteffort and job.id in claims:
             gantt.enter(job, claims[job.id], everywhere=True)
     shown = ShownClusters(settings, snapshot.platform)
-    clusters = shown.passing(connection, asked)
+    try:
+        clusters = shown.passing(connection, asked)
+    except OarpyError:  # a property that is gone since
+        clusters = ()
     profiles = HostCounts(snapshot.platform, clusters).profiles(gantt.whole.exclusive)
     return {
         one.name: (

@@ -58,10 +58,12 @@ class GatewayCall:
         self.socket.close()
 
     def answer(self) -> dict[str, object]:
-        """Return the object that the command printed."""
-        found = json.loads(self.output)
-        assert isinstance(found, dict)
-        return found
+        """Return the object that the command printed; an empty one when it printed something else."""
+        try:
+            found = json.loads(self.output)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def reason(self) -> str:
         """Return its line on standard error, without its name."""

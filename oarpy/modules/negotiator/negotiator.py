@@ -16,7 +16,6 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.model.errors import OarpyError
 from oarpy.model.states import NegotiationState
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
@@ -69,8 +68,9 @@ class Negotiator:
         self._conversations: dict[Conversation, None] = {}
         self._speakers: dict[int, Conversation] = {}
         self._per_user: Counter[int] = Counter()
-        self._gone: list[int] = []
-        """Jobs whose launchers left, until that is written."""
+        self._come: set[int] = set()
+        self._gone: set[int] = set()
+        """Jobs whose launchers came or left, until that is written."""
         self._swept = 0.0
 
     def files(self) -> Sequence[int]:
@@ -84,15 +84,19 @@ class Negotiator:
             self._selector.register(self._listening, selectors.EVENT_READ, None)
             applications.note_all_lost(connection)
         moment = time.monotonic()
+        for one in [one for one in self._conversations if one.lines and one.call is None]:  # the database was away
+            self._listen_to(connection, one, moment)
+            self._watch(one)
         for key, events in self._selector.select(0):
             if key.data is None:
                 self._accept(moment)
             elif isinstance(key.fileobj, socket.socket):
                 self._serve(connection, key.data, key.fileobj, events, moment)
+        self._note_presence(connection)
         self._tell(connection, moment)
         if moment - self._swept >= _SWEEP:
-            self._swept = moment
             self._sweep(connection, moment)
+            self._swept = moment
         return Outcome(word="", wake_at=time.time() + _SWEEP if self._conversations else None)
 
     def close(self) -> None:
@@ -136,7 +140,7 @@ class Negotiator:
         if one.call is not None and ready is one.call.socket:
             one.call.step()
             if one.call.status is not None:
-                self._answered(connection, one, one.call, moment)
+                self._answered(one, one.call, moment)
         elif events & selectors.EVENT_WRITE:
             one.flush()
             one.seen = None
@@ -170,24 +174,22 @@ class Negotiator:
         if one.job is not None and self._speakers.get(one.job) is one:
             del self._speakers[one.job]
             if not one.ended:
-                self._gone.append(one.job)
+                self._gone.add(one.job)
 
     # What launchers say
 
     def _listen_to(self, connection: Connection, one: Conversation, moment: float) -> None:
-        """Take lines until one has to be waited for."""
+        """Take lines until one has to be waited for. One is heard again when the database was lost meanwhile."""
         while one.lines and one.call is None and not one.closing:
-            line = one.lines.popleft()
             if not one.may_speak(moment):
                 one.refuse(None, TRY_LATER, "too many messages a second (negotiation.message_rate)", moment)
                 one.closing = True
                 return
             try:
-                said = read(line)
+                self._hear(connection, one, read(one.lines[0]), moment)
             except Unreadable as error:
                 one.refuse(error.word, MALFORMED, str(error), moment, error.tag)
-                continue
-            self._hear(connection, one, said, moment)
+            one.lines.popleft()
 
     def _hear(self, connection: Connection, one: Conversation, said: LauncherMessage, moment: float) -> None:
         match said:
@@ -230,25 +232,27 @@ class Negotiator:
         one.call.close()
         one.call = None
 
-    def _answered(self, connection: Connection, one: Conversation, call: GatewayCall, moment: float) -> None:
+    def _answered(self, one: Conversation, call: GatewayCall, moment: float) -> None:
         self._hang_up(one)
         if call.status:
-            one.refuse(one.calling, call.status, call.reason(), moment, one.tag)
+            code = call.status if 1 <= call.status <= TRY_LATER else TRY_LATER
+            one.refuse(one.calling, code, call.reason(), moment, one.tag)
         elif one.calling == Subscribe.WORD:
-            answer = call.answer()
-            job = answer["job"]
-            assert isinstance(job, int)
-            one.say({"message": "subscribed", **answer}, moment)
-            self._speak_for(connection, one, job)
-            one.serial = 0
-            with connection.transaction():
-                row = applications.named(connection, [job])[job]
-                asked = ClusterFilter.read(dict(row.filter))
-                view = first_view(connection, self._reader, self._settings, asked)
-                applications.show_first(connection, job, view)
+            self._subscribed(one, call, moment)
         one.tag = None
 
-    def _speak_for(self, connection: Connection, one: Conversation, job: int) -> None:
+    def _subscribed(self, one: Conversation, call: GatewayCall, moment: float) -> None:
+        answer = call.answer()
+        job = answer.get("job")
+        if not isinstance(job, int):
+            reason = "arguments: such an option makes no job; leave out what only prints something"
+            one.refuse(one.calling, MALFORMED, reason, moment)
+            return
+        one.say({"message": "subscribed", **answer}, moment)
+        self._speak_for(one, job)
+        one.serial = 0
+
+    def _speak_for(self, one: Conversation, job: int) -> None:
         """Let this conversation be the one of a job; an older one ends."""
         older = self._speakers.get(job)
         if older is not None and older is not one:
@@ -258,7 +262,7 @@ class Negotiator:
             self._watch(older)
         one.job = job
         self._speakers[job] = one
-        applications.note_present(connection, [job])
+        self._come.add(job)
 
     def _subscribe(self, one: Conversation, said: Subscribe, moment: float) -> None:
         if one.job is not None:
@@ -268,12 +272,15 @@ class Negotiator:
         self._call(one, said.WORD, "oarsub", ["--subscribe", words, *said.arguments], moment)
 
     def _attach(self, connection: Connection, one: Conversation, said: Attach, moment: float) -> None:
+        if one.job not in (None, said.job):
+            one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
+            return
         row = applications.named(connection, [said.job]).get(said.job)
         if row is None or not _may_attach(row, one, said.token):
             one.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
             return
         one.owner_uid = _uid_of(row.user, one.speaking.uid)
-        self._speak_for(connection, one, row.job)
+        self._speak_for(one, row.job)
         one.say(told.attached(row), moment)
         one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
         if row.serial and row.state in told.SHOWN and (changed := told.view(row, said.serial))["changes"]:
@@ -313,6 +320,15 @@ class Negotiator:
             applications.note_end(connection, jobs, reason)
             ask_once(connection, [(job, f"application {reason}") for job in jobs], "negotiator")
 
+    def _note_presence(self, connection: Connection) -> None:
+        """Write who came and who left since that was written last."""
+        if self._come:
+            applications.note_present(connection, sorted(self._come))
+            self._come.clear()
+        if self._gone:
+            applications.note_lost(connection, sorted(self._gone - self._speakers.keys()))
+            self._gone.clear()
+
     # What launchers are told
 
     def _tell(self, connection: Connection, moment: float) -> None:
@@ -328,6 +344,8 @@ class Negotiator:
         if not changed:
             return
         rows = applications.named(connection, changed)
+        if self._show_first(connection, rows.values()):
+            rows = applications.named(connection, changed)
         names = self._names(connection, rows.values())
         for job in changed:
             one = self._speakers[job]
@@ -338,6 +356,15 @@ class Negotiator:
             if one.ended:
                 one.closing = True
             self._watch(one)
+
+    def _show_first(self, connection: Connection, rows: Iterable[ApplicationRow]) -> bool:
+        """Make the first views of those who have none yet; tell whether there were any."""
+        fresh = [row for row in rows if not row.serial and row.state in told.SHOWN]
+        for row in fresh:
+            with connection.transaction():
+                view = first_view(connection, self._reader, self._settings, ClusterFilter.read(dict(row.filter)))
+                applications.show_first(connection, row.job, view)
+        return bool(fresh)
 
     def _names(self, connection: Connection, rows: Iterable[ApplicationRow]) -> dict[int, dict[str, list[str]]]:
         """Return the names of the hosts that started applications hold, by cluster."""
@@ -358,15 +385,8 @@ class Negotiator:
         for one in list(self._conversations):
             one.tend(moment)
             self._watch(one)
-        if self._gone:
-            gone = [job for job in self._gone if job not in self._speakers]
-            self._gone.clear()
-            applications.note_lost(connection, gone)
         settings = self._settings
-        try:
-            late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
-        except OarpyError:
-            return
+        late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
         if late:
             self._end(connection, late, "lost")
 

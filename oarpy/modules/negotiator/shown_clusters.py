@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import psycopg
+
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.configuration import NegotiationSettings
+from oarpy.model.errors import UsageError
 from oarpy.scheduler.negotiation.clusters import HostCluster, clusters_of
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.store.database import Connection
@@ -26,7 +29,12 @@ class ShownClusters:
         admitted = self.platform.everything
         if asked.properties:
             condition = compile_filter(asked.properties, snapshot_rows.property_kinds(connection))
-            admitted = self.platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+            try:
+                with connection.transaction():
+                    admitted = self.platform.bits_of(snapshot_rows.matching(connection, *condition.sql))
+            except (psycopg.DataError, psycopg.ProgrammingError) as error:
+                reason = str(error).splitlines()[0]
+                raise UsageError(f"filter.properties: {reason}", hint="oarproperty -l lists the properties") from None
         return tuple(
             one
             for one in self.all

@@ -33,7 +33,8 @@ _KEEP = """
 
 _PRESENT = "UPDATE applications SET lost_since = NULL WHERE job_id = ANY(%s) AND lost_since IS NOT NULL"
 _LOST = "UPDATE applications SET lost_since = now() WHERE job_id = ANY(%s) AND lost_since IS NULL"
-_ALL_LOST = "UPDATE applications SET lost_since = now() WHERE state <> 'Finished' AND lost_since IS NULL"
+# Nobody could speak while nobody listened: patience begins anew.
+_ALL_LOST = "UPDATE applications SET lost_since = now() WHERE state <> 'Finished'"
 
 _END = "UPDATE applications SET ended = %s WHERE job_id = ANY(%s) AND ended IS NULL AND state <> 'Finished'"
 
@@ -77,7 +78,7 @@ _NAMES = """
 _SHOW = """
     UPDATE applications a SET view = s.view::jsonb, serial = s.serial
     FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS s(job_id, view, serial)
-    WHERE a.job_id = s.job_id
+    WHERE a.job_id = s.job_id AND a.serial < s.serial
 """
 _SHOW_FIRST = """
     UPDATE applications SET view = %s, serial = 1 WHERE job_id = %s AND serial = 0 RETURNING serial
