@@ -1,4 +1,4 @@
-"""States of jobs, resources and applications that negotiate, with the tables of allowed moves.
+"""States of jobs, resources, applications that negotiate and extensions, with the tables of allowed moves.
 
 A new database gets the moves of jobs as rows of ``job_transitions``. It enforces them for every SQL client, and the
 diagram in ``docs/states.md`` is generated from them.
@@ -164,3 +164,36 @@ NEGOTIATION_ALLOWED: frozenset[tuple[NegotiationState, NegotiationState]] = froz
 )
 IN_LINE_STATES: frozenset[NegotiationState] = frozenset({NegotiationState.REQUEST_SENT, NegotiationState.WAITING})
 """States of an application that has asked for hosts and has none."""
+
+
+class ExtensionState(StrEnum):
+    """States of an extension: hosts that are asked for a job that runs."""
+
+    WAITING = "Waiting"
+    GRANTING = "Granting"
+    GRANTED = "Granted"
+    WITHDRAWN = "Withdrawn"
+    OVER = "Over"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionMove:
+    """When an extension may move where."""
+
+    source: ExtensionState
+    target: ExtensionState
+    event: str
+
+
+EXTENSION_MOVES: tuple[ExtensionMove, ...] = tuple(
+    ExtensionMove(ExtensionState(source), ExtensionState(target), event)
+    for source, target, event in (
+        ("Waiting", "Granting", "a pass gave it hosts"),
+        ("Granting", "Granted", "the nodes of the job know"),
+        ("Waiting", "Withdrawn", "withdrawn, or replaced by a newer one"),
+        ("Waiting", "Over", "its job is over"),
+        ("Granting", "Over", "its job is over"),
+        ("Granted", "Over", "its job is over, or has none of its hosts any more"),
+    )
+)
+"""All moves there are; the database refuses others."""

@@ -83,6 +83,8 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "nodes changed": ("launcher", "monitor"),
     "notice queued": ("notifier",),
     "application changed": ("metascheduler",),
+    "extension changed": ("metascheduler",),
+    "resize asked": ("launcher",),
 }
 """Which modules an event of the database concerns. Unknown events are for nobody."""
 

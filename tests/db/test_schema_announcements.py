@@ -61,6 +61,8 @@ def job(connection: Connection, listener: Connection) -> int:
             "ALTER TABLE resources ADD gpu integer; INSERT INTO resource_properties VALUES ('gpu', 'integer')",
             ["platform changed"],
         ),
+        ("INSERT INTO resizes (job_id, kind, resource_ids) SELECT job_id, 'take', '{1}' FROM jobs", ["resize asked"]),
+        ("INSERT INTO extensions (job_id, kind, hosts) SELECT job_id, 'firm', '{}' FROM jobs", ["extension changed"]),
         ("UPDATE nodes SET channel = 'lost'", ["nodes changed"]),
         ("UPDATE nodes SET port = 2222", ["nodes changed"]),
         ("UPDATE nodes SET channel_message = 'still lost'", []),

@@ -48,11 +48,15 @@ assigned_resources = table(
         "whether it may be beside holders that share: inside a container, or where a placeholder allows it",
         default=False,
     ),
+    column("extension_id", BigInteger, "the extension that it came with last; NULL: with the start", optional=True),
+    column("reclaim_at", INSTANT, "when it will be taken from the job, as others need it", optional=True),
     rule("held_or_given_back", "NOT (suspended AND upper_inf(during))"),
+    rule("reclaimed_with_extension", "(reclaim_at IS NULL) OR (extension_id IS NOT NULL)"),
     ExcludeConstraint(
         ("resource_id", "="), ("during", "&&"), (text(_PLACES), "&&"), name="one_exclusive_holder", using="gist"
     ),
     Index("assigned_resources_held", "resource_id", postgresql_where=text("upper_inf(during) OR suspended")),
+    Index("assigned_resources_reclaimed", "reclaim_at", postgresql_where=text("reclaim_at IS NOT NULL")),
 )
 
 assigned_amounts = table(

@@ -1,11 +1,14 @@
-"""Applications: jobs that choose their own hosts. What they were shown, what they ask for, what is kept for them."""
+"""Applications: jobs that choose their own hosts. What they were shown, what they ask for, what is kept for them.
+
+Any running job may have extensions, and resizes.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Index, Integer, Text, text
+from sqlalchemy import BigInteger, Boolean, Double, ForeignKey, Identity, Index, Integer, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, INT4MULTIRANGE, INTERVAL, JSONB
 
-from oarpy.store.schema.columns import INSTANT, MANY, NOW, column, rule, table
+from oarpy.store.schema.columns import CLOCK, INSTANT, MANY, NOW, column, rule, table
 from oarpy.store.schema.jobs import of_job
 
 application_states = table(
@@ -98,4 +101,65 @@ cluster_links = table(
     column("latency", Double, "seconds", check="latency >= 0"),
     column("bandwidth", Double, "bytes a second", check="bandwidth > 0"),
     rule("cluster_links_ordered", 'cluster COLLATE "C" < other COLLATE "C"'),
+)
+
+extension_moves = table(
+    "extension_moves",
+    "the allowed moves between states of extensions, for every SQL client",
+    column("from_state", Text, "state before", key=True),
+    column("to_state", Text, "state after", key=True),
+    column("event", Text, "when such a move is made"),
+)
+
+extensions = table(
+    "extensions",
+    "hosts that are asked for jobs that run",
+    column("extension_id", BigInteger, "number of the extension", Identity(), key=True, check="extension_id > 0"),
+    of_job("the job that grows"),
+    column(
+        "kind",
+        Text,
+        "firm: until the end of the job; revocable: until somebody needs them",
+        check="kind IN ('firm', 'revocable')",
+    ),
+    column("tag", JSONB, "name that the launcher gave it", optional=True),
+    column("hosts", JSONB, "how many hosts, by cluster", check="jsonb_typeof(hosts) = 'object'"),
+    column("asked_at", INSTANT, "when it was asked for, which ranks it", default=CLOCK),
+    column(
+        "state",
+        Text,
+        "present state; extension_moves says what may follow",
+        default="Waiting",
+        check="state IN ('Waiting', 'Granting', 'Granted', 'Withdrawn', 'Over')",
+    ),
+    column("told", JSONB, "the last estimate: tag, start, verdict, reason", optional=True),
+    Index("extensions_job", "job_id"),
+    Index("extensions_live", "job_id", postgresql_where=text("state IN ('Waiting', 'Granting', 'Granted')")),
+    Index("extensions_asked", "job_id", "kind", unique=True, postgresql_where=text("state = 'Waiting'")),
+)
+
+resizes = table(
+    "resizes",
+    "what the nodes of running jobs are to be told: hosts that come or go",
+    column("resize_id", BigInteger, "number of the resize", Identity(), key=True, check="resize_id > 0"),
+    of_job("the job"),
+    column("resource_ids", ARRAY(Integer), "the resources that come or go", check="resource_ids <> '{}'"),
+    column(
+        "kind",
+        Text,
+        "grant: they come; release: the job gives them back; take: they are taken from it",
+        check="kind IN ('grant', 'release', 'take')",
+    ),
+    column(
+        "extension_id",
+        BigInteger,
+        "the extension that is granted",
+        ForeignKey(extensions.c.extension_id, ondelete="CASCADE"),
+        optional=True,
+    ),
+    column("asked_at", INSTANT, "when", default=CLOCK),
+    column("done_at", INSTANT, "when the nodes had confirmed, or the job was over; NULL before", optional=True),
+    rule("resizes_grant_extensions", "(kind = 'grant') = (extension_id IS NOT NULL)"),
+    Index("resizes_job", "job_id"),
+    Index("resizes_open", "job_id", postgresql_where=text("done_at IS NULL")),
 )

@@ -8,6 +8,7 @@ from sqlalchemy import Boolean, Integer, Table, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from oarpy.model.states import (
+    EXTENSION_MOVES,
     FINAL_STATES,
     HOLDING_STATES,
     NEGOTIATION_MOVES,
@@ -49,6 +50,10 @@ LOOKUP_ROWS: Rows = {
     negotiation.application_moves: [
         {"from_state": move.source.value, "to_state": move.target.value, "event": move.event}
         for move in NEGOTIATION_MOVES
+    ],
+    negotiation.extension_moves: [
+        {"from_state": move.source.value, "to_state": move.target.value, "event": move.event}
+        for move in EXTENSION_MOVES
     ],
 }
 """Rows that are part of this version: no more and no fewer may be there."""

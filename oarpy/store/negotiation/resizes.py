@@ -1,0 +1,93 @@
+"""Resizes: what the nodes of running jobs are to be told of hosts that come or go.
+
+::
+
+    grant      a pass gives hosts --> resize --> nodes are told --> confirm: granted
+    release    resize --> nodes are told, processes there ended --> confirm: hosts are free
+    take       the same, when the notice of hosts that others need is over
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from oarpy.store import notifications
+from oarpy.store.database import Connection
+
+ResizeKind: TypeAlias = Literal["grant", "release", "take"]
+
+_OPENED = """
+    SELECT resize_id, job_id, kind, resource_ids, extension_id FROM resizes WHERE done_at IS NULL ORDER BY resize_id
+"""
+
+# What is on its way already is not ordered again.
+_ORDER = """
+    INSERT INTO resizes (job_id, kind, resource_ids)
+    SELECT a.job_id, %(kind)s, array_agg(a.resource_id ORDER BY a.resource_id)
+    FROM assigned_resources a JOIN jobs j USING (job_id)
+    WHERE a.job_id = %(job)s AND j.state = 'Running' AND a.resource_id = ANY(%(resources)s) AND upper_inf(a.during)
+      AND NOT EXISTS (SELECT FROM resizes r WHERE r.job_id = a.job_id AND r.done_at IS NULL AND r.kind <> 'grant'
+                        AND a.resource_id = ANY(r.resource_ids))
+    GROUP BY a.job_id
+    RETURNING resize_id
+"""
+
+_LOCK = "SELECT FROM resizes WHERE resize_id = ANY(%s) AND done_at IS NULL FOR UPDATE"
+# What a job held that is over was closed by its end.
+_CLOSE = """
+    UPDATE assigned_resources a SET during = held_until(a.during, statement_timestamp()), reclaim_at = NULL
+    FROM resizes r JOIN jobs j USING (job_id)
+    WHERE r.resize_id = ANY(%s) AND r.done_at IS NULL AND r.kind <> 'grant' AND j.state = 'Running'
+      AND a.job_id = r.job_id AND a.resource_id = ANY(r.resource_ids) AND upper_inf(a.during)
+"""
+_DONE = "UPDATE resizes SET done_at = statement_timestamp() WHERE resize_id = ANY(%s) AND done_at IS NULL"
+_GRANTED = """
+    UPDATE extensions e SET state = 'Granted' FROM resizes r
+    WHERE r.resize_id = ANY(%s) AND e.extension_id = r.extension_id AND e.state = 'Granting'
+"""
+_EMPTIED = """
+    UPDATE extensions e SET state = 'Over'
+    WHERE e.state = 'Granted' AND e.job_id IN (SELECT job_id FROM resizes WHERE resize_id = ANY(%s))
+      AND NOT EXISTS (SELECT FROM assigned_resources a WHERE a.job_id = e.job_id AND a.extension_id = e.extension_id
+                        AND (upper_inf(a.during) OR a.suspended))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeRow:
+    """An order to the nodes of a job: ``resources`` (ids) come, or go."""
+
+    id: int
+    job: int
+    kind: ResizeKind
+    resources: tuple[int, ...]
+    extension: int | None
+
+
+def opened(connection: Connection) -> list[ResizeRow]:
+    """Return the resizes that nodes have not confirmed, the first asked first."""
+    return [
+        ResizeRow(number, job, kind, tuple(resources), extension)
+        for number, job, kind, resources, extension in connection.execute(_OPENED).fetchall()
+    ]
+
+
+def order(connection: Connection, job: int, kind: ResizeKind, resources: Sequence[int]) -> int | None:
+    """Order that a running job loses resources; return the number, None if it holds none of them or loses them yet."""
+    row = connection.execute(_ORDER, {"job": job, "kind": kind, "resources": list(resources)}).fetchone()
+    return None if row is None else int(row[0])
+
+
+def confirm(connection: Connection, resizes: Sequence[int]) -> None:
+    """Note that nodes have done what they were told, or that the jobs are over.
+
+    What went is free from now on, what came is granted. Call it as often as you like; the caller owns the transaction.
+    """
+    numbers = [list(resizes)]
+    if not connection.execute(_LOCK, numbers).fetchall():
+        return
+    for statement in (_CLOSE, _DONE, _GRANTED, _EMPTIED):
+        connection.execute(statement, numbers)
+    notifications.tell(connection, "negotiator")
