@@ -1,0 +1,155 @@
+"""A connection of a launcher that comes again when it is lost, in a thread of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+
+from oarpy.negotiation.exchange import Exchange, Message
+from oarpy.negotiation.line_streams import LineStreams
+from oarpy.wire.negotiation import NOT_ALLOWED, line_of
+
+_SILENCE = 30.0
+"""Seconds of silence after which a sign of life is asked for; after as many again the connection is given up."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+"""Seconds between two attempts to attach again; each pause is twice as long as the one before."""
+_LEAVING = 5.0
+"""Seconds for the server to notice that the launcher leaves."""
+
+
+class LastingConnection(threading.Thread):
+    """Hears the server, gives signs of life, and attaches again when the connection ends before the job does.
+
+    ``streams`` makes a connection. ``heard`` gets each message that is news; ``ended`` is called once, when no more
+    will come. ``lost`` then says why, if the job is not over. After ``patience`` seconds (None: never) without a
+    connection it is given up.
+    """
+
+    def __init__(
+        self,
+        streams: Callable[[], LineStreams],
+        exchange: Exchange,
+        heard: Callable[[Message], None],
+        ended: Callable[[], None],
+        patience: float | None,
+    ) -> None:
+        super().__init__(name="negotiated job", daemon=True)
+        self.lost = ""
+        self.over = False
+        self._new_streams = streams
+        self._exchange = exchange
+        self._heard = heard
+        self._ended = ended
+        self._patience = patience
+        self._pause = _FIRST_PAUSE
+        self._away_since: float | None = None
+        self._lock = threading.Lock()
+        self._leaving = threading.Event()
+        self._streams = streams()
+
+    def say(self, message: Message) -> None:
+        """Send a message; one that matters later is kept while there is no connection."""
+        with self._lock:
+            self._exchange.say(message)
+            if self._away_since is None:
+                self._streams.write(line_of(message))
+
+    def close(self) -> None:
+        """Leave, and wait until the server has noticed."""
+        self._leaving.set()
+        with self._lock:
+            self._streams.hang_up()
+        if threading.current_thread() is not self and self.is_alive():
+            self.join(_LEAVING)
+
+    def run(self) -> None:
+        """Hear until the job is over, or the connection for good."""
+        try:
+            while True:
+                self._listen()
+                with self._lock:
+                    self._streams.hang_up()
+                status = self._streams.end()
+                if self._leaving.is_set() or self._exchange.ended is not None:
+                    return
+                if not self._come_again(status):
+                    return
+        finally:
+            self.over = True
+            self._ended()
+
+    def _come_again(self, status: int) -> bool:
+        """Attach over a new connection; return False, and say why, when there is to be none."""
+        now = time.monotonic()
+        with self._lock:
+            self._away_since = now if self._away_since is None else self._away_since
+        if status == NOT_ALLOWED:
+            self.lost = "the server does not let this launcher speak for the job"
+        elif self._exchange.job is None:
+            self.lost = f"the connection ended before there was a job (exit status {status})"
+        elif self._streams.lasting:
+            self.lost = "the connection ended; the launcher is run again"
+        elif self._patience is not None and now - self._away_since > self._patience:
+            self.lost = f"no connection for {self._patience:g} s"
+        if self.lost or self._leaving.wait(self._pause):
+            return False
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        with self._lock:
+            self._streams = self._new_streams()
+            self._streams.write(line_of(self._exchange.attach()))
+        return True
+
+    def _listen(self) -> None:
+        """Hear all that comes over this connection."""
+        rest, asked = b"", False
+        while True:
+            data = self._streams.read(_SILENCE)
+            if data is None:
+                if asked:
+                    return
+                self._write({"message": "ping"})
+            elif not data:
+                return
+            else:
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    if not self._take(json.loads(line)):
+                        return
+            asked = data is None
+
+    def _write(self, message: Message) -> None:
+        with self._lock:
+            self._streams.write(line_of(message))
+
+    def _take(self, message: Message) -> bool:
+        """Hear a message; return whether the connection goes on."""
+        word = message["message"]
+        if word == "ping":
+            self._write({"message": "pong"})
+            return True
+        if word == "pong":
+            return True
+        away = self._away_since is not None
+        if away and word == "refused" and message["of"] in ("attach", None):
+            return bool(message["code"] == NOT_ALLOWED)  # its end will say so
+        with self._lock:
+            news = self._exchange.hear(message)
+            if away and word == "attached":
+                self._resume(message)
+                return True
+            if word == "startNotify" and self._exchange.interrupted:
+                self._exchange.interrupted = False
+                for one in [*self._exchange.again_started()]:
+                    self._streams.write(line_of(one))
+        for one in news:
+            self._heard(one)
+        return bool(word != "ended")
+
+    def _resume(self, attached: Message) -> None:
+        """Say again what was lost with the connection before."""
+        self._away_since, self._pause = None, _FIRST_PAUSE
+        self._exchange.interrupted = True
+        for one in [*self._exchange.again(attached)]:
+            self._streams.write(line_of(one))

@@ -1,0 +1,258 @@
+"""A job that chooses its hosts, for the program that speaks for it: the launcher.
+
+::
+
+    with NegotiatedJob() as job:
+        job.subscribe(arguments=["-n", "sweep"])
+        for message in job.messages():
+            if message["message"] == "changeNotify":
+                job.request({"red": 4}, walltime=600)
+            elif message["message"] == "startNotify":
+                work(message["names"])
+                job.done()
+
+A thread hears what the server says, gives signs of life, and attaches again when the connection is lost. What was lost
+with it is said again, and what was heard before is not told twice: whoever uses this does not notice.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from oarpy.negotiation.exchange import Exchange, Message, flat, joined, merged, without
+from oarpy.negotiation.lasting_connection import LastingConnection
+from oarpy.negotiation.line_streams import LineStreams, usual_streams
+from oarpy.negotiation.profiles import BusyHosts, Time
+from oarpy.wire.negotiation import FIRM
+
+
+class MessageRefused(Exception):
+    """The server refuses what was said: ``code`` is that of the message ``refused``, ``reason`` its line."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code, self.reason = code, reason
+
+
+class NotConnected(Exception):
+    """The connection to the server is lost and does not come again."""
+
+
+class NegotiatedJob:
+    """One job, from :meth:`subscribe` or :meth:`attach` to its end.
+
+    ``view`` is what the launcher was shown, as far as it took the messages: profiles by cluster. ``serial`` is the
+    number of that view, ``hosts`` are the names of the hosts that the job holds, by cluster; ``until`` is the end of
+    its walltime (Unix time).
+
+    With ``hear``, that is called with each message, in a thread of its own; without, :meth:`messages` has them.
+    ``patience``: seconds after which a lost connection is given up; None: never.
+    """
+
+    def __init__(
+        self,
+        streams: Callable[[], LineStreams] = usual_streams,
+        hear: Callable[[Message], None] | None = None,
+        patience: float | None = None,
+    ) -> None:
+        self.view: dict[str, BusyHosts] = {}
+        self.serial: int | None = None
+        self.hosts: dict[str, list[str]] = {}
+        self.until: float | None = None
+        self._told = hear
+        self._exchange = Exchange()
+        self._tags = 0
+        self._changed = threading.Condition()
+        self._queue: deque[Message] = deque()
+        self._awaited: tuple[str, str] | None = None
+        self._answers: list[Message] = []
+        self._connection = LastingConnection(streams, self._exchange, self._hear, self._note, patience)
+        self._connection.start()
+
+    def __enter__(self) -> NegotiatedJob:
+        """Return the job."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it."""
+        self.close()
+
+    @property
+    def id(self) -> int | None:
+        """The job's id, once it is known."""
+        return self._exchange.job
+
+    @property
+    def token(self) -> str:
+        """What lets others speak for the job while it lives; only who subscribed knows it."""
+        return self._exchange.token
+
+    @property
+    def ended(self) -> str | None:
+        """Why the job is over: the reason of ``ended``; None while it is not."""
+        return self._exchange.ended
+
+    # What is said
+
+    def subscribe(self, arguments: Sequence[str] = (), **fields: Any) -> int:
+        """Make a job of these arguments of ``oarsub`` and return its id; ``fields``: as ``subscribe`` has them.
+
+        Raises :class:`MessageRefused` and :class:`NotConnected`.
+        """
+        answer = self._ask({"message": "subscribe", "arguments": list(arguments), **fields}, "subscribed")
+        return int(answer["job"])
+
+    def attach(self, job: int | None = None, token: str = "", serial: int | None = None) -> Message:
+        """Go on with a job, that of ``OAR_JOB_ID`` if none is named, and return the answer.
+
+        Raises :class:`MessageRefused` and :class:`NotConnected`.
+        """
+        said: Message = {"message": "attach", "job": int(os.environ["OAR_JOB_ID"]) if job is None else job}
+        if token:
+            said["token"] = token
+        if serial is not None:
+            said["serial"] = self.serial = serial
+        answer = self._ask(said, "attached")
+        if isinstance(answer["tag"], int):
+            self._tags = max(self._tags, answer["tag"])
+        return answer
+
+    def clusters(self, names: Sequence[str] | None = None) -> Message:
+        """Return ``clustersInfo`` of these clusters, or of all. Raises as :meth:`attach`."""
+        named = {} if names is None else {"clusters": list(names)}
+        return self._ask({"message": "listClustersInfo", **named}, "clustersInfo")
+
+    def request(
+        self, hosts: Mapping[str, int], walltime: Time, tag: Union[int, str, None] = None, serial: int | None = None
+    ) -> Union[int, str]:
+        """Ask for hosts by cluster for ``walltime`` seconds, in place of what was asked for; return the tag.
+
+        ``serial`` is the view that this answers, by default the one taken last. Answered by messages.
+        """
+        said: Message = {"message": "request", "tag": self._tag(tag), "hosts": dict(hosts), "walltime": walltime}
+        serial = self.serial if serial is None else serial
+        self._say(said if serial is None else {**said, "serial": serial})
+        return said["tag"]  # type: ignore[no-any-return]
+
+    def keep(self, serial: int | None = None) -> None:
+        """Say that a view was seen, by default the one taken last, and the request stays."""
+        serial = self.serial if serial is None else serial
+        self._say({"message": "keep", "serial": serial})
+
+    def extend(self, hosts: Mapping[str, int], kind: str = FIRM, tag: Union[int, str, None] = None) -> Union[int, str]:
+        """Ask for more hosts while the job runs, ``firm`` or ``revocable`` ones; return the tag.
+
+        This replaces what was asked for of that kind and not granted; no hosts withdraw it. Answered by messages.
+        """
+        said = {"message": "extend", "tag": self._tag(tag), "hosts": dict(hosts), "kind": kind}
+        self._say(said)
+        return said["tag"]  # type: ignore[return-value]
+
+    def release(self, names: Sequence[str]) -> None:
+        """Give hosts back while the job runs; answered by a message."""
+        self._say({"message": "release", "names": list(names)})
+
+    def done(self) -> None:
+        """Give all hosts back; ``ended`` will answer."""
+        self._say({"message": "done"})
+
+    # What is heard
+
+    def messages(self, timeout: float | None = None) -> Iterator[Message]:
+        """Yield what the server says, up to ``ended``; also end when nothing comes for ``timeout`` seconds.
+
+        Raises :class:`NotConnected`. Of several views that were not taken one is left, with the changes of all.
+        """
+        while (message := self.next(timeout)) is not None:
+            yield message
+            if message["message"] == "ended":
+                return
+
+    def next(self, timeout: float | None = None) -> Message | None:
+        """Return the next message, None after ``timeout`` seconds or the end. Raises :class:`NotConnected`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._connection.over, timeout)
+            if not self._queue:
+                self._require_connection()
+                return None
+            message = self._queue.popleft()
+        self._take(message)
+        return message
+
+    def close(self) -> None:
+        """Leave the job. One that is not over is lost by that, unless another launcher attaches."""
+        self._connection.close()
+
+    def _require_connection(self) -> None:
+        if self._connection.lost:
+            raise NotConnected(self._connection.lost)
+
+    def _tag(self, tag: Union[int, str, None]) -> Union[int, str]:
+        if tag is not None:
+            return tag
+        self._tags += 1
+        return self._tags
+
+    def _say(self, message: Message) -> None:
+        self._require_connection()
+        self._connection.say(message)
+
+    def _ask(self, message: Message, answer: str) -> Message:
+        """Send a message and return its answer, which is not among :meth:`messages`."""
+        asked = message["message"]
+        with self._changed:
+            self._awaited = asked, answer
+            self._answers.clear()
+        self._say(message)
+        with self._changed:
+            self._changed.wait_for(lambda: self._answers or self._connection.over)
+            self._awaited = None
+            if not self._answers:
+                raise NotConnected(self._connection.lost or "the job was closed")
+            found = self._answers.pop()
+        if found["message"] == "refused":
+            raise MessageRefused(found["code"], found["reason"])
+        return found
+
+    # In the thread of the connection
+
+    def _note(self) -> None:
+        """Wake who waits: the connection is over."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _hear(self, message: Message) -> None:
+        word = message["message"]
+        with self._changed:
+            asked, answer = self._awaited or ("", "")
+            if word == answer or (word == "refused" and message["of"] == asked):
+                self._awaited = None
+                self._answers.append(message)
+                self._changed.notify_all()
+                return
+            if self._told is None:
+                if word == "changeNotify" and self._queue and self._queue[-1]["message"] == word:
+                    message = merged(self._queue.pop(), message)
+                self._queue.append(message)
+                self._changed.notify_all()
+                return
+        self._take(message)
+        self._told(message)
+
+    def _take(self, message: Message) -> None:
+        """Let what the launcher is told be what it knows."""
+        word = message["message"]
+        if word == "changeNotify":
+            self.serial = message["serial"]
+            self.view.update((name, BusyHosts.of(profile)) for name, profile in message["changes"].items())
+        elif word == "startNotify":
+            self.hosts = {cluster: list(names) for cluster, names in message["names"].items()}
+            self.until = message["until"]
+        elif word == "granted":
+            self.hosts = joined(self.hosts, message["names"])
+        elif word == "released":
+            self.hosts = without(self.hosts, flat(message["names"]))
