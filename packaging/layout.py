@@ -17,7 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "benchmarks")
+FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "benchmarks", "examples")
 ENTRIES = 16
 INTRODUCTION_LINES = 20
 

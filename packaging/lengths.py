@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "packaging", "docs", "benchmarks", "tests")
+FOLDERS = ("oarpy", "commands", "migrations", "admission_rules", "packaging", "docs", "benchmarks", "examples", "tests")
 MODULE_LINES = 600
 FUNCTION_LINES = 60
 
