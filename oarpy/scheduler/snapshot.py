@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
@@ -19,7 +19,7 @@ from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.quota_calendar import Span
 from oarpy.model.request import Consumption, Group
 from oarpy.model.setting_values import GhostRule, PolicyName
-from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
@@ -264,8 +264,9 @@ def local_instant(instant: float) -> str:
 class NegotiatingJob:
     """An application in line: what ranks it (an instant), what it asks for, and what it was shown and told last.
 
-    ``shown`` has profiles as they are sent, ``told`` the tag and the start of the last estimate. ``answers`` says
-    that its launcher is there.
+    ``shown`` has profiles as they are sent, and ``groups`` what it was told of hosts that are free throughout, if it
+    wants that (``exact``). ``told`` are the tag and the start of the last estimate. ``answers`` says that its launcher
+    is there. It counts hosts, or blocks of another ``level``.
     """
 
     id: int
@@ -279,6 +280,9 @@ class NegotiatingJob:
     shown: Mapping[str, Sequence[float]] = field(default_factory=dict)
     told: tuple[int | str, float] | None = None
     answers: bool = True
+    level: str = HOST
+    exact: bool = False
+    groups: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.gantt.gantt import Gantt
-from oarpy.scheduler.negotiation.clusters import HostCounts, shortened
+from oarpy.scheduler.negotiation.host_counts import HostCounts, shortened
 from oarpy.store.database import Connection
 from oarpy.wire.negotiation import ClusterFilter
 
@@ -35,7 +35,7 @@ def first_view(
         clusters = shown.passing(connection, asked)
     except OarpyError:  # a property that is gone since
         clusters = ()
-    profiles = HostCounts(snapshot.platform, clusters).profiles(gantt.whole.exclusive)
+    profiles = HostCounts(len(snapshot.platform.ids), clusters).profiles(gantt.whole.exclusive.slots())
     return {
         one.name: (
             1,

@@ -16,6 +16,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+from math import inf
+from operator import and_
 
 from oarpy.model.request import Consumption
 from oarpy.scheduler.gantt.amount_timeline import Stocks, StockView
@@ -121,6 +125,16 @@ class Gantt:
             return ()
         views = space.views(roles.profile)
         return (views[0], *views[1:], StockView(self.stocks, consumes)) if consumes and views else views
+
+    def free_slots(self, roles: Roles) -> tuple[list[float], list[int]]:
+        """Return where periods begin, and what a job of these roles may have in each; the last one never ends."""
+        views = self.views(roles)
+        if views == (self.whole.exclusive,):
+            begins, free = self.whole.exclusive.slots()
+            return list(begins), free
+        instants = sorted({self.now, *(one for view in views for one in view.begins if one > self.now)})
+        spans = pairwise((*instants, inf))
+        return instants, [reduce(and_, (view.common(*span) for view in views), -1 if views else 0) for span in spans]
 
     def bounds_of(self, line: Line) -> Bounds:
         """Return what is known about a line of the platform: that of jobs that share with nobody, or of a profile."""

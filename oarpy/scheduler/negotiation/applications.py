@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from oarpy.model.setting_values import GhostRule, RankRule
 from oarpy.model.states import IN_LINE_STATES, NEGOTIATION_ALLOWED, NegotiationState
+from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 
 
@@ -30,13 +31,21 @@ class CountedRequest:
     tag: int | str
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What an application may not have, by cluster, and which hosts are free throughout, if it wants to know."""
+
+    profiles: dict[str, BusyHosts]
+    groups: dict[str, FreeGroups] = field(default_factory=dict)
+
+
 @dataclass(slots=True, eq=False)
 class Application:
     """An application: who it is, what it asks for, and what it was told.
 
     ``ranked`` is the instant that ranks it, None before there is one. ``answers`` says whether its launcher answers
-    views. ``start`` is planned in state Waiting, and a fact from Started on. ``shown`` is the view that it was sent,
-    with message ``serial`` as the last, and ``told`` the tag and the start of the last estimate.
+    views. ``start`` is planned in state Waiting, and a fact from Started on. ``shown`` and ``groups`` are the view that
+    it was sent, with message ``serial`` as the last, and ``told`` the tag and the start of the last estimate.
     """
 
     id: int
@@ -48,6 +57,7 @@ class Application:
     start: Time | None = None
     serial: int = 0
     shown: dict[str, BusyHosts] = field(default_factory=dict)
+    groups: dict[str, FreeGroups] = field(default_factory=dict)
     told: tuple[int | str, Time] | None = None
 
     def move(self, state: NegotiationState) -> None:

@@ -8,17 +8,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import inf
 from operator import or_
 
 from oarpy.model.states import NegotiationState
-from oarpy.negotiation.profiles import BusyHosts, Time, Visits
-from oarpy.scheduler.job_roles import EXCLUSIVE
-from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules
-from oarpy.scheduler.negotiation.clusters import HostCounts, shortened
+from oarpy.negotiation.free_groups import FreeGroups
+from oarpy.negotiation.profiles import BusyHosts, Time
+from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
+from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules, View
+from oarpy.scheduler.negotiation.cluster_views import ClusterViews, GanttLook, Held
 from oarpy.scheduler.negotiation.events import Event
 from oarpy.scheduler.negotiation.ghosts import Ghost
 from oarpy.scheduler.negotiation.service import Service
@@ -27,7 +28,7 @@ from oarpy.scheduler.passes.planner import Planner
 from oarpy.scheduler.passes.turns import Turn
 from oarpy.scheduler.plan import Plan, placement_of
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.snapshot import KeptHosts, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.snapshot import KeptHosts, NegotiatingJob, Negotiation, Snapshot, WaitingJob
 from oarpy.scheduler.verdicts import Verdict
 
 SOON = 1
@@ -54,7 +55,7 @@ def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matcher
     rules = NegotiationRules(fair_start=asked.fair_start, security=snapshot.security_time, ghosts=asked.rule)
     kept = _Ghosts(snapshot, asked, rules)
     gantt = _GanttOccupation(planner, snapshot, asked, kept)
-    service = Service(gantt, kept.ghosts, rules, snapshot.now, Visits())
+    service = Service(gantt, kept.ghosts, rules, snapshot.now)
     for turn in planner.turns():
         application = applications.get(turn.job.id)
         if application is None or turn.again:
@@ -62,6 +63,7 @@ def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matcher
         else:
             gantt.turn = turn
             service.turn(application)
+        gantt.note_start(turn.job)
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
     made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
     before = {ghost.of.id: dict(ghost.viewers) for ghost in kept.ghosts}
@@ -131,14 +133,11 @@ def _application(one: NegotiatingJob) -> Application:
         state=NegotiationState(one.state),
         request=CountedRequest(one.hosts, one.walltime, one.tag),
         serial=one.serial,
-        shown={name: BusyHosts.of(one.shown[name]) if name in one.shown else _UNSEEN for name in one.clusters},
+        shown={name: BusyHosts.of(flat) for name, flat in one.shown.items()},
+        groups={name: FreeGroups.of(flat) for name, flat in one.groups.items()},
         told=one.told,
         answers=one.answers,
     )
-
-
-_UNSEEN = BusyHosts((-1.0, inf), (0, -1))
-"""What no view is the same as: of a cluster that an application was not shown."""
 
 
 class _GanttOccupation:
@@ -148,13 +147,31 @@ class _GanttOccupation:
         self.turn: Turn | None = None
         self._kept = kept
         self._taken = 0
-        self._planner, self._now, self._steps = planner, snapshot.now, asked.view_steps
-        self._counts = HostCounts(snapshot.platform, asked.clusters)
+        self._planner, self._now, self._security = planner, snapshot.now, snapshot.security_time
+        self._asked = {one.id: one for one in asked.line}
+        self._views = ClusterViews(snapshot.platform, asked.clusters, asked.view_steps)
+        self._started: list[Held] = []
 
-    def view(self, clusters: Iterable[str]) -> dict[str, BusyHosts]:
-        """Return how many hosts of each cluster are occupied now and later."""
-        profiles = self._counts.profiles(self._planner.gantt.whole.exclusive)
-        return {name: shortened(profiles.get(name, BusyHosts()).since(self._now), self._steps) for name in clusters}
+    def look(self, application: Application) -> tuple[GanttLook, int]:
+        """Return what is occupied, and how many jobs this pass has started by now."""
+        assert self.turn is not None
+        return GanttLook.at(self._planner.gantt, self.turn.job), len(self._started)
+
+    def view(self, application: Application, look: tuple[GanttLook, int], behind: Sequence[Application]) -> View:
+        """Return as a view what was occupied at a look, and what jobs that started since then have."""
+        seen, started = look
+        return self._views.view(
+            self._asked[application.id], seen.without(self._started[started:], self._now), self._now
+        )
+
+    def note_start(self, job: WaitingJob) -> None:
+        """Note what a job holds if it starts in this pass; best-effort jobs exist for nobody."""
+        decision = self._planner.decisions.get(job.id)
+        if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None or job.besteffort:
+            return
+        claim = decision.found.claim
+        amount = self._planner.gantt.amount(roles_of(job), claim)
+        self._started.append(Held(job, claim.end + self._security, claim.bits, amount))
 
     def place(self, application: Application) -> Time:
         """Let the planner place the application's job; what it finds is for ever away if it finds nothing."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from oarpy.model.states import NegotiationState
+from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 
 
@@ -19,11 +20,12 @@ class StateMove:
 
 @dataclass(frozen=True, slots=True)
 class ViewChange:
-    """The clusters of its view that changed for an application, with their new profiles."""
+    """The clusters of its view that changed for an application, with their new profiles, and groups if it has these."""
 
     application: int
     serial: int
     changes: Mapping[str, BusyHosts]
+    groups: Mapping[str, FreeGroups] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
-from oarpy.scheduler.negotiation.applications import Application, NegotiationRules
+from oarpy.scheduler.negotiation.applications import Application, NegotiationRules, View
 from oarpy.scheduler.negotiation.ghosts import Ghost
 
+Look = TypeVar("Look")
+"""What is occupied at one application's turn, in whatever form."""
 
-class HostOccupation(Protocol):
-    """The hosts that are occupied at an application's turn, by cluster. A pass asks it turn by turn."""
 
-    def view(self, clusters: Iterable[str]) -> dict[str, BusyHosts]:
-        """Return how many hosts of each cluster are occupied now and later."""
+class HostOccupation(Protocol[Look]):
+    """The hosts that are occupied at an application's turn. A pass asks it turn by turn."""
+
+    def look(self, application: Application) -> Look:
+        """Return what is occupied now and later."""
+        ...
+
+    def view(self, application: Application, look: Look, behind: Sequence[Application]) -> View:
+        """Return as a view what was occupied at a look, and what started since: ``behind`` are such applications."""
         ...
 
     def place(self, application: Application) -> Time:
@@ -73,9 +80,17 @@ class CountedOccupation:
         self._visits.steps += len(steps)
         return BusyHosts(tuple(reversed(ends)), tuple(reversed(busy)))
 
-    def view(self, clusters: Iterable[str]) -> dict[str, BusyHosts]:
-        """Return how many hosts of each cluster are occupied now and later."""
-        return {cluster: self.profiles[cluster] for cluster in clusters}
+    def look(self, application: Application) -> dict[str, BusyHosts]:
+        """Return how many hosts of each of its clusters are occupied now and later."""
+        return {cluster: self.profiles[cluster] for cluster in application.clusters}
+
+    def view(self, application: Application, look: dict[str, BusyHosts], behind: Sequence[Application]) -> View:
+        """Return as a view what was occupied at a look, and what those ``behind`` have since."""
+        for one in behind:
+            for cluster in one.asked.hosts.keys() & look.keys():
+                number, end = one.asked.hosts[cluster], one.releases(self._rules)
+                look[cluster] = look[cluster].added(self._now, end, number, self._visits)
+        return View(look)
 
     def place(self, application: Application) -> Time:
         """Give the application's request its earliest place, and return when that begins."""

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic
 
 from oarpy.model.states import NegotiationState
-from oarpy.negotiation.profiles import BusyHosts, Time, Visits
-from oarpy.scheduler.negotiation.applications import Application, NegotiationRules
+from oarpy.negotiation.profiles import Time
+from oarpy.scheduler.negotiation.applications import Application, NegotiationRules, View
 from oarpy.scheduler.negotiation.events import EstimatedStart, Event, GivenHosts, StateMove, ViewChange
 from oarpy.scheduler.negotiation.ghosts import Ghost, make_ghost
-from oarpy.scheduler.negotiation.occupation import HostOccupation
+from oarpy.scheduler.negotiation.occupation import HostOccupation, Look
 
 
 def renew_ghosts(
@@ -39,17 +40,17 @@ def renew_ghosts(
     return stay, over, events
 
 
-class Service:
+class Service(Generic[Look]):
     """One pass at instant ``now`` over an occupation that holds what has started; ``ghosts`` are those that stay."""
 
     def __init__(
-        self, occupation: HostOccupation, ghosts: Sequence[Ghost], rules: NegotiationRules, now: Time, visits: Visits
+        self, occupation: HostOccupation[Look], ghosts: Sequence[Ghost], rules: NegotiationRules, now: Time
     ) -> None:
-        self._occupation, self._rules, self._now, self._visits = occupation, rules, now, visits
+        self._occupation, self._rules, self._now = occupation, rules, now
         self._ghosts = ghosts
         self._unseen = sorted(ghosts, key=lambda ghost: (ghost.made, ghost.of.id))
         self._line: list[Application] = []
-        self._views: list[dict[str, BusyHosts]] = []
+        self._looks: list[Look] = []
         self._events: list[Event] = []
         if rules.ghosts == "always":
             self._show(self._unseen)
@@ -58,7 +59,7 @@ class Service:
         """Give an application its view and its place; call it by rank."""
         self._show([ghost for ghost in self._unseen if application.id in ghost.viewers])
         self._line.append(application)
-        self._views.append(self._occupation.view(application.clusters))
+        self._looks.append(self._occupation.look(application))
         application.start = self._occupation.place(application)
         if application.start == self._now:
             self._occupation.give_way(self._unseen)
@@ -73,10 +74,8 @@ class Service:
             self._move(application, NegotiationState.STARTED)
             asked = application.asked
             self._events.append(GivenHosts(application.id, asked.tag, asked.hosts))
-        self._add_started_behind()
-        for application, view in zip(self._line, self._views, strict=True):
-            if application.state is NegotiationState.WAITING:
-                self._tell(application, view)
+        for application, view in self._views():
+            self._tell(application, view)
         waiting = {one.id for one in self._line if one.state is NegotiationState.WAITING}
         for ghost in self._ghosts:
             ghost.viewers = {one: serial for one, serial in ghost.viewers.items() if serial and one in waiting}
@@ -92,27 +91,37 @@ class Service:
         application.move(state)
         self._events.append(StateMove(application.id, state))
 
-    def _add_started_behind(self) -> None:
-        """Add what started to the views of those ahead of it."""
+    def _views(self) -> list[tuple[Application, View]]:
+        """Return by rank who waits, with its view: what started behind it is in it too."""
+        views: list[tuple[Application, View]] = []
         behind: list[Application] = []
-        for application, view in zip(reversed(self._line), reversed(self._views), strict=True):
-            for one in behind:
-                for cluster in one.asked.hosts.keys() & view.keys():
-                    number, end = one.asked.hosts[cluster], one.releases(self._rules)
-                    view[cluster] = view[cluster].added(self._now, end, number, self._visits)
+        for application, look in zip(reversed(self._line), reversed(self._looks), strict=True):
             if application.state is NegotiationState.STARTED:
                 behind.append(application)
+            else:
+                views.append((application, self._occupation.view(application, look, behind)))
+        return views[::-1]
 
-    def _tell(self, application: Application, view: dict[str, BusyHosts]) -> None:
+    def _tell(self, application: Application, view: View) -> None:
         """Send a view that is not the same as the last one, and an estimate if it is another one."""
-        shown = application.shown
-        changes = {cluster: profile for cluster, profile in view.items() if not profile.same(shown[cluster], self._now)}
-        if changes:
-            application.shown = view
+        shown, known = application.shown, application.groups
+        changes = {
+            cluster: profile
+            for cluster, profile in view.profiles.items()
+            if cluster not in shown or not profile.same(shown[cluster], self._now)
+        }
+        groups = {
+            cluster: some
+            for cluster, some in view.groups.items()
+            if cluster not in known or not some.same(known[cluster], self._now)
+        }
+        if changes or groups:
+            application.shown, application.groups = view.profiles, view.groups
             application.serial += 1
-            self._events.append(ViewChange(application.id, application.serial, changes))
+            self._events.append(ViewChange(application.id, application.serial, changes, groups))
+            named = {*changes, *groups}
             for ghost in self._ghosts:
-                if ghost.viewers.get(application.id) == 0 and not ghost.hosts.keys().isdisjoint(changes):
+                if ghost.viewers.get(application.id) == 0 and not ghost.hosts.keys().isdisjoint(named):
                     ghost.viewers[application.id] = application.serial
         assert application.start is not None
         told = application.asked.tag, application.start

@@ -133,6 +133,13 @@ class Sums:
                 return self.begins[index + 1] if index + 1 < len(self.begins) else inf
         return None
 
+    def room(self, instant: float, rule: QuotaRule) -> float:
+        """Return how many more resources one more job may hold at ``instant``; how long it lasts is not known."""
+        resources, jobs, seconds = self.held[bisect_right(self.begins, instant) - 1]
+        if 0 <= rule.jobs < jobs + 1 or 0 <= rule.resource_hours <= seconds / 3600:
+            return 0
+        return max(0, rule.resources - resources) if rule.resources >= 0 else inf
+
     def _boundary(self, instant: float) -> int:
         """Make ``instant`` the beginning of a period; return which one."""
         index = bisect_left(self.begins, instant)
@@ -163,10 +170,14 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """Return an independent ledger of equal content."""
+        return self._with({key: sums.copy() for key, sums in self._sums.items()})
+
+    def _with(self, sums: dict[tuple[Key, Key], Sums]) -> Ledger:
+        """Return a ledger of the same rules with these sums."""
         twin = object.__new__(Ledger)
         twin.rules, twin.horizon = self.rules, self.horizon
         twin._regimes, twin._patterns, twin._known = self._regimes, self._patterns, self._known
-        twin._sums = {key: sums.copy() for key, sums in self._sums.items()}
+        twin._sums = sums
         return twin
 
     def limits(self, job: Job) -> Limits | None:
@@ -198,6 +209,38 @@ class Ledger:
                 return Excess(min(last, limit.end), limit)
             place -= 1
         return None
+
+    def watched(self, limits: Limits) -> Ledger:
+        """Return a ledger of its own with the sums that ``limits`` look at, as they are now."""
+        twin = self._with({})
+        for limit in limits.spans:
+            for key in limit.keys:
+                if sums := self._sums.get((_pattern(limit.rule), key)):
+                    twin._sums[_pattern(limit.rule), key] = sums.copy()
+        return twin
+
+    def room(self, limits: Limits, begin: float) -> list[tuple[float, float]]:
+        """Return from when on how many more resources one more job may hold, from ``begin`` on.
+
+        Limits of resource-hours count only where nothing is left of them: the rest depends on how long the job lasts.
+        """
+        instants = {begin, limits.horizon}
+        for limit in limits.spans:
+            instants |= {limit.begin, limit.end}
+            for sums in self._sums_of(limit):
+                instants |= {one for one in sums.begins if limit.begin < one < limit.end}
+        return [(one, self._room(limits, one)) for one in sorted(instants) if begin <= one < inf]
+
+    def _room(self, limits: Limits, instant: float) -> float:
+        if instant >= limits.horizon:
+            return 0
+        place = bisect_right(limits.spans, instant, key=_beginning) - 1
+        if place < 0 or (limit := limits.spans[place]).end <= instant:
+            return inf
+        return min(sums.room(instant, limit.rule) for sums in self._sums_of(limit))
+
+    def _sums_of(self, limit: Limit) -> list[Sums]:
+        return [self._sums.get((_pattern(limit.rule), key), _NOTHING) for key in limit.keys]
 
     def _limits(self, job: Job) -> Limits | None:
         """Return the rule that applies to ``job`` in each period, None when none ever does."""

@@ -83,7 +83,7 @@ class CountedServer:
         started = [one for one in everybody if one.state is NegotiationState.STARTED]
         held = [(ghost, dict(ghost.hosts)) for ghost in self._ghosts]
         occupation = CountedOccupation(self._sizes, started, self._ghosts, self._rules, now, self.visits)
-        service = Service(occupation, self._ghosts, self._rules, now, self.visits)
+        service = Service(occupation, self._ghosts, self._rules, now)
         for application in line:
             service.turn(application)
         events += service.close()

@@ -162,3 +162,11 @@ def test_best_effort_jobs_see_what_is_kept_back() -> None:
     filler = job(2, "/network_address=1", 50, submitted=1, types="besteffort")
     made = decided(filler, application(7, 2, ranked=5), freed=(FreedHosts(1, ALL_FOUR, 300),))
     assert started(made) == []
+
+
+def test_a_batch_job_that_starts_behind_it_is_in_its_view() -> None:
+    small = job(3, "/network_address=1", 50, submitted=9)
+    made = decided(running(1, "1-2", 0, 100), application(7, 4, ranked=5), small)
+    assert started(made) == [3]
+    (view,) = [one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)]
+    assert view == [10, 50, 3, 40, 2]
