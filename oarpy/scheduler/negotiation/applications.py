@@ -32,7 +32,7 @@ class CountedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ApplicationView:
     """What an application may not have, by cluster, and which hosts are free throughout, if it wants to know."""
 
     profiles: dict[str, BusyHosts]

@@ -18,7 +18,7 @@ from oarpy.model.states import NegotiationState
 from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
-from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules, View
+from oarpy.scheduler.negotiation.applications import Application, ApplicationView, CountedRequest, NegotiationRules
 from oarpy.scheduler.negotiation.cluster_views import ClusterViews, GanttLook, Held
 from oarpy.scheduler.negotiation.events import Event
 from oarpy.scheduler.negotiation.ghosts import Ghost
@@ -157,7 +157,9 @@ class _GanttOccupation:
         assert self.turn is not None
         return GanttLook.at(self._planner.gantt, self.turn.job), len(self._started)
 
-    def view(self, application: Application, look: tuple[GanttLook, int], behind: Sequence[Application]) -> View:
+    def view(
+        self, application: Application, look: tuple[GanttLook, int], behind: Sequence[Application]
+    ) -> ApplicationView:
         """Return as a view what was occupied at a look, and what jobs that started since then have."""
         seen, started = look
         return self._views.view(

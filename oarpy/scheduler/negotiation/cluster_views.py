@@ -17,7 +17,7 @@ from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import roles_of
-from oarpy.scheduler.negotiation.applications import View
+from oarpy.scheduler.negotiation.applications import ApplicationView
 from oarpy.scheduler.negotiation.clusters import QUOTAS, HostCluster, counted_at
 from oarpy.scheduler.negotiation.host_counts import HostCounts, Slots, profile_of, shortened
 from oarpy.scheduler.order.quotas import Amount, Ledger, Limits
@@ -86,7 +86,7 @@ class ClusterViews:
         self._platform, self._clusters, self._steps = platform, tuple(clusters), steps
         self._levels: dict[str, _Counted] = {}
 
-    def view(self, one: NegotiatingJob, look: GanttLook, now: float) -> View:
+    def view(self, one: NegotiatingJob, look: GanttLook, now: float) -> ApplicationView:
         """Return what an application may not have from ``now`` on."""
         counted = self._counted(one.level)
         names = [name for name in one.clusters if name in counted.sizes]
@@ -102,7 +102,7 @@ class ClusterViews:
         if one.exact:
             found = counted.counts.groups(look.slots, self._steps)
             groups = {name: found[name] for name in names}
-        return View(shown, groups)
+        return ApplicationView(shown, groups)
 
     def _counted(self, level: str) -> _Counted:
         if level not in self._levels:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
-from oarpy.scheduler.negotiation.applications import Application, NegotiationRules, View
+from oarpy.scheduler.negotiation.applications import Application, ApplicationView, NegotiationRules
 from oarpy.scheduler.negotiation.ghosts import Ghost
 
 Look = TypeVar("Look")
@@ -20,7 +20,7 @@ class HostOccupation(Protocol[Look]):
         """Return what is occupied now and later."""
         ...
 
-    def view(self, application: Application, look: Look, behind: Sequence[Application]) -> View:
+    def view(self, application: Application, look: Look, behind: Sequence[Application]) -> ApplicationView:
         """Return as a view what was occupied at a look, and what started since: ``behind`` are such applications."""
         ...
 
@@ -84,13 +84,15 @@ class CountedOccupation:
         """Return how many hosts of each of its clusters are occupied now and later."""
         return {cluster: self.profiles[cluster] for cluster in application.clusters}
 
-    def view(self, application: Application, look: dict[str, BusyHosts], behind: Sequence[Application]) -> View:
+    def view(
+        self, application: Application, look: dict[str, BusyHosts], behind: Sequence[Application]
+    ) -> ApplicationView:
         """Return as a view what was occupied at a look, and what those ``behind`` have since."""
         for one in behind:
             for cluster in one.asked.hosts.keys() & look.keys():
                 number, end = one.asked.hosts[cluster], one.releases(self._rules)
                 look[cluster] = look[cluster].added(self._now, end, number, self._visits)
-        return View(look)
+        return ApplicationView(look)
 
     def place(self, application: Application) -> Time:
         """Give the application's request its earliest place, and return when that begins."""

@@ -10,7 +10,7 @@ from typing import Generic
 
 from oarpy.model.states import NegotiationState
 from oarpy.negotiation.profiles import Time
-from oarpy.scheduler.negotiation.applications import Application, NegotiationRules, View
+from oarpy.scheduler.negotiation.applications import Application, ApplicationView, NegotiationRules
 from oarpy.scheduler.negotiation.events import EstimatedStart, Event, GivenHosts, StateMove, ViewChange
 from oarpy.scheduler.negotiation.ghosts import Ghost, make_ghost
 from oarpy.scheduler.negotiation.occupation import HostOccupation, Look
@@ -91,9 +91,9 @@ class Service(Generic[Look]):
         application.move(state)
         self._events.append(StateMove(application.id, state))
 
-    def _views(self) -> list[tuple[Application, View]]:
+    def _views(self) -> list[tuple[Application, ApplicationView]]:
         """Return by rank who waits, with its view: what started behind it is in it too."""
-        views: list[tuple[Application, View]] = []
+        views: list[tuple[Application, ApplicationView]] = []
         behind: list[Application] = []
         for application, look in zip(reversed(self._line), reversed(self._looks), strict=True):
             if application.state is NegotiationState.STARTED:
@@ -102,7 +102,7 @@ class Service(Generic[Look]):
                 views.append((application, self._occupation.view(application, look, behind)))
         return views[::-1]
 
-    def _tell(self, application: Application, view: View) -> None:
+    def _tell(self, application: Application, view: ApplicationView) -> None:
         """Send a view that is not the same as the last one, and an estimate if it is another one."""
         shown, known = application.shown, application.groups
         changes = {
