@@ -32,13 +32,13 @@ from oarpy.modules.launcher.endings import STUCK, end_of, end_of_nothing, end_of
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.reports import Arrivals
+from oarpy.modules.launcher.running.signalling import Signalling
+from oarpy.modules.launcher.running.suspending import Pauses
+from oarpy.modules.launcher.running.walltimes import Walltimes
 from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.scripts.on_nodes import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.sent_starts import PATIENCE, SentStarts
-from oarpy.modules.launcher.signalling import Signalling
 from oarpy.modules.launcher.specifications import JobHosts, specification
-from oarpy.modules.launcher.suspending import Pauses
-from oarpy.modules.launcher.walltimes import Walltimes
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
