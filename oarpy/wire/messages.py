@@ -15,6 +15,7 @@ from oarpy.wire.fields import (
     event_or,
     flag,
     instant,
+    lines,
     name,
     one_of,
     optional,
@@ -131,6 +132,20 @@ class ChangeWalltime(JobOrder, word="walltime"):
     """Give running jobs a walltime of ``seconds`` since their start; answered by :class:`WalltimeChanged`."""
 
     seconds: int = field(whole(1))
+
+
+class Resize(JobOrder, word="resize"):
+    """Have the files of these jobs of ``user`` on this node name other nodes and resources, each replaced by rename.
+
+    ``order`` comes back with the answer, :class:`Resized`. With ``enters`` the node is new to the jobs: they may have
+    processes here, even if :class:`Clean` had ended them before.
+    """
+
+    order: int = field(whole(1))
+    user: str = field(name)
+    nodes: tuple[str, ...] = field(lines)
+    resources: tuple[str, ...] = field(lines)
+    enters: bool = field(flag, default=False)
 
 
 class Clean(JobOrder, word="clean"):
@@ -270,6 +285,14 @@ class WalltimeChanged(Report, word="walltime"):
 
     key: JobKey = field(job_key)
     seconds: int = field(count)
+
+
+class Resized(Report, word="resized"):
+    """The files of the job say what ``order`` wanted; or it is over here, and has none. ``detail``: why they do not."""
+
+    key: JobKey = field(job_key)
+    order: int = field(whole(1))
+    detail: str = field(remark, default="")
 
 
 class Ended(Report, word="ended"):

@@ -33,6 +33,8 @@ from oarpy.wire.messages import (
     RecalledJob,
     Refused,
     Report,
+    Resize,
+    Resized,
     Resume,
     Resumed,
     RunScript,
@@ -87,6 +89,9 @@ class FakeNode:
     forgotten: set[JobKey] = field(default_factory=set)
     past: dict[JobKey, RecalledJob] = field(default_factory=dict)
     starts: list[JobSpec] = field(default_factory=list)
+    node_files: dict[JobKey, tuple[str, ...]] = field(default_factory=dict)
+    """Names of nodes that jobs read here since they were resized."""
+    resize_problem: str = ""
     claimed: set[JobKey] = field(default_factory=set)
     """Jobs whose agent was killed before it started them."""
     refusal: str = ""
@@ -213,7 +218,12 @@ class FakeTransport:
         match order:
             case Kill():
                 return self._kill(node, key)
+            case Resize():
+                if not node.resize_problem and (order.enters or key not in node.forgotten):
+                    node.node_files[key] = order.nodes
+                return [Resized(key, order.order, node.resize_problem)]
             case Clean():
+                node.node_files.pop(key, None)
                 return [Cleaned(key, 0, 0)]
             case Forget():
                 if job is not None:

@@ -46,6 +46,7 @@ _FINGERPRINT = """
     SELECT (SELECT array_agg((job_id, state, attempt, started_at, message) ORDER BY job_id) FROM jobs)::text,
            (SELECT array_agg((job_id, state) ORDER BY job_id) FROM kill_requests)::text,
            (SELECT count(*) FROM assigned_resources WHERE suspended),
+           (SELECT array_agg((resize_id, done_at) ORDER BY resize_id) FROM resizes)::text,
            (SELECT array_agg((network_address, channel) ORDER BY network_address) FROM nodes)::text,
            (SELECT array_agg((resource_id, state) ORDER BY resource_id) FROM resources)::text
 """

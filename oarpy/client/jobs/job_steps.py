@@ -73,12 +73,12 @@ def running_job(session: Session, job_id: int) -> RunningJob:
         if read_types(row.types).runs_nothing:
             raise OarpyError(f"job {job_id} is of type noop: it runs nothing on its nodes")
         environment = execution.environments(connection, [row.submission])[row.submission]
-        names = {str(one["network_address"]) for one in row.resources if one["type"] == "default"}
-        places = JobHosts(session.configuration.jobs).of(row.types, sorted(names))
-        found = nodes.named(connection, places)
+        names = dict.fromkeys(str(one["network_address"]) for one in row.resources if one["type"] == "default")
+        places = JobHosts(session.configuration.jobs).of(row.types, names)
+        found = {node.name: node for node in nodes.named(connection, places)}
         instance = site.instance(connection)
     settings = session.configuration
-    reached = tuple(addresses.node_address(node, settings.nodes) for node in found)
+    reached = tuple(addresses.node_address(found[name], settings.nodes) for name in places if name in found)
     return RunningJob(row, environment, reached, instance, settings)
 
 

@@ -3,7 +3,8 @@
 ``launcher`` is the module; its *round* is ``run_once``. Each of its parts hears the reports that concern it:
 
 - ``channels`` and ``addresses`` reach the nodes; ``reports`` sorts what they say, ``endings`` tells what it means.
-- ``specifications`` says what a node is told of a job; ``cleaning`` and the room ``running`` tell it what is to be done.
+- ``specifications`` says what a node is told of a job; ``cleaning`` and the room ``running`` tell it what
+  is to be done.
 - ``hooks`` runs the site's programs around jobs: ``node_scripts`` on nodes, ``server_scripts`` and ``programs`` here.
 - ``recalling`` asks nodes what ran there when the database was restored.
 - ``call_requests`` passes on to the gateway which commands on nodes want to be connected.

@@ -4,7 +4,7 @@
 
     reports --> each part hears its own --> ends and starts recorded, one transaction --> nodes may forget
     agenda --> Finishing: clean, epilogue, close --> toLaunch: claim, prologue, Start
-           --> kills --> signals --> walltimes --> suspensions --> reconnect what is due
+           --> kills --> signals --> walltimes --> suspensions --> resizes --> reconnect what is due
 
 Everything is written before it is acted upon. A job is Launching before its node hears of it; its end is recorded
 before its node forgets it. So whatever is killed, the next round finds all it needs in the database and on the nodes.
@@ -32,6 +32,7 @@ from oarpy.modules.launcher.endings import STUCK, end_of, end_of_nothing, end_of
 from oarpy.modules.launcher.loads import NodeLoads
 from oarpy.modules.launcher.recalling import Recalling
 from oarpy.modules.launcher.reports import Arrivals
+from oarpy.modules.launcher.running.resizing import Resizes
 from oarpy.modules.launcher.running.signalling import Signalling
 from oarpy.modules.launcher.running.suspending import Pauses
 from oarpy.modules.launcher.running.walltimes import Walltimes
@@ -97,11 +98,12 @@ class Launcher:
         self._hosts = JobHosts(configuration.jobs)
         self._walltimes = Walltimes(self._hosts)
         self._pauses = Pauses(configuration, self._hosts)
+        self._resizes = Resizes(configuration.jobs, self._hosts)
         self._loads = NodeLoads()
         self._recalling = Recalling()
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         parts = (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses)
-        for part in (*parts, self._loads, self._sent, self._recalling):
+        for part in (*parts, self._resizes, self._loads, self._sent, self._recalling):
             for kind, hear in part.hears().items():
                 self._hears.setdefault(kind, []).append(hear)
         self._environments: dict[tuple[int, int], dict[str, str]] = {}
@@ -141,6 +143,8 @@ class Launcher:
             self._walltimes.tell(connection, channels)
         if agenda.pauses or self._pauses.awaits:
             self._pauses.tend(connection, channels)
+        if agenda.resizes:
+            self._resizes.tend(connection, channels)
         self._loads.tend(connection, channels)
         word = f"started {len(started)}, ended {len(ended)}" if started or ended else "nothing"
         named = {"started": job_ranges(started), "ended": job_ranges(ended)}
@@ -259,7 +263,7 @@ class Launcher:
         for node, report in arrivals.scripts:
             again = execution.tries(report.key.attempt) < self._jobs.launch_limit
             over = end_of_prologue(node, report, now, again=again)
-            if over is not None and _is_current(report.key, current) and node in current[report.key.job].nodes:
+            if over is not None and _is_to_start(report.key, current) and node in current[report.key.job].nodes:
                 ends.setdefault(report.key.job, over)
         for node, known in self._recalling.known(arrivals).items():
             for row in current.values():
@@ -489,6 +493,11 @@ def _leaves_nothing(end: End, current: Mapping[int, LiveRow]) -> bool:
 def _is_current(key: JobKey, current: dict[int, LiveRow]) -> bool:
     row = current.get(key.job)
     return row is not None and row.attempt == key.attempt
+
+
+def _is_to_start(key: JobKey, current: dict[int, LiveRow]) -> bool:
+    """Tell whether a prologue is that of a start: one on a node that comes to a running job ends nothing."""
+    return _is_current(key, current) and current[key.job].state == JobState.LAUNCHING
 
 
 def _plain(jobs: Sequence[int]) -> list[tuple[int, str]]:

@@ -94,8 +94,8 @@ class SignalRow:
 class Agenda:
     """What there is for the launcher: jobs to launch, to settle (killed or Finishing), signals, walltimes to be told.
 
-    ``pauses`` tells that jobs are suspended, or are to be. ``noop_end`` is when (epoch seconds) the walltime of a
-    running job that runs nothing is over first, None when none runs.
+    ``pauses`` tells that jobs are suspended, or are to be; ``resizes`` that some grow or shrink. ``noop_end`` is when
+    (epoch seconds) the walltime of a running job that runs nothing is over first, None when none runs.
     """
 
     launch: bool
@@ -103,6 +103,7 @@ class Agenda:
     signal: bool
     walltimes: bool
     pauses: bool
+    resizes: bool
     noop_end: float | None
 
 
@@ -154,7 +155,7 @@ _LAUNCH_ROWS = f"""
            j.launching_directory, j.stdout_path, j.stderr_path, j.types, extract(epoch FROM j.walltime)::float8,
            extract(epoch FROM j.checkpoint)::float8, j.checkpoint_signal,
            ARRAY[j.submission_id, coalesce(s.xmin::text::bigint, 0)], j.incarnation, j.kind,
-           (SELECT jsonb_agg(to_jsonb(r) ORDER BY r.network_address, r.resource_id)
+           (SELECT jsonb_agg(to_jsonb(r) ORDER BY a.extension_id NULLS FIRST, r.network_address, r.resource_id)
             FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND {_HAS}),
            (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
@@ -177,15 +178,17 @@ _AGENDA = """
            EXISTS (SELECT FROM walltime_changes WHERE NOT node_told),
            EXISTS (SELECT FROM suspend_requests) OR EXISTS (
                SELECT FROM jobs WHERE state IN ('Suspended', 'Resuming')),
+           EXISTS (SELECT FROM resizes WHERE done_at IS NULL),
            (SELECT extract(epoch FROM min(expected_end(jobs)))::float8 FROM jobs
             WHERE state = 'Running' AND types && %s::text[])
 """
 
-# Jobs on nodes that meet a condition, which is text: one plan then serves for good, where a condition that may be none
-# has each call planned anew.
+# Jobs that meet a condition, with their nodes, those first that they have had since their start. The condition is text:
+# one plan then serves for good, where a condition that may be none has each call planned anew.
 _LIVE = f"""
     SELECT j.job_id, j.attempt, j.state, j.types,
-           array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default'),
+           array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default' AND a.extension_id IS NULL)
+           || array_agg(DISTINCT r.network_address) FILTER (WHERE r.type = 'default' AND a.extension_id IS NOT NULL),
            (SELECT k.reason FROM kill_requests k WHERE k.job_id = j.job_id AND k.state = 'decided'),
            CASE WHEN j.state <> 'Suspended' THEN extract(epoch FROM expected_end(j))::float8 END,
            j.final_state IS NOT DISTINCT FROM 'Error'
@@ -220,7 +223,9 @@ _STARTED = f"""
 # What started and ended since the last look passes through Running too: no state is skipped.
 _FINISH = f"""
     UPDATE jobs j
-    SET state = 'Finishing', exit_status = e.exit_status, cpu_seconds = e.cpu, memory_peak = e.memory,
+    SET state = 'Finishing', exit_status = e.exit_status,
+        cpu_seconds = coalesce(e.cpu + j.cpu_seconds, e.cpu, j.cpu_seconds),
+        memory_peak = greatest(e.memory, j.memory_peak),
         final_state = CASE WHEN e.final_state = 'Waiting' AND j.started_at IS NOT NULL THEN 'Error'
             ELSE e.final_state END, message = CASE
             WHEN e.message = '' THEN j.message ELSE e.message END,
@@ -238,7 +243,8 @@ _FINISH = f"""
 _END = f"""
     UPDATE jobs j
     SET state = 'Terminated', final_state = 'Terminated', left_nothing = true, exit_status = e.exit_status,
-        cpu_seconds = e.cpu, memory_peak = e.memory,
+        cpu_seconds = coalesce(e.cpu + j.cpu_seconds, e.cpu, j.cpu_seconds),
+        memory_peak = greatest(e.memory, j.memory_peak),
         started_at = coalesce(j.started_at,
             greatest(least(to_timestamp(e.started), clock_timestamp()), j.submitted_at, {_HELD})),
         ended_at = greatest(least(to_timestamp(e.ended), clock_timestamp()), j.submitted_at, {_HELD},
@@ -262,7 +268,8 @@ _NOTE_MEMORY = """
     SELECT 'OUT_OF_MEMORY', job_id, ARRAY[node], message FROM told
 """
 
-# What the other nodes of a job tell when it is cleaned there. Memory is that of the node with the most.
+# What the other nodes of a job tell when it is cleaned there: it has left them, or is over. Memory
+# is that of the node with the most.
 _ADD_USAGE = """
     UPDATE jobs j
     SET cpu_seconds = least(coalesce(j.cpu_seconds, 0) + u.cpu, 2 ^ 53), memory_peak = greatest(j.memory_peak, u.memory)
@@ -272,7 +279,8 @@ _ADD_USAGE = """
           WHERE EXISTS (SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
                         WHERE a.job_id = t.job_id AND r.network_address = t.node)
           GROUP BY job_id, attempt) u
-    WHERE j.job_id = u.job_id AND j.attempt = u.attempt AND j.state = 'Finishing' AND j.final_state <> 'Waiting'
+    WHERE j.job_id = u.job_id AND j.attempt = u.attempt AND j.state IN ('Running', 'Finishing')
+      AND j.final_state IS DISTINCT FROM 'Waiting'
 """
 
 # A job that never started cannot be Terminated.

@@ -127,7 +127,8 @@ _DROP = """
 
 _UNTOLD = """
     SELECT j.job_id, j.attempt, j.types, greatest(floor(extract(epoch FROM j.walltime)), 1)::bigint,
-           (SELECT min(r.network_address) FROM assigned_resources a JOIN resources r USING (resource_id)
+           (SELECT min(r.network_address) FILTER (WHERE a.extension_id IS NULL)
+            FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended) AND r.type = 'default')
     FROM walltime_changes w JOIN jobs j USING (job_id)
     WHERE NOT w.node_told AND j.state IN ('Running', 'Suspended', 'Resuming')

@@ -5,6 +5,8 @@
     grant      a pass gives hosts --> resize --> nodes are told --> confirm: granted
     release    resize --> nodes are told, processes there ended --> confirm: hosts are free
     take       the same, when the notice of hosts that others need is over
+
+A grant that a node cannot follow becomes a take, and its extension is asked for again.
 """
 
 from __future__ import annotations
@@ -15,11 +17,16 @@ from typing import Literal, TypeAlias
 
 from oarpy.store import notifications
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent, log
 
 ResizeKind: TypeAlias = Literal["grant", "release", "take"]
 
 _OPENED = """
-    SELECT resize_id, job_id, kind, resource_ids, extension_id FROM resizes WHERE done_at IS NULL ORDER BY resize_id
+    SELECT s.resize_id, s.job_id, s.kind, s.resource_ids, s.extension_id, NOT is_live(j.state),
+           s.kind = 'grant' AND EXISTS (
+               SELECT FROM resources r WHERE r.resource_id = ANY(s.resource_ids) AND r.state <> 'Alive')
+    FROM resizes s JOIN jobs j USING (job_id)
+    WHERE s.done_at IS NULL ORDER BY s.resize_id
 """
 
 # What is on its way already is not ordered again.
@@ -55,22 +62,45 @@ _EMPTIED = """
 """
 
 
+# The extension is over with what it got; one like it keeps its rank, unless a newer one has taken its place.
+_TAKE_BACK = """
+    WITH given_up AS (
+        UPDATE resizes SET done_at = statement_timestamp()
+        WHERE resize_id = %(resize)s AND done_at IS NULL RETURNING job_id, resource_ids, extension_id
+    ), taken AS (
+        INSERT INTO resizes (job_id, kind, resource_ids) SELECT job_id, 'take', resource_ids FROM given_up
+    ), over AS (
+        UPDATE extensions e SET state = 'Over' FROM given_up g
+        WHERE e.extension_id = g.extension_id AND e.state = 'Granting'
+        RETURNING e.job_id, e.kind, e.tag, e.hosts, e.asked_at
+    )
+    INSERT INTO extensions (job_id, kind, tag, hosts, asked_at)
+    SELECT job_id, kind, tag, hosts, asked_at FROM over WHERE %(again)s
+    ON CONFLICT (job_id, kind) WHERE state = 'Waiting' DO NOTHING
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class ResizeRow:
-    """An order to the nodes of a job: ``resources`` (ids) come, or go."""
+    """An order to the nodes of a job: ``resources`` (ids) come, or go.
+
+    ``over``: the job is. ``away``: some of what comes is not Alive (any more).
+    """
 
     id: int
     job: int
     kind: ResizeKind
     resources: tuple[int, ...]
     extension: int | None
+    over: bool
+    away: bool
 
 
 def opened(connection: Connection) -> list[ResizeRow]:
     """Return the resizes that nodes have not confirmed, the first asked first."""
     return [
-        ResizeRow(number, job, kind, tuple(resources), extension)
-        for number, job, kind, resources, extension in connection.execute(_OPENED).fetchall()
+        ResizeRow(number, job, kind, tuple(resources), *rest)
+        for number, job, kind, resources, *rest in connection.execute(_OPENED).fetchall()
     ]
 
 
@@ -90,4 +120,12 @@ def confirm(connection: Connection, resizes: Sequence[int]) -> None:
         return
     for statement in (_CLOSE, _DONE, _GRANTED, _EMPTIED):
         connection.execute(statement, numbers)
+    for module in ("metascheduler", "negotiator"):
+        notifications.tell(connection, module)
+
+
+def take_back(connection: Connection, resize: ResizeRow, why: str, *, again: bool) -> None:
+    """Give up a grant that a node cannot follow, ``again``: the extension waits for other hosts."""
+    connection.execute(_TAKE_BACK, {"resize": resize.id, "again": again})
+    log(connection, [NewEvent("EXTENSION_FAILED", why, resize.job)])
     notifications.tell(connection, "negotiator")

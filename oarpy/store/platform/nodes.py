@@ -165,8 +165,8 @@ _LOADS = """
     WHERE n.network_address = l.node
 """
 
-# Jobs that ended while a node could not be reached may have left processes there. By the index of each resource's
-# holders, however many there were before. Those that were killed while they were suspended held them earlier.
+# Jobs that ended while a node could not be reached, or left it, may have left processes there. By the index of each
+# resource's holders, however many there were before. Those killed while they were suspended held them earlier.
 _LEFT_BEHIND = """
     SELECT DISTINCT a.job_id, j.attempt
     FROM nodes n
@@ -175,6 +175,17 @@ _LEFT_BEHIND = """
             AND a.during && tstzrange(n.channel_since - interval '1 hour', NULL)
         JOIN jobs j ON j.job_id = a.job_id
     WHERE n.network_address = %(node)s AND n.channel <> 'connected' AND NOT is_live(j.state) AND j.attempt > 0
+    UNION
+    SELECT a.job_id, j.attempt
+    FROM nodes n
+        JOIN resources r USING (network_address)
+        JOIN assigned_resources a ON a.resource_id = r.resource_id AND NOT upper_inf(a.during) AND NOT a.suspended
+            AND a.during && tstzrange(n.channel_since - interval '1 hour', NULL)
+        JOIN jobs j ON j.job_id = a.job_id AND j.state IN ('Running', 'Suspended', 'Resuming')
+    WHERE n.network_address = %(node)s AND n.channel <> 'connected'
+      AND NOT EXISTS (SELECT FROM assigned_resources h JOIN resources o USING (resource_id)
+                      WHERE h.job_id = a.job_id AND o.network_address = n.network_address
+                        AND (upper_inf(h.during) OR h.suspended))
     UNION
     SELECT j.job_id, j.attempt
     FROM nodes n
@@ -251,20 +262,24 @@ _RECOVER = """
     SELECT DISTINCT network_address FROM back
 """
 
-# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job). Those that run on a
-# host of the site leave their nodes alone, which may well restart meanwhile.
+# Jobs with a node that has been silent for too long: (job, node, is it the first node of the job). One that comes to
+# its job, or leaves it, is given up by the launcher. Jobs that run on a host of the site leave their nodes alone, which
+# may well restart meanwhile.
 _STRANDED = """
     SELECT j.job_id, s.network_address, s.network_address = h.head
     FROM jobs j
         JOIN LATERAL (
-            SELECT min(r.network_address) AS head
+            SELECT min(r.network_address) FILTER (WHERE a.extension_id IS NULL) AS head
             FROM assigned_resources a JOIN resources r USING (resource_id)
             WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended) AND r.type = 'default') h ON true
         JOIN LATERAL (
             SELECT DISTINCT n.network_address
             FROM assigned_resources a JOIN resources r USING (resource_id) JOIN nodes n USING (network_address)
             WHERE a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended) AND n.channel = 'lost'
-              AND n.channel_since < now() - %(timeout)s * interval '1 second') s ON true
+              AND n.channel_since < now() - %(timeout)s * interval '1 second'
+              AND NOT EXISTS (
+                  SELECT FROM resizes g WHERE g.job_id = j.job_id AND g.done_at IS NULL
+                    AND a.resource_id = ANY(g.resource_ids))) s ON true
     WHERE j.state IN ('Launching', 'Running', 'Suspended', 'Resuming')
       AND NOT j.types && %(types)s::text[]
     UNION ALL

@@ -9,7 +9,8 @@ import time
 
 from oarpy.transport.agent import admitted_keys
 from oarpy.transport.agent.job import record, requests
-from oarpy.transport.agent.job.environment import remove_files
+from oarpy.transport.agent.job.account import AccountRefusal, Accounts
+from oarpy.transport.agent.job.environment import remove_files, replace_files
 from oarpy.transport.agent.job.foreign_processes import ForeignProcesses
 from oarpy.transport.agent.usage import MeasuredUse
 from oarpy.wire.frames import Malformed
@@ -24,6 +25,8 @@ from oarpy.wire.messages import (
     Recalled,
     RecalledJob,
     Refused,
+    Resize,
+    Resized,
     Resume,
     Resumed,
     Signal,
@@ -58,6 +61,7 @@ class Orders:
         self._jobs = jobs
         self._outbox = outbox
         self._foreign = ForeignProcesses(jobs)
+        self._accounts = Accounts()
 
     def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
         """Return the method for each command that is obeyed here."""
@@ -69,6 +73,7 @@ class Orders:
             Suspend: self._on_suspend,
             Resume: self._on_resume,
             ChangeWalltime: self._on_walltime,
+            Resize: self._on_resize,
             Clean: self._on_clean,
             Forget: self._on_forget,
             Recall: self._on_recall,
@@ -181,6 +186,38 @@ class Orders:
                 self._outbox.say(WalltimeChanged(record.job_of(key), order.seconds))
             else:
                 self._tell(key)
+
+    def _on_resize(self, order: Resize) -> None:
+        for job in order.jobs:
+            detail = ""
+            try:
+                self._resize(str(job), order)
+            except AccountRefusal as refusal:
+                detail = refusal.detail
+            except OSError as error:
+                detail = f"{self._state.root}: {error.strerror or error}"
+            self._outbox.say(Resized(job, order.order, detail))
+
+    def _resize(self, key: str, order: Resize) -> None:
+        """Write the files of a job that is here: led from here and begun, or guest here, now or again."""
+        account = self._accounts.get(order.user)
+        found = record.open_record(self._state.jobs, key, create=False)
+        if found is None:
+            self._tombstones.refresh()
+            if order.enters:
+                self._foreign.forget([key])
+                self._tombstones.revoke(key)
+            elif key in self._tombstones:
+                return
+            replace_files(self._state, key, order.nodes, order.resources, account)
+            return
+        try:
+            history = found.history()
+            if history.started is not None and history.ended is None:
+                replace_files(self._state, key, order.nodes, order.resources, account)
+                found.append("resized", time.time(), resources=len(order.nodes))
+        finally:
+            found.close()
 
     def _tell(self, key: str) -> None:
         """Tell what has become of a job, and follow it to its end; nothing when there is no trace of its start."""

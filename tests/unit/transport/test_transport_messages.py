@@ -36,6 +36,8 @@ from oarpy.wire.messages import (
     Refused,
     Release,
     Report,
+    Resize,
+    Resized,
     Resume,
     Resumed,
     RunScript,
@@ -222,6 +224,17 @@ COMMANDS_AS_WRITTEN: list[tuple[Command, dict[str, object]]] = [
     (Suspend(KEYS), {"type": "suspend"}),
     (Resume(KEYS), {"type": "resume"}),
     (ChangeWalltime(KEYS, 60), {"type": "walltime", "seconds": 60}),
+    (
+        Resize(KEYS, 5, "ann", ("n1", "n2"), ("host = 'n1'",), True),
+        {
+            "type": "resize",
+            "order": 5,
+            "user": "ann",
+            "nodes": ["n1", "n2"],
+            "resources": ["host = 'n1'"],
+            "enters": True,
+        },
+    ),
     (Clean(KEYS), {"type": "clean", "grace": 0}),
     (Clean(KEYS, 20), {"type": "clean", "grace": 20}),
     (Terminate(KEYS), {"type": "terminate"}),
@@ -257,6 +270,7 @@ EVERY = [
     Load(0.25, 1024, 3600),
     Checked("no room"),
     WalltimeChanged(KEYS[0], 60),
+    Resized(KEYS[0], 5, "no room"),
     ScriptEnded(KEYS[0], "prologue", "NO_SUCH_USER", "d"),
 ]
 

@@ -10,6 +10,8 @@ from oarpy.transport.agent.job.processes import MARK, NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from oarpy.transport.agent.job.account import Account
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.wire.jobs import JobSpec
@@ -58,9 +60,22 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
             _write(path, text, account)
         elif not os.path.exists(path):
             # Under another name first: another step must not read half of it.
-            hidden = f"{path}.{os.getpid()}"
-            _write(hidden, text, account)
-            os.rename(hidden, path)
+            _replace(path, text, account)
+
+
+def replace_files(state: StateDir, key: str, nodes: Sequence[str], resources: Sequence[str], account: Account) -> None:
+    """Have a job, which runs, read other nodes and resources: who has a file open reads the one before to its end.
+
+    Raises ``OSError``.
+    """
+    for path, lines in ((properties_file(state, key), resources), (node_file(state, key), nodes)):
+        _replace(path, "".join(f"{line}\n" for line in lines), account)
+
+
+def _replace(path: str, text: str, account: Account) -> None:
+    hidden = f"{path}.{os.getpid()}"
+    _write(hidden, text, account)
+    os.rename(hidden, path)
 
 
 def _write(path: str, text: str, account: Account) -> None:

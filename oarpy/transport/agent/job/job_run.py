@@ -8,7 +8,7 @@ import signal
 import time
 
 from oarpy.transport.agent.job import foreign_processes, processes, requests, suspending
-from oarpy.transport.agent.job.environment import job_environment, write_files
+from oarpy.transport.agent.job.environment import job_environment, node_file, write_files
 from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, plain_command, start_as, umask_of
 from oarpy.transport.agent.kill_notice import KillNotice
 from oarpy.transport.agent.steps import interactive_shell
@@ -16,7 +16,7 @@ from oarpy.transport.agent.usage import MeasuredUse, MemorySampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from oarpy.transport.agent.job.account import Account
@@ -355,8 +355,15 @@ class JobRun:
         elif self._checkpoint_at is not None and now >= self._checkpoint_at:
             self._checkpoint_at = None
             self._signal(self._spec.checkpoint_signal)
-            if len(set(self._spec.nodes)) > 1:
-                self._report_change("checkpoint")  # the server tells the other nodes
+            if self._has_other_nodes():
+                self._report_change("checkpoint")  # the server tells them
+
+    def _has_other_nodes(self) -> bool:
+        """Whether the job has other nodes now: since its start it may have grown."""
+        nodes: Collection[str] = self._spec.nodes
+        with contextlib.suppress(OSError), open(node_file(self._state, self._record.key), encoding="utf-8") as lines:
+            nodes = list(lines)
+        return len(set(nodes)) > 1
 
     def _take_requests(self) -> None:
         early, self._early = self._early, []

@@ -5,6 +5,7 @@
     Start   the file is made and locked     claimed    whoever finds it unlocked may start the job
             line "started"                  running    never executed again; unlocked without an end: lost
             lines "suspended", "resumed"    suspended, running
+    line "resized"                  it has other resources since
             line "ended", the outcome       ended      told until the server has recorded it
     Forget  a tombstone, no file                       a late Start is refused
 
@@ -37,13 +38,14 @@ ENDED = "ended"
 class History:
     """What the lines of a record say."""
 
-    __slots__ = ("changed", "checkpoint", "ended", "resumed", "started", "suspended")
+    __slots__ = ("changed", "checkpoint", "ended", "resources", "resumed", "started", "suspended")
 
     def __init__(self, text: bytes) -> None:
         self.started: dict[str, Any] | None = None
         self.ended: dict[str, Any] | None = None
         self.suspended = False
         self.checkpoint: float | None = None
+        self.resources = 0
         self.resumed = False
         self.changed = 0.0
         for line in text.split(b"\n"):
@@ -59,6 +61,10 @@ class History:
             return  # torn by a crash: never happened
         if word == "checkpoint":
             self.checkpoint = at
+            return
+        if word in ("started", "resized"):
+            self.resources = int(entry.get("resources", 0))
+        if word == "resized":
             return
         self.changed = at
         if word == "started":
@@ -176,7 +182,7 @@ def past(history: History) -> dict[str, Any]:
     started, ended = history.started or {}, history.ended or {}
     return {
         "user": str(started.get("user", "")),
-        "resources": int(started.get("resources", 0)),
+        "resources": history.resources,
         "start": started.get("at"),
         "end": ended.get("end"),
         "status": ended.get("status"),

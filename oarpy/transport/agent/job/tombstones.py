@@ -1,6 +1,7 @@
 """Tombstones: which (job, attempt) were forgotten, and what was known of them.
 
 All agents of a node append to one file a day. A line is the key, what is known as JSON if that is anything, and ``;``.
+A key after ``-`` is remembered no more: the job has come back to this node.
 """
 
 from __future__ import annotations
@@ -39,9 +40,16 @@ class Tombstones:
 
     def add(self, keys: list[str], known: Mapping[str, dict[str, Any]] = {}) -> None:
         """Remember ``keys``, and what is known of some of them; on disk when this returns. Raises ``OSError``."""
+        self._append([f"{key} {_encode(known[key])}" if key in known else key for key in keys])
+
+    def revoke(self, key: str) -> None:
+        """Remember a key no more, where it is; on disk when this returns. Raises ``OSError``."""
+        if key in self:
+            self._append([f"-{key}"])
+
+    def _append(self, entries: list[str]) -> None:
         day = str(int(time.time()) // DAY)
-        lines = (f"{key} {_encode(known[key])};\n" if key in known else f"{key};\n" for key in keys)
-        content = ("\n" + "".join(lines)).encode()
+        content = ("\n" + "".join(f"{entry};\n" for entry in entries)).encode()
         fd = os.open(os.path.join(self._directory, day), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
         try:
             write_at_once(fd, content)
@@ -51,7 +59,7 @@ class Tombstones:
         if size == self._read.get(day, 0) + len(content):
             # Nobody else wrote meanwhile: it need not be read back.
             self._read[day] = size
-            self._note(day, map(_number, keys))
+            self._note(day, entries)
 
     def __contains__(self, key: str) -> bool:
         number = _number(key)
@@ -92,7 +100,7 @@ class Tombstones:
                 if entry.stat().st_size != self._read.get(entry.name)
                 and not (entry.name.isdigit() and int(entry.name) < oldest)
             ]
-        for name, path in grown:
+        for name, path in sorted(grown):
             self._read_more(name, path)
 
     def _read_more(self, name: str, path: str) -> None:
@@ -104,13 +112,24 @@ class Tombstones:
         self._read[name] = offset + complete
         lines = text[:complete].decode("ascii", "replace").split("\n")
         # Only lines closed by ';' are whole: a torn one may look like the key of another job.
-        self._note(name, [_number(line[:-1].partition(" ")[0]) for line in lines if line.endswith(";")])
+        self._note(name, [line[:-1] for line in lines if line.endswith(";")])
 
-    def _note(self, name: str, numbers: Iterable[int | None]) -> None:
+    def _note(self, name: str, entries: Iterable[str]) -> None:
         keys = self._keys.setdefault(name, array("Q"))
-        for number in numbers:
-            if number is not None and not _has(keys, number):
+        for entry in entries:
+            word = entry.partition(" ")[0]
+            number = _number(word.removeprefix("-"))
+            if number is None:
+                continue
+            if word.startswith("-"):
+                self._drop(number)
+            elif not _has(keys, number):
                 insort(keys, number)
+
+    def _drop(self, number: int) -> None:
+        for keys in self._keys.values():
+            if _has(keys, number):
+                del keys[bisect_left(keys, number)]
 
 
 def _number(key: str) -> int | None:

@@ -1,0 +1,230 @@
+"""Telling the nodes of running jobs which hosts come to them and which leave them.
+
+::
+
+    grant:          Admit, Resize to nodes that come --> prologue there --> Resize to the others --> granted
+    release, take:  Resize to nodes that stay, Clean to those that leave --> epilogue there --> free
+    a node that comes is away, or fails --> the grant is taken back
+
+Of each job one resize at a time. What nodes said is remembered here alone: forgotten, they are told again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from oarpy.configuration import JobSettings
+from oarpy.model.states import JobState
+from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.reports import Hears
+from oarpy.modules.launcher.scripts.on_nodes import NodeScripts
+from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, specification
+from oarpy.store.database import Connection
+from oarpy.store.jobs import execution
+from oarpy.store.jobs.execution import LaunchRow
+from oarpy.store.negotiation import resizes
+from oarpy.store.negotiation.resizes import ResizeRow
+from oarpy.wire.jobs import JobKey, JobSpec
+from oarpy.wire.messages import (
+    EPILOGUE,
+    OK,
+    PROLOGUE,
+    Admit,
+    ChannelLost,
+    Clean,
+    Cleaned,
+    Command,
+    Ready,
+    Release,
+    Resize,
+    Resized,
+    ScriptEnded,
+)
+
+log = structlog.get_logger()
+
+_GRANT = "grant"
+_REPEAT = 10.0
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Which nodes were told of a resize, when (monotonic seconds), and which have followed."""
+
+    key: JobKey
+    told: dict[str, float] = field(default_factory=dict)
+    followed: set[str] = field(default_factory=set)
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A resize as nodes are told it: those that come, leave and stay, and what the job has afterwards."""
+
+    resize: ResizeRow
+    spec: JobSpec
+    public_key: str
+    coming: Sequence[str]
+    going: Sequence[str]
+    staying: Sequence[str]
+
+    def order(self, node: str) -> Resize:
+        """Return what a node of the job is told."""
+        spec, enters = self.spec, node in self.coming
+        return Resize((spec.key,), self.resize.id, spec.user, spec.nodes, spec.resources, enters)
+
+
+class Resizes:
+    """The open resizes as far as they have got."""
+
+    def __init__(self, settings: JobSettings, hosts: JobHosts) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._grace = math.ceil(settings.kill_grace)
+        self._prologue = NodeScripts(PROLOGUE, settings.prologue, settings.script_timeout)
+        self._epilogue = NodeScripts(
+            EPILOGUE, settings.epilogue, settings.script_timeout, after_prologue=bool(settings.prologue)
+        )
+        self._progress: dict[int, _Progress] = {}
+
+    def hears(self) -> Hears:
+        """Return the method for each report that is heard here."""
+        return {
+            Resized: self._resized,
+            Cleaned: self._cleaned,
+            ScriptEnded: self._scripted,
+            Ready: self._lose,
+            ChannelLost: self._lose,
+        }
+
+    def _resized(self, node: str, report: Resized) -> None:
+        progress = self._progress.get(report.order)
+        if progress is None or progress.key != report.key or node not in progress.told:
+            return
+        if not report.detail:
+            progress.followed.add(node)
+            return
+        log.warning("node cannot resize a job", node=node, job=report.key.job, detail=report.detail)
+        progress.failed = f"node {node}: {report.detail}"[:500]
+
+    def _cleaned(self, node: str, report: Cleaned) -> None:
+        for progress in self._progress.values():
+            if progress.key == report.key and node in progress.told:
+                progress.followed.add(node)
+
+    def _scripted(self, node: str, report: ScriptEnded) -> None:
+        (self._prologue if report.kind == PROLOGUE else self._epilogue).answered(node, report)
+        if report.kind == PROLOGUE and report.outcome != OK:
+            for progress in self._progress.values():
+                if progress.key == report.key and node in progress.told:
+                    progress.failed = f"node {node}: {report.detail or report.outcome}"[:500]
+
+    def _lose(self, node: str, _report: Ready | ChannelLost) -> None:
+        """Say everything again to a node whose channel was lost."""
+        for progress in self._progress.values():
+            progress.told.pop(node, None)
+            progress.followed.discard(node)
+        for scripts in (self._prologue, self._epilogue):
+            scripts.lose(node)
+
+    def tend(self, connection: Connection, channels: Channels) -> None:
+        """Tell nodes what they do not know; record what all have followed, and what cannot be."""
+        while self._advance(connection, channels):
+            continue  # with the next resizes of the same jobs
+
+    def _advance(self, connection: Connection, channels: Channels) -> bool:
+        """Bring the first resize of each job on; return whether one of them is done with."""
+        changes, stale = self._changes(connection)
+        present = {change.resize.id: change.spec.key for change in changes}
+        self._progress = {number: self._progress.get(number) or _Progress(key) for number, key in present.items()}
+        failed = [change for change in changes if self._fails(change)]
+        followed = [change for change in changes if change not in failed and self._is_followed(change, channels)]
+        if failed or followed or stale:
+            with connection.transaction():
+                resizes.confirm(connection, [*stale, *(change.resize.id for change in followed)])
+                for change in failed:
+                    why = self._progress[change.resize.id].failed or "a node that was to come to it is away"
+                    resizes.take_back(connection, change.resize, why, again=change.resize.away)
+        for change in followed:
+            self._let_forget(change, channels)
+        done = {change.resize.job for change in (*failed, *followed)}
+        for scripts in (self._prologue, self._epilogue):
+            scripts.forget({key.job for key in present.values()} - done)
+        return bool(done)
+
+    def _changes(self, connection: Connection) -> tuple[list[_Change], list[int]]:
+        """Return the first resize of each running job, and those of jobs that are over."""
+        opened = resizes.opened(connection)
+        rows: dict[int, list[ResizeRow]] = {}
+        for one in opened:
+            rows.setdefault(one.job, []).append(one)
+        jobs = execution.launch_rows(connection, list(rows), JobState.RUNNING)
+        return [self._change(job, *rows[job.id]) for job in jobs], [one.id for one in opened if one.over]
+
+    def _change(self, row: LaunchRow, resize: ResizeRow, *later: ResizeRow) -> _Change:
+        to_come = {number for one in later if one.kind == _GRANT for number in one.resources}
+        held = [one for one in row.resources if one["resource_id"] not in to_come]
+        rest = [one for one in held if one["resource_id"] not in resize.resources]
+        kept = held if resize.kind == _GRANT else rest
+        before, after = self._places(row, rest if resize.kind == _GRANT else held), self._places(row, kept)
+        spec = specification(replace(row, resources=tuple(kept)), {}, self._settings, "", confined=False)
+        return _Change(
+            resize,
+            spec,
+            row.public_key,
+            coming=[node for node in after if node not in before],
+            going=[node for node in before if node not in after],
+            staying=[node for node in after if node in before],
+        )
+
+    def _places(self, row: LaunchRow, resources: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+        nodes = dict.fromkeys(str(one["network_address"]) for one in resources if one["type"] == DEFAULT_TYPE)
+        return self._hosts.of(row.types, nodes)
+
+    def _fails(self, change: _Change) -> bool:
+        """Tell whether a node that comes cannot: it is away, or has said so. Nobody waits for it then."""
+        return change.resize.kind == _GRANT and (change.resize.away or bool(self._progress[change.resize.id].failed))
+
+    def _is_followed(self, change: _Change, channels: Channels) -> bool:
+        """Tell nodes in their turn; return whether all have followed."""
+        if change.resize.kind == _GRANT:
+            if not self._told(change, change.coming, channels):
+                return False
+            if self._prologue and not self._prologue.is_done(change.spec, change.coming, channels):
+                return False
+            return self._told(change, change.staying, channels)
+        # One that is lost is not waited for: it is cleaned when it is back.
+        reached = [node for node in change.going if channels.is_connected(node) or channels.is_pending(node)]
+        stays, goes = self._told(change, change.staying, channels), self._told(change, reached, channels)
+        if not (stays and goes):
+            return False
+        return not self._epilogue or self._epilogue.is_done(change.spec, change.going, channels)
+
+    def _told(self, change: _Change, nodes: Sequence[str], channels: Channels) -> bool:
+        """Tell nodes what they have not followed; return whether all have."""
+        progress, moment = self._progress[change.resize.id], time.monotonic()
+        waiting = [node for node in nodes if node not in progress.followed]
+        for node in waiting:
+            due = moment - progress.told.get(node, float("-inf")) >= _REPEAT
+            if due and all(channels.send(node, one) for one in self._orders(change, node)):
+                progress.told[node] = moment
+        return not waiting
+
+    def _orders(self, change: _Change, node: str) -> list[Command]:
+        if node in change.going:
+            return [Clean((change.spec.key,), self._grace)]
+        orders: list[Command] = [change.order(node)]
+        if node in change.coming and change.public_key:
+            orders.insert(0, Admit((change.spec.key,), change.spec.user, change.public_key, node))
+        return orders
+
+    def _let_forget(self, change: _Change, channels: Channels) -> None:
+        """Let nodes that a job has left drop what they know of its scripts: it may come back."""
+        if self._prologue or self._epilogue:
+            for node in change.going:
+                channels.send(node, Release((change.spec.key,)))
