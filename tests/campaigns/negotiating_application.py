@@ -52,6 +52,7 @@ class Application(threading.Thread):
             except (ConnectionError, FileNotFoundError):
                 time.sleep(_PAUSE)
                 continue
+            self._ends = None
             with suppress(ConnectionError):
                 self._converse(self.lines)
             self.lines.close()
@@ -62,7 +63,6 @@ class Application(threading.Thread):
             return self._serial, dict(self._view)
 
     def _converse(self, lines: LauncherLines) -> None:
-        self._ends = None
         if self.job is None:
             lines.say("subscribe", arguments=list(self._command))
         else:

@@ -106,6 +106,11 @@ def through_command(words: Sequence[str], environment: Mapping[str, str], direct
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            words, cwd=directory, env=dict(environment), stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
+            words,
+            cwd=directory,
+            env=dict(environment),
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.DEVNULL,
         )
     return LauncherLines(ours, process)
