@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -49,6 +51,19 @@ def of_questions(gateway: int | None, own_session: int) -> float:
     if gateway is not None:
         spent += processes[gateway][1] + processes[gateway][2] + _of_all(children, processes, gateway)
     return spent
+
+
+def of_processes(pids: Iterable[int]) -> float:
+    """Return the processor seconds that these processes, and what they started and saw end, have spent so far."""
+    known = _processes()
+    return sum(sum(known[pid][1:]) for pid in pids if pid in known)
+
+
+def session_of(connection: psycopg.Connection[Any], name: str) -> int:
+    """Return the process of the database session that has this name."""
+    row = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = %s", [name]).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _children(processes: dict[int, tuple[int, float, float]]) -> dict[int, list[int]]:

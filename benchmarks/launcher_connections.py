@@ -1,0 +1,103 @@
+"""Connections of launchers, many in one process: each a socket to the gateway, as ``oarnegotiate`` opens it."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarpy.wire.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, Malformed, pack_message, read_message
+from oarpy.wire.negotiation import line_of
+
+_READ = 1 << 20
+_TIMEOUT = 60.0
+
+Heard = dict[str, Any]
+"""A message."""
+
+
+@dataclass(eq=False, slots=True)
+class LauncherConnection:
+    """One connection; ``job`` is what it speaks for, ``heard`` what arrived, each with its instant (epoch seconds)."""
+
+    socket: socket.socket
+    job: int = 0
+    heard: list[tuple[float, bytes]] = field(default_factory=list)
+    _rest: bytes = b""
+
+    def say(self, word: str, **fields: object) -> None:
+        """Send a message."""
+        self.socket.setblocking(True)
+        self.socket.sendall(line_of({"message": word, **fields}))
+
+    def read(self) -> int:
+        """Take in what has arrived; return how many lines were ended by that."""
+        *lines, self._rest = (self._rest + self.socket.recv(_READ)).split(b"\n")
+        now = time.time()
+        self.heard += [(now, line) for line in lines]
+        if any(b'"message":"ping"' in line for line in lines):
+            self.say("pong")
+        return len(lines)
+
+    def take(self, word: str) -> list[tuple[float, Heard]]:
+        """Return the messages of this word that were heard since the last look, which forgets all."""
+        found = [(at, json.loads(line)) for at, line in self.heard if f'"message":"{word}"'.encode() in line]
+        self.heard.clear()
+        return found
+
+    def early(self, data: bytes) -> None:
+        """Take in what arrived before the lines were read."""
+        self._rest += data
+
+
+class LauncherCrowd:
+    """Connections of many launchers of the caller, read together."""
+
+    def __init__(self, path: str, variables: Mapping[str, str]) -> None:
+        self._path, self._variables = path, dict(variables)
+        self._selector = selectors.DefaultSelector()
+        self.all: list[LauncherConnection] = []
+
+    def open(self) -> LauncherConnection:
+        """Open a connection, which the gateway hands on to the negotiator."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_TIMEOUT)
+        connection.connect(self._path)
+        channel = Channel(connection)
+        connection.sendall(pack_message(_request(self._variables)))
+        kind, payload = channel.receive(LARGEST_FRAME)
+        if kind != MESSAGE or "relayed" not in read_message(payload):
+            raise Malformed(f"the gateway does not hand over: {payload[:200]!r}")
+        one = LauncherConnection(connection)
+        one.early(channel.received())
+        self.all.append(one)
+        self._selector.register(connection, selectors.EVENT_READ, one)
+        return one
+
+    def listen(self, seconds: float) -> int:
+        """Read what arrives within some seconds, at least what is there; return how many lines the first look found."""
+        return sum(key.data.read() for key, _ in self._selector.select(max(0.0, seconds)))
+
+    def close(self) -> None:
+        """Leave."""
+        for one in self.all:
+            self._selector.unregister(one.socket)
+            one.socket.close()
+        self.all.clear()
+
+
+def _request(variables: Mapping[str, str]) -> dict[str, object]:
+    """Return how ``oarnegotiate`` is called."""
+    return {
+        "version": VERSION,
+        "command": "oarnegotiate",
+        "arguments": [],
+        "directory": os.getcwd(),
+        "environment": dict(variables),
+        "terminal": {"input": False, "output": False, "errors": False, "columns": 80},
+    }
