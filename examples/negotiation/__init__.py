@@ -1,6 +1,7 @@
 """Applications that choose their own hosts, and grow and shrink while they run.
 
 - ``stencil``: processes that compute together and divide their data anew when some join or leave.
+- ``run_stencil`` runs it, on the hosts of a batch job, or on hosts that come and go.
 """
 
 from __future__ import annotations

@@ -133,7 +133,8 @@ class NegotiatedJob:
 
         ``serial`` is the view that this answers, by default the one taken last. Answered by messages.
         """
-        said: Message = {"message": "request", "tag": self._tag(tag), "hosts": dict(hosts), "walltime": walltime}
+        seconds = walltime if isinstance(walltime, int) else float(walltime)  # those of launchers may be fractions
+        said: Message = {"message": "request", "tag": self._tag(tag), "hosts": dict(hosts), "walltime": seconds}
         serial = self.serial if serial is None else serial
         self._say(said if serial is None else {**said, "serial": serial})
         return said["tag"]  # type: ignore[no-any-return]
