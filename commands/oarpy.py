@@ -26,8 +26,10 @@ app = typer.Typer(
 )
 database = typer.Typer(no_args_is_help=True, help="The database: the embedded server, the schema, its state.")
 settings = typer.Typer(no_args_is_help=True, help="The configuration.")
+grid = typer.Typer(no_args_is_help=True, help="Several clusters and their broker.")
 app.add_typer(database, name="db")
 app.add_typer(settings, name="config")
+app.add_typer(grid, name="grid")
 app.add_typer(history, name="history")
 app.add_typer(tokens, name="token")
 app.add_typer(reproduce, name="reproduce")
@@ -292,6 +294,22 @@ def negotiate(
     from oarpy.simulation.negotiation.command import run_negotiate
 
     run_negotiate(file, sys.stdout)
+
+
+@grid.callback()
+def several_clusters() -> None:
+    """Place jobs on several clusters."""
+
+
+@grid.command("simulate")
+def grid_simulate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Clusters and jobs (JSON).")],
+    _as_json: Annotated[bool, typer.Option("-J", "--json", help="Accepted: the output is always JSON.")] = False,
+) -> None:
+    """Simulate several clusters with one broker, without a database: one JSON object a line for each file."""
+    from oarpy.grid.simulation.command import run_grid
+
+    raise typer.Exit(run_grid(files, sys.stdout, sys.stderr))
 
 
 @app.command()

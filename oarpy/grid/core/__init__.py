@@ -1,0 +1,9 @@
+"""The decisions of a broker: ``step(state, event, now) -> actions``. No I/O and no clock; imports only ``oarpy.model``.
+
+- ``broker_state``: clusters, jobs, rules, and what the broker remembers. ``exchanges``: events that it hears of, and
+  actions that it asks for. ``step`` leads from one to the other.
+- Jobs for one cluster: ``mapping`` at submission, ``reallocation`` while they wait, by ``heuristics``.
+- Jobs whose components start together: ``tries`` says when room is looked for, ``worst_fit`` where.
+"""
+
+from __future__ import annotations

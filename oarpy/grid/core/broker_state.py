@@ -1,0 +1,133 @@
+"""What a broker knows of its clusters and of the jobs that it has been given. Times are seconds on one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import Literal
+
+JobId = int | str
+
+MappingRule = Literal["mct", "random", "round_robin"]
+HeuristicName = Literal["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"]
+EvictionInstant = Literal["deadline", "last_try"]
+AlgorithmNumber = Literal[0, 1, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class GridCluster:
+    """``procs`` equal processors, so many times as fast as speed 1; ``evict``: its owner lets local jobs be evicted."""
+
+    name: str
+    procs: int
+    speed: float = 1
+    evict: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MappedJob:
+    """A job that runs on one cluster, which the broker chooses. ``walltime`` is at speed 1."""
+
+    id: JobId
+    submitted: float
+    procs: int
+    walltime: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoAllocatedJob:
+    """A job of equal ``components``, ``procs`` processors each, that start together at ``deadline``."""
+
+    id: JobId
+    submitted: float
+    procs: int
+    components: int
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineRules:
+    """When room is looked for: ``lp`` and ``tries`` are Lp and Mp of RPP, ``wait`` is X of Wait-X, in seconds.
+
+    ``evict_at`` says which try is the last one, which alone may evict: that at the deadline, or that at PTMp.
+    """
+
+    lp: float = 0.7
+    tries: int = 10
+    wait: float = inf
+    evict_at: EvictionInstant = "deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class ReallocationRules:
+    """How mapped jobs get their clusters, and how passes move them. ``threshold`` and ``age_limit`` are in seconds.
+
+    Algorithm 0 moves nobody, 1 moves job by job, 2 withdraws all before it puts them anew.
+    """
+
+    mapping: MappingRule = "mct"
+    algorithm: AlgorithmNumber = 0
+    heuristic: HeuristicName = "mct"
+    threshold: float = 60
+    age_limit: float = inf
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class PlannedTry:
+    """The next try of a co-allocated job: the ``number``-th after PT0; ``last`` says that none follows."""
+
+    number: int
+    at: float
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPart:
+    """A mapped job and the cluster where it waits."""
+
+    job: MappedJob
+    cluster: str
+
+
+@dataclass(slots=True)
+class PassInProgress:
+    """A reallocation pass: who is ``left``, in order of submission, and the ECTs by job, in configured order.
+
+    ``noted`` has the ECTs where jobs waited before they were withdrawn (algorithm 2), and is None until that is done.
+    """
+
+    left: list[WaitingPart]
+    ects: dict[JobId, list[float]] = field(default_factory=dict)
+    noted: dict[JobId, float] | None = None
+
+
+@dataclass(slots=True)
+class BrokerState:
+    """What a broker remembers between two events. The order of ``clusters`` is the configured order."""
+
+    clusters: tuple[GridCluster, ...]
+    deadlines: DeadlineRules = field(default_factory=DeadlineRules)
+    reallocation: ReallocationRules = field(default_factory=ReallocationRules)
+    coallocated: dict[JobId, CoAllocatedJob] = field(default_factory=dict)
+    tries: dict[JobId, PlannedTry] = field(default_factory=dict)
+    mapping: set[JobId] = field(default_factory=set)
+    """Jobs whose ECTs were asked for, to choose their clusters."""
+    turn: int = 0
+    """The place from which round robin goes on."""
+    chance: Random = field(init=False)
+    passing: PassInProgress | None = None
+    places: Mapping[str, int] = field(init=False)
+    """The place of each cluster in the configured order."""
+
+    def __post_init__(self) -> None:
+        """Number the clusters, and begin the random numbers."""
+        self.places = {cluster.name: place for place, cluster in enumerate(self.clusters)}
+        self.chance = Random(self.reallocation.seed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all clusters."""
+        return tuple(self.places)

@@ -1,0 +1,46 @@
+"""Which job a reallocation pass deals with next. Ties go to the one that was submitted first.
+
+From INRIA RR-7226, "Analysis of tasks reallocation in a dedicated grid environment". ECTs are by cluster, infinite
+where the cluster is too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from oarpy.grid.core.broker_state import HeuristicName, JobId, MappedJob
+
+Score = Callable[[MappedJob, Sequence[float], float, float], float]
+"""From a job, its ECTs on all clusters, its current ECT and the best new one, to a number: the greatest is chosen."""
+
+
+def _sufferage(_job: MappedJob, ects: Sequence[float], _current: float, _new: float) -> float:
+    if len(ects) == 1:
+        return 0
+    least, second = sorted(ects)[:2]
+    return second - least if second < inf else inf
+
+
+SCORES: Mapping[HeuristicName, Score] = {
+    "mct": lambda job, ects, current, new: 0,
+    "minmin": lambda job, ects, current, new: -min(ects),
+    "maxmin": lambda job, ects, current, new: min(ects),
+    "maxgain": lambda job, ects, current, new: current - new,
+    "maxrelgain": lambda job, ects, current, new: (current - new) / job.procs,
+    "sufferage": _sufferage,
+}
+
+
+def choose(
+    heuristic: HeuristicName,
+    jobs: Sequence[MappedJob],
+    ects: Mapping[JobId, Sequence[float]],
+    current_and_new: Callable[[MappedJob], tuple[float, float]],
+) -> int:
+    """Return the place of the chosen job among ``jobs``, which are in order of submission."""
+    if heuristic == "mct":
+        return 0
+    score = SCORES[heuristic]
+    found = [score(job, ects[job.id], *current_and_new(job)) for job in jobs]
+    return found.index(max(found))

@@ -1,0 +1,81 @@
+"""``oarpy grid simulate``: read scenarios, run them, print what becomes of their jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from oarpy.grid.simulation.grid_run import GridOutcome, GridRun, JobCourse
+from oarpy.grid.simulation.metrics import judge
+from oarpy.grid.simulation.reader import read_grid
+from oarpy.grid.simulation.scenario import GridJob, GridScenario
+from oarpy.model.errors import UsageError
+
+_NOT_A_SCENARIO = 2
+
+
+def run_grid(paths: Sequence[str], out: TextIO, err: TextIO) -> int:
+    """Simulate each file and write one JSON object a line for each to ``out``; return the exit status.
+
+    A file that is no scenario gets one line on ``err`` and the status 2; the others are still simulated.
+    """
+    status = 0
+    for path in paths:
+        try:
+            scenario = read_grid(_text(path))
+        except UsageError as error:
+            err.write(f"{path}: {error}\n")
+            status = _NOT_A_SCENARIO
+            continue
+        out.write(json.dumps(outcome_entry(scenario, GridRun(scenario).run())) + "\n")
+        out.flush()
+    return status
+
+
+def outcome_entry(scenario: GridScenario, outcome: GridOutcome) -> dict[str, object]:
+    """Return what became of a scenario as an object of JSON."""
+    jobs = scenario.jobs
+    moves = [
+        {
+            "at": _number(move.at),
+            "job": jobs[move.job].id,
+            "from": move.source,
+            "to": move.target,
+            "old": _number(move.old),
+            "new": _number(move.new),
+        }
+        for move in outcome.moves
+    ]
+    courses = [_entry(job, course, jobs) for job, course in zip(jobs, outcome.courses, strict=True)]
+    judged = {key: _number(value) for key, value in judge(scenario, outcome).entry().items()}
+    return {"jobs": courses, "moves": moves, "metrics": judged}
+
+
+def _entry(job: GridJob, course: JobCourse, jobs: Sequence[GridJob]) -> dict[str, object]:
+    return {
+        "id": job.id,
+        "state": course.state,
+        "clusters": list(course.clusters),
+        "claimed": _number(course.claimed),
+        "start": _number(course.start),
+        "end": _number(course.end),
+        "tries": [_number(at) for at in course.tries],
+        "killed": [jobs[number].id for number in course.killed],
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """Return whole numbers as such."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError("not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(f"cannot be read: {reason}") from None

@@ -1,0 +1,285 @@
+"""Queues of clusters whose processors are counted: first come first served, conservative backfilling, and EASY.
+
+The first two place every job of the queue among the free processors. Their plan stands until something happens that it
+did not foresee. So an end when it was predicted costs nothing, and a job that joins at the end is placed alone::
+
+    free  8 |        ______     a job of 3 processors that joins now is placed here
+          4 |   ____|      |____|...
+          0 |__|
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from math import inf
+
+from oarpy.grid.simulation.queues import QueuedJob
+
+
+class FreeProcessors:
+    """How many processors are free from each instant to the next, and from the last one for ever."""
+
+    def __init__(self, procs: int, now: float, held: Iterable[tuple[float, int]]) -> None:
+        """Begin at ``now``; ``held`` are predicted ends, and the processors that are held until then."""
+        later = sorted(one for one in held if one[0] > now)
+        self._times = [now]
+        self._free = [procs - sum(count for _, count in later)]
+        for end, count in later:
+            if end != self._times[-1]:
+                self._times.append(end)
+                self._free.append(self._free[-1])
+            self._free[-1] += count
+
+    def earliest(self, procs: int, duration: float, floor: float) -> float:
+        """Return the earliest instant from ``floor`` on from which ``procs`` are free for ``duration`` seconds."""
+        times, free = self._times, self._free
+        at = bisect_right(times, floor) - 1
+        start = floor
+        while True:
+            while free[at] < procs:
+                at += 1
+                start = times[at]
+            end = start + duration
+            at += 1
+            while at < len(times) and times[at] < end and free[at] >= procs:
+                at += 1
+            if at == len(times) or times[at] >= end:
+                return start
+
+    def take(self, start: float, end: float, procs: int) -> None:
+        """Take processors from ``start`` to ``end``; a negative number gives them back."""
+        for place in range(self._cut(start), self._cut(end)):
+            self._free[place] -= procs
+
+    def _cut(self, instant: float) -> int:
+        """Return the place of an instant, at which the profile may change from now on."""
+        at = bisect_left(self._times, instant)
+        if at == len(self._times) or self._times[at] != instant:
+            self._times.insert(at, instant)
+            self._free.insert(at, self._free[at - 1])
+        return at
+
+
+class CountedQueue:
+    """What the queues here have in common: who waits, and what is held until when, by the number of the job."""
+
+    def __init__(self, procs: int) -> None:
+        self._procs = procs
+        self._waiting: dict[int, QueuedJob] = {}
+        self._held: dict[int, tuple[float, int]] = {}
+        self._idle = procs
+
+    @property
+    def idle(self) -> int:
+        """How many processors are neither held by a running job nor claimed."""
+        return self._idle
+
+    def join(self, job: QueuedJob, now: float) -> None:
+        """Let a job join the end of the queue."""
+        self._waiting[job.number] = job
+
+    def leave(self, number: int) -> None:
+        """Take a job out of the queue."""
+        del self._waiting[number]
+
+    def hold(self, number: int, procs: int, end: float, now: float) -> None:
+        """Hold processors for a job up to its predicted ``end``."""
+        self._held[number] = (end, procs)
+        self._idle -= procs
+
+    def free(self, number: int, now: float) -> None:
+        """Free what a job holds."""
+        self._idle += self._held.pop(number)[1]
+
+    def _start(self, numbers: Sequence[int], now: float) -> None:
+        for number in numbers:
+            job = self._waiting.pop(number)
+            CountedQueue.hold(self, number, job.procs, now + job.walltime, now)
+
+
+class PlannedQueue(CountedQueue):
+    """First come first served (``in_order``: nobody starts before one ahead), or conservative backfilling."""
+
+    def __init__(self, procs: int, *, in_order: bool) -> None:
+        super().__init__(procs)
+        self._in_order = in_order
+        self._profile: FreeProcessors | None = None
+        self._starts: dict[int, float] = {}
+        self._floor = -inf
+        self._next = inf
+
+    def join(self, job: QueuedJob, now: float) -> None:
+        """Let a job join; a plan that stands gets a place more."""
+        super().join(job, now)
+        if self._profile is not None:
+            self._place(self._profile, job, now)
+
+    def leave(self, number: int) -> None:
+        """Take a job out of the queue; those behind it may move up."""
+        super().leave(number)
+        self._profile = None
+
+    def hold(self, number: int, procs: int, end: float, now: float) -> None:
+        """Hold processors that the plan may have given to others."""
+        super().hold(number, procs, end, now)
+        self._changed(now, end, procs)
+
+    def free(self, number: int, now: float) -> None:
+        """Free what a job holds; before its predicted end, others may move up."""
+        end, procs = self._held[number]
+        super().free(number, now)
+        if end > now:
+            self._changed(now, end, -procs)
+
+    def plan(self, now: float) -> list[int]:
+        """Return who starts now."""
+        if not self._waiting:
+            return []
+        self._plan(now)
+        if self._next > now:
+            return []
+        started = [number for number in self._waiting if self._starts[number] <= now]
+        for number in started:
+            del self._starts[number]
+        self._start(started, now)
+        self._next = min(self._starts.values(), default=inf)
+        return started
+
+    def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
+        """Return when jobs would end if each took its walltime."""
+        profile = self._plan(now)
+        floor = max(now, self._floor) if self._in_order else now
+        found = []
+        for job in jobs:
+            start = self._starts.get(job.number)
+            found.append((profile.earliest(job.procs, job.walltime, floor) if start is None else start) + job.walltime)
+        return found
+
+    def _changed(self, now: float, end: float, procs: int) -> None:
+        """Note that processors are taken which the plan did not foresee: it falls, unless nobody waits."""
+        if self._waiting or self._profile is None:
+            self._profile = None
+        else:
+            self._profile.take(now, end, procs)
+
+    def _plan(self, now: float) -> FreeProcessors:
+        """Make the plan anew if it does not stand."""
+        if self._profile is None:
+            self._profile = FreeProcessors(self._procs, now, self._held.values())
+            self._starts.clear()
+            self._floor, self._next = now, inf
+            for job in self._waiting.values():
+                self._place(self._profile, job, now)
+        return self._profile
+
+    def _place(self, profile: FreeProcessors, job: QueuedJob, now: float) -> None:
+        start = profile.earliest(job.procs, job.walltime, max(now, self._floor) if self._in_order else now)
+        profile.take(start, start + job.walltime, job.procs)
+        self._starts[job.number] = start
+        self._floor, self._next = start, min(self._next, start)
+
+
+class EasyQueue(CountedQueue):
+    """EASY: whoever does not delay the head of the queue may start. There is no plan behind the head."""
+
+    def __init__(self, procs: int) -> None:
+        super().__init__(procs)
+        self._looked = True
+
+    def join(self, job: QueuedJob, now: float) -> None:
+        """Let a job join the end of the queue."""
+        super().join(job, now)
+        self._looked = False
+
+    def leave(self, number: int) -> None:
+        """Take a job out of the queue."""
+        super().leave(number)
+        self._looked = False
+
+    def hold(self, number: int, procs: int, end: float, now: float) -> None:
+        """Hold processors for a job."""
+        super().hold(number, procs, end, now)
+        self._looked = False
+
+    def free(self, number: int, now: float) -> None:
+        """Free what a job holds."""
+        super().free(number, now)
+        self._looked = False
+
+    def plan(self, now: float) -> list[int]:
+        """Return who starts now; if nothing has happened since the last look, nobody does."""
+        if self._looked or not self._waiting:
+            return []
+        self._looked = True
+        started = easy_starts(list(self._waiting.values()), list(self._held.values()), self._idle, now)
+        self._start(started, now)
+        return started
+
+    def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
+        """Return when jobs would end: rounds are played forward until they have started."""
+        known = self._played([job for job in jobs if job.number in self._waiting], (), now)
+        return [
+            job.walltime + (known[job.number] if job.number in known else self._played([job], [job], now)[job.number])
+            for job in jobs
+        ]
+
+    def _played(self, asked: Sequence[QueuedJob], joining: Sequence[QueuedJob], now: float) -> dict[int, float]:
+        """Return when the jobs asked for start, if each job takes its walltime and only ``joining`` come."""
+        waiting = {job.number: job for job in (*self._waiting.values(), *joining)}
+        held, idle = sorted(self._held.values()), self._idle
+        left = {job.number for job in asked}
+        found: dict[int, float] = {}
+        while left:
+            for number in easy_starts(list(waiting.values()), held, idle, now):
+                job = waiting.pop(number)
+                found[number] = now
+                left.discard(number)
+                idle -= job.procs
+                held.append((now + job.walltime, job.procs))
+            held.sort()
+            now = max(now, held[0][0]) if held else now
+            while held and held[0][0] <= now:
+                idle += held.pop(0)[1]
+        return found
+
+
+def easy_starts(waiting: Sequence[QueuedJob], held: Sequence[tuple[float, int]], idle: int, now: float) -> list[int]:
+    """Return who starts at ``now`` under EASY; ``held`` are predicted ends with what is held until then.
+
+    After D. Lifka, "The ANL/IBM SP scheduling system" (JSSPP 1995): a job behind the head starts if it ends by the
+    *shadow*, when the head can start, or if it leaves the head its processors (*extra*).
+    """
+    started: list[int] = []
+    running = list(held)
+    for job in waiting:
+        if job.procs > idle:
+            break
+        idle -= job.procs
+        running.append((now + job.walltime, job.procs))
+        started.append(job.number)
+    if len(started) == len(waiting):
+        return started
+    shadow, extra = _shadow(waiting[len(started)].procs, running, idle)
+    for job in waiting[len(started) + 1 :]:
+        if idle <= 0:
+            break
+        if job.procs > idle:
+            continue
+        if now + job.walltime > shadow:
+            if job.procs > extra:
+                continue
+            extra -= job.procs
+        idle -= job.procs
+        started.append(job.number)
+    return started
+
+
+def _shadow(procs: int, held: Sequence[tuple[float, int]], idle: int) -> tuple[float, int]:
+    """Return the predicted end by which ``procs`` are idle, and how many more are idle then."""
+    shadow = -inf
+    for end, count in sorted(held):
+        if idle >= procs and end > shadow:
+            break
+        shadow, idle = end, idle + count
+    return shadow, idle - procs

@@ -1,0 +1,69 @@
+"""What a file of ``oarpy grid simulate`` may hold: a struct for each of its objects. Times are seconds.
+
+What kinds cannot say is checked by :mod:`oarpy.grid.simulation.reader`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from oarpy.grid.core.broker_state import AlgorithmNumber, EvictionInstant, HeuristicName, JobId, MappingRule
+from oarpy.grid.simulation.scenario import EngineName, QueuePolicy
+
+Number = int | float
+
+
+class GridClusterEntry(Struct, forbid_unknown_fields=True):
+    """A cluster."""
+
+    name: str
+    procs: int
+    speed: Number = 1
+    policy: QueuePolicy = "conservative"
+    evict: bool = True
+
+
+class GridJobEntry(Struct, forbid_unknown_fields=True):
+    """A job: local with ``cluster``, co-allocated with ``components`` and ``deadline``, else mapped."""
+
+    id: JobId
+    procs: int
+    run: Number
+    submit: Number = 0
+    walltime: Number | None = None
+    cluster: str | None = None
+    components: int | None = None
+    deadline: Number | None = None
+
+
+class DeadlinesEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules for co-allocated jobs; a ``wait`` of None is infinite."""
+
+    lp: Number = 0.7
+    tries: int = 10
+    wait: Number | None = None
+    evict_at: EvictionInstant = "deadline"
+
+
+class ReallocationEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules for mapped jobs; an ``age_limit`` of None is none."""
+
+    mapping: MappingRule = "mct"
+    algorithm: AlgorithmNumber = 0
+    heuristic: HeuristicName = "mct"
+    period: Number = 3600
+    threshold: Number = 60
+    age_limit: Number | None = None
+    seed: int = 1
+
+
+class GridFile(Struct, forbid_unknown_fields=True):
+    """The whole file."""
+
+    clusters: tuple[Any, ...]
+    jobs: tuple[Any, ...]
+    engine: EngineName = "production"
+    deadlines: DeadlinesEntry = DeadlinesEntry()
+    reallocation: ReallocationEntry = ReallocationEntry()

@@ -1,0 +1,277 @@
+"""Virtual time: what happens on clusters and to jobs, and what the broker's core says to it.
+
+Within one instant ends come first, then arrivals, begins of claimed jobs, tries, and the pass. After each event that
+can let a job start, every cluster plans its queue, in the configured order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any
+
+from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, MappedJob, WaitingPart
+from oarpy.grid.core.exchanges import (
+    Action,
+    AskEcts,
+    ClaimParts,
+    EctsTold,
+    Event,
+    JobArrived,
+    JoinQueue,
+    LocalJob,
+    MissJob,
+    MoveJob,
+    PassDue,
+    TryAt,
+    TryDue,
+    WithdrawJobs,
+)
+from oarpy.grid.core.step import step
+from oarpy.grid.simulation.counted_queues import EasyQueue, PlannedQueue
+from oarpy.grid.simulation.named_queue import NamedQueue
+from oarpy.grid.simulation.queues import ClusterQueue, QueuedJob
+from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
+
+
+class Happening(IntEnum):
+    """What happens first within one instant."""
+
+    END = 0
+    ARRIVAL = 1
+    BEGIN = 2
+    TRY = 3
+    PASS = 4
+
+
+@dataclass(slots=True)
+class JobCourse:
+    """What became of a job; ``state`` is empty until it is over. Instants are None where they do not apply."""
+
+    state: str = ""
+    clusters: tuple[str, ...] = ()
+    claimed: float | None = None
+    start: float | None = None
+    end: float | None = None
+    tries: list[float] = field(default_factory=list)
+    killed: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class JobMove:
+    """Job ``job`` went from one queue to another at ``at``; ``old`` and ``new`` are its ECTs."""
+
+    at: float
+    job: int
+    source: str
+    target: str
+    old: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class GridOutcome:
+    """What became of all jobs, in the order of the file, and the moves in theirs. Jobs are told by their places."""
+
+    courses: Sequence[JobCourse]
+    moves: Sequence[JobMove]
+
+
+class GridRun:
+    """A run of a scenario. The broker and the clusters know jobs by their places in the file."""
+
+    def __init__(self, scenario: GridScenario) -> None:
+        self._scenario = scenario
+        self._jobs = scenario.jobs
+        self._state = BrokerState(scenario.clusters, scenario.deadlines, scenario.reallocation)
+        self._queues: dict[str, ClusterQueue] = {
+            cluster.name: queue_of(scenario.engine, policy, cluster.procs)
+            for cluster, policy in zip(scenario.clusters, scenario.policies, strict=True)
+        }
+        self._clusters = {cluster.name: cluster for cluster in scenario.clusters}
+        self._waits: dict[int, str] = {}
+        self._running: dict[str, dict[int, None]] = {name: {} for name in self._clusters}
+        """Local jobs that run, by cluster, in the order of their starts."""
+        self._courses = [JobCourse() for _ in self._jobs]
+        self._moves: list[JobMove] = []
+        self._left = len(self._jobs)
+        self._agenda: list[tuple[float, Happening, Any]] = []
+        self._started = count()
+
+    def run(self) -> GridOutcome:
+        """Run until every job is over."""
+        for number, job in enumerate(self._jobs):
+            self._note(job.submit, Happening.ARRIVAL, number)
+        if self._scenario.reallocation.algorithm:
+            self._note(min(job.submit for job in self._jobs) + self._scenario.period, Happening.PASS, 0)
+        while self._left:
+            now, kind, what = heappop(self._agenda)
+            if kind is Happening.END:
+                self._end(what[1], now)
+            elif kind is Happening.ARRIVAL:
+                self._arrive(what, now)
+            elif kind is Happening.BEGIN:
+                self._begin(what, now)
+            elif kind is Happening.TRY:
+                self._try(what[1], now, last=what[2])
+            else:
+                self._pass(now)
+        return GridOutcome(self._courses, self._moves)
+
+    def _note(self, at: float, kind: Happening, what: Any) -> None:
+        heappush(self._agenda, (at, kind, what))
+
+    # What happens
+
+    def _end(self, number: int, now: float) -> None:
+        course = self._courses[number]
+        if course.state:
+            return  # it was evicted
+        self._over(number, "Terminated", now)
+        self._round(now)
+
+    def _arrive(self, number: int, now: float) -> None:
+        job = self._jobs[number]
+        if job.components:
+            asked = CoAllocatedJob(number, job.submit, job.procs, job.components, job.deadline)
+            self._tell(JobArrived(asked), now)
+            return
+        if job.cluster is not None:
+            self._join(number, job.cluster, now)
+        else:
+            self._tell(JobArrived(self._mapped(number)), now)
+        self._round(now)
+
+    def _begin(self, number: int, now: float) -> None:
+        """Let a claimed job run, on the processors that are held for it."""
+        self._run(number, now, min(self._clusters[name].speed for name in self._courses[number].clusters))
+
+    def _try(self, number: int, now: float, *, last: bool) -> None:
+        self._courses[number].tries.append(now)
+        idle = {name: queue.idle for name, queue in self._queues.items()}
+        evictable = {name: self._evictable(name) for name in self._queues} if last else {}
+        self._tell(TryDue(number, idle, evictable), now)
+
+    def _evictable(self, cluster: str) -> list[LocalJob]:
+        """Return the local jobs that run on a cluster, the latest started first, then the last of the file."""
+        starts = self._courses
+        order = sorted(self._running[cluster], key=lambda number: (starts[number].start or 0, number), reverse=True)
+        return [LocalJob(number, self._jobs[number].procs) for number in order]
+
+    def _pass(self, now: float) -> None:
+        order = sorted(
+            (number for number in self._waits if self._jobs[number].mapped),
+            key=lambda number: (self._jobs[number].submit, number),
+        )
+        self._tell(PassDue([WaitingPart(self._mapped(number), self._waits[number]) for number in order]), now)
+        self._round(now)
+        self._note(now + self._scenario.period, Happening.PASS, 0)
+
+    # What the broker asks for
+
+    def _tell(self, event: Event, now: float) -> None:
+        """Tell the broker of an event, and do what it asks for."""
+        for action in step(self._state, event, now):
+            self._do(action, now)
+
+    def _do(self, action: Action, now: float) -> None:
+        match action:
+            case AskEcts(jobs, clusters):
+                self._tell(EctsTold(clusters, self._ects(jobs, clusters, now)), now)
+            case JoinQueue(job, cluster):
+                self._join(_number(job), cluster, now)
+            case WithdrawJobs(jobs):
+                for job in jobs:
+                    self._leave(_number(job))
+            case MoveJob(job, source, target, old, new):
+                number = _number(job)
+                if number in self._waits:
+                    self._leave(number)
+                self._join(number, target, now)
+                self._moves.append(JobMove(now, number, source, target, old, new))
+            case TryAt(job, at, last):
+                number = _number(job)
+                self._note(at, Happening.TRY, (self._jobs[number].deadline, number, last))
+            case ClaimParts(job, clusters, evicted):
+                self._claim(_number(job), clusters, [_number(one) for one in evicted], now)
+            case MissJob(job):
+                self._courses[_number(job)].state = "Missed"
+                self._left -= 1
+
+    def _ects(self, jobs: Iterable[Any], clusters: Sequence[str], now: float) -> dict[int | str, list[float]]:
+        found: dict[int | str, list[float]] = {number: [] for number in jobs}
+        for name in clusters:
+            procs = self._clusters[name].procs
+            fitting = [self._queued(number, name) for number in found if self._jobs[_number(number)].procs <= procs]
+            told = dict(zip((job.number for job in fitting), self._queues[name].completions(fitting, now), strict=True))
+            for number, ects in found.items():
+                ects.append(told.get(_number(number), inf))
+        return found
+
+    def _claim(self, number: int, clusters: tuple[str, ...], evicted: list[int], now: float) -> None:
+        """Evict who has to go, and hold the processors of each component up to the predicted end."""
+        for victim in evicted:
+            self._over(victim, "Killed", now)
+        job, course = self._jobs[number], self._courses[number]
+        course.clusters, course.claimed, course.killed = clusters, now, evicted
+        end = job.deadline + job.walltime / min(self._clusters[name].speed for name in clusters)
+        for name in dict.fromkeys(clusters):
+            self._queues[name].hold(number, clusters.count(name) * job.procs, end, now)
+        self._note(job.deadline, Happening.BEGIN, number)
+        self._round(now)
+
+    # Jobs and queues
+
+    def _round(self, now: float) -> None:
+        """Let every cluster plan its queue and start who is due."""
+        for name, queue in self._queues.items():
+            for number in queue.plan(now):
+                del self._waits[number]
+                self._courses[number].clusters = (name,)
+                if self._jobs[number].cluster is not None:
+                    self._running[name][number] = None
+                self._run(number, now, self._clusters[name].speed)
+
+    def _run(self, number: int, now: float, speed: float) -> None:
+        self._courses[number].start = now
+        self._note(now + self._jobs[number].length(speed), Happening.END, (next(self._started), number))
+
+    def _over(self, number: int, state: str, now: float) -> None:
+        course = self._courses[number]
+        course.state, course.end = state, now
+        self._left -= 1
+        for name in dict.fromkeys(course.clusters):
+            self._queues[name].free(number, now)
+            self._running[name].pop(number, None)
+
+    def _join(self, number: int, cluster: str, now: float) -> None:
+        self._queues[cluster].join(self._queued(number, cluster), now)
+        self._waits[number] = cluster
+
+    def _leave(self, number: int) -> None:
+        self._queues[self._waits.pop(number)].leave(number)
+
+    def _queued(self, number: Any, cluster: str) -> QueuedJob:
+        job: GridJob = self._jobs[number]
+        return QueuedJob(number, job.procs, job.walltime / self._clusters[cluster].speed)
+
+    def _mapped(self, number: int) -> MappedJob:
+        job = self._jobs[number]
+        return MappedJob(number, job.submit, job.procs, job.walltime)
+
+
+def queue_of(engine: EngineName, policy: QueuePolicy, procs: int) -> ClusterQueue:
+    """Return an empty queue of a cluster."""
+    if engine == "production":
+        return NamedQueue(procs, policy)
+    return EasyQueue(procs) if policy == "easy" else PlannedQueue(procs, in_order=policy == "fcfs")
+
+
+def _number(job: int | str) -> int:
+    """Return the place of a job: the broker is told nothing else here."""
+    assert isinstance(job, int)
+    return job

@@ -1,0 +1,162 @@
+"""A file of ``oarpy grid simulate`` (JSON) becomes a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, isfinite
+from typing import Any, NoReturn, TypeVar
+
+from oarpy.grid.core.broker_state import DeadlineRules, GridCluster, ReallocationRules
+from oarpy.grid.simulation.fields import DeadlinesEntry, GridClusterEntry, GridFile, GridJobEntry, ReallocationEntry
+from oarpy.grid.simulation.scenario import GridJob, GridScenario
+from oarpy.model.errors import UsageError
+from oarpy.model.typed_values import Misfit, from_json, from_values, shown
+
+_MOST = 1_000_000
+"""Most processors of a cluster, or components of a job."""
+
+Value = TypeVar("Value")
+
+
+def read_grid(text: str) -> GridScenario:
+    """Read the text of a file. Raises :class:`UsageError` that names the cluster or job, the key and the value."""
+    try:
+        file = from_json(text, GridFile)
+    except Misfit as misfit:
+        raise misfit.error("file") from None
+    if not file.clusters:
+        _refuse("file", "clusters", [], "names no cluster", "give at least one")
+    if not file.jobs:
+        _refuse("file", "jobs", [], "names no job", "give at least one")
+    entries = [_cluster(place, values) for place, values in enumerate(file.clusters, 1)]
+    clusters: dict[str, GridCluster] = {}
+    for entry in entries:
+        if entry.name in clusters:
+            _refuse(f"cluster {shown(entry.name)}", "name", entry.name, "is there twice", "give each its own name")
+        clusters[entry.name] = GridCluster(entry.name, entry.procs, float(entry.speed), entry.evict)
+    jobs: dict[int | str, GridJob] = {}
+    for place, values in enumerate(file.jobs, 1):
+        job = _job(place, values, clusters)
+        if job.id in jobs:
+            _refuse(f"job {shown(job.id)}", "id", job.id, "is there twice", "give each job its own id")
+        jobs[job.id] = job
+    return GridScenario(
+        clusters=tuple(clusters.values()),
+        policies=tuple(entry.policy for entry in entries),
+        jobs=tuple(jobs.values()),
+        engine=file.engine,
+        deadlines=_deadlines(file.deadlines),
+        reallocation=_reallocation(file.reallocation),
+        period=float(file.reallocation.period),
+    )
+
+
+def _refuse(owner: str, key: str, value: object, problem: str, advice: str) -> NoReturn:
+    raise UsageError(f"{owner}: key '{key}': {shown(value)} {problem}", hint=advice)
+
+
+def _entry(owner: str, values: Any, kind: type[Value]) -> Value:
+    try:
+        return from_values(values, kind)
+    except Misfit as misfit:
+        raise misfit.error(owner) from None
+
+
+def _check(owner: str, key: str, value: float | None, *, least: float = -inf, above: float = -inf) -> None:
+    """Raise :class:`UsageError` for a number that is not finite, below ``least``, or not above ``above``."""
+    if value is None:
+        return
+    if not isfinite(value):
+        _refuse(owner, key, value, "is not finite", "give a finite number")
+    if value < least:
+        _refuse(owner, key, value, f"is below {least:g}", f"give a number from {least:g} on")
+    if value <= above:
+        _refuse(owner, key, value, f"is not above {above:g}", f"give a number above {above:g}")
+
+
+def _check_count(owner: str, key: str, value: int | None) -> None:
+    if value is not None and not 1 <= value <= _MOST:
+        _refuse(owner, key, value, "is below 1" if value < 1 else "is too large", f"give a number from 1 to {_MOST}")
+
+
+def _owner(what: str, key: str, place: int, values: Any) -> str:
+    """Return how errors call an object: by its name if it has one, else by its place."""
+    name = values.get(key) if isinstance(values, dict) else None
+    return f"{what} {shown(name)}" if type(name) in (int, str) and name != "" else f"{what} at place {place}"
+
+
+def _cluster(place: int, values: Any) -> GridClusterEntry:
+    owner = _owner("cluster", "name", place, values)
+    entry = _entry(owner, values, GridClusterEntry)
+    if not entry.name:
+        _refuse(owner, "name", entry.name, "is no name of a cluster", "give each cluster a name")
+    _check_count(owner, "procs", entry.procs)
+    _check(owner, "speed", entry.speed, above=0)
+    return entry
+
+
+def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJob:
+    owner = _owner("job", "id", place, values)
+    entry = _entry(owner, values, GridJobEntry)
+    _check_count(owner, "procs", entry.procs)
+    _check_count(owner, "components", entry.components)
+    _check(owner, "run", entry.run, above=0)
+    _check(owner, "walltime", entry.walltime, above=0)
+    _check(owner, "submit", entry.submit)
+    _check(owner, "deadline", entry.deadline)
+    _check_kind(owner, entry)
+    _check_size(owner, entry, clusters)
+    return GridJob(
+        id=entry.id,
+        submit=float(entry.submit),
+        procs=entry.procs,
+        run=float(entry.run),
+        walltime=float(entry.run if entry.walltime is None else entry.walltime),
+        cluster=entry.cluster,
+        components=entry.components or 0,
+        deadline=float(entry.deadline or 0),
+    )
+
+
+def _check_kind(owner: str, entry: GridJobEntry) -> None:
+    """Raise :class:`UsageError` for a job that is neither local, mapped nor co-allocated."""
+    if entry.deadline is None:
+        if entry.components is not None:
+            _refuse(owner, "components", entry.components, "is given without deadline", "give both or none of them")
+        return
+    if entry.cluster is not None:
+        _refuse(owner, "cluster", entry.cluster, "is given beside deadline", "leave one of them out")
+    if entry.components is None:
+        _refuse(owner, "deadline", entry.deadline, "is given without components", "give both or none of them")
+    if entry.deadline < entry.submit:
+        _refuse(owner, "deadline", entry.deadline, f"is before submit ({shown(entry.submit)})", "give a later one")
+
+
+def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridCluster]) -> None:
+    """Raise :class:`UsageError` for a job that fits on no cluster where it may run, but not for a co-allocated one."""
+    if entry.components is not None:
+        return
+    if entry.cluster is not None and entry.cluster not in clusters:
+        _refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
+    largest = max(one.procs for one in clusters.values() if entry.cluster is None or one.name == entry.cluster)
+    if entry.procs > largest:
+        where = f"cluster {shown(entry.cluster)}" if entry.cluster is not None else "the largest cluster"
+        _refuse(owner, "procs", entry.procs, f"is more than {where} has", f"at most {largest}")
+
+
+def _deadlines(entry: DeadlinesEntry) -> DeadlineRules:
+    _check("deadlines", "lp", entry.lp, above=0)
+    if entry.lp > 1:
+        _refuse("deadlines", "lp", entry.lp, "is above 1", "give a number above 0, at most 1")
+    _check("deadlines", "tries", entry.tries, least=0)
+    _check("deadlines", "wait", entry.wait, least=0)
+    wait = inf if entry.wait is None else float(entry.wait)
+    return DeadlineRules(float(entry.lp), entry.tries, wait, entry.evict_at)
+
+
+def _reallocation(entry: ReallocationEntry) -> ReallocationRules:
+    _check("reallocation", "period", entry.period, above=0)
+    _check("reallocation", "threshold", entry.threshold, least=0)
+    _check("reallocation", "age_limit", entry.age_limit, least=0)
+    limit = inf if entry.age_limit is None else float(entry.age_limit)
+    return ReallocationRules(entry.mapping, entry.algorithm, entry.heuristic, float(entry.threshold), limit, entry.seed)
