@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from oarpy.negotiation.free_groups import FreeGroups, Spans
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.scheduler.negotiation.host_folds import HostFolds
 from oarpy.scheduler.resources.bit_sets import positions
 
 FAR = 32_503_680_000
@@ -32,33 +34,42 @@ class HostCounts:
 
     def __init__(self, size: int, clusters: Sequence[HostCluster]) -> None:
         self._size = (size + 7) // 8
+        self._clusters = clusters
+        self._sizes = [(one, one.size, one.most) for one in clusters]
+        self._folds = HostFolds(clusters)
+
+    @cached_property
+    def _layout(self) -> tuple[NDArray[np.int64], list[int], list[int]]:
+        """The resources of all hosts in order, where each host begins there, and the first host of each cluster."""
         order: list[int] = []
         starts: list[int] = []
         first_hosts: list[int] = []
-        hosts = 0
-        for cluster in clusters:
-            first_hosts.append(hosts)
-            hosts += cluster.size
+        for cluster in self._clusters:
+            first_hosts.append(len(starts))
             for bits in cluster.sets:
                 starts.append(len(order))
                 order.extend(positions(bits))
-        self._order: NDArray[np.int64] = np.array(order, dtype=np.int64)
-        self._starts, self._first_hosts = starts, first_hosts
-        self._clusters = clusters
-        self._denied = np.array([cluster.size - cluster.most for cluster in clusters], dtype=np.int32)
+        return np.array(order, dtype=np.int64), starts, first_hosts
 
     def profiles(self, slots: Slots) -> dict[str, BusyHosts]:
         """Return the profile of every cluster; hosts that stay busy for ever stay in it.
 
         Hosts that no one application may have besides its own are busy: those that are anyway count first.
         """
-        if not self._clusters:
-            return {}
         begins, free = slots
-        busy = np.logical_not(self._free_hosts(free))
-        counts = np.add.reduceat(busy.astype(np.int32), self._first_hosts, axis=1)
-        counts = np.maximum(counts, self._denied)
-        return {one.name: profile_of(begins, counts[:, column].tolist()) for column, one in enumerate(self._clusters)}
+        counts = self._free_counts(free) if self._clusters else []
+        return {
+            one.name: profile_of(begins, [size - min(number, most) for number in numbers])
+            for (one, size, most), numbers in zip(self._sizes, counts, strict=True)
+        }
+
+    def _free_counts(self, free: Sequence[int]) -> Sequence[Sequence[int]]:
+        """Return for each cluster how many of its hosts are free, slot by slot."""
+        if self._folds.possible:
+            return list(zip(*map(self._folds.free_hosts, free), strict=True))
+        table = self._free_hosts(free).astype(np.int32)
+        found: list[list[int]] = np.add.reduceat(table, self._layout[2], axis=1).T.tolist()
+        return found
 
     def groups(self, slots: Slots, steps: int) -> dict[str, FreeGroups]:
         """Return for every cluster which hosts are free throughout.
@@ -74,16 +85,17 @@ class HostCounts:
             table = np.concatenate((table[: steps - 1], rest, table[-1:]))
             begins = (*begins[:steps], begins[-1])
         found = {}
-        for cluster, first in zip(self._clusters, self._first_hosts, strict=True):
+        for cluster, first in zip(self._clusters, self._layout[2], strict=True):
             kinds = Counter(column.tobytes() for column in table[:, first : first + cluster.size].T)
             found[cluster.name] = FreeGroups({_spans(begins, kind): number for kind, number in kinds.items()})
         return found
 
     def _free_hosts(self, free: Sequence[int]) -> NDArray[np.bool_]:
         """Return for each slot, and each host of the clusters in order, whether all of the host is free."""
+        order, starts, _ = self._layout
         packed = np.frombuffer(b"".join(one.to_bytes(self._size, "little") for one in free), dtype=np.uint8)
-        table = np.unpackbits(packed.reshape(len(free), self._size), axis=1, bitorder="little")[:, self._order]
-        found: NDArray[np.bool_] = np.logical_and.reduceat(table.astype(bool), self._starts, axis=1)
+        table = np.unpackbits(packed.reshape(len(free), self._size), axis=1, bitorder="little")[:, order]
+        found: NDArray[np.bool_] = np.logical_and.reduceat(table.astype(bool), starts, axis=1)
         return found
 
 
