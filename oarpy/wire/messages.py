@@ -50,6 +50,9 @@ CLAIMED = "claimed"
 UNFIT = "UNFIT"
 """What a job is refused with whose specification cannot be read or sent."""
 
+APPLICATION_DONE = "application done"
+"""What a job is killed for whose application gives its hosts back: so it ends well, and its user is told of no kill."""
+
 _MOST_BYTES = 8 << 20
 """Of a command about several jobs: what reads more at once hears nothing else meanwhile."""
 

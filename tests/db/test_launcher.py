@@ -7,6 +7,7 @@ import pytest
 
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import (
+    APPLICATION_DONE,
     Checkpointed,
     Clean,
     Command,
@@ -393,6 +394,26 @@ def test_a_noop_job_holds_its_resources_until_its_walltime(cluster: SmallCluster
     cluster.sql("UPDATE jobs SET started_at = started_at - interval '11 minutes'")
     cluster.settle()
     assert (cluster.state(job), cluster.job(job, "exit_status")) == ("Terminated", 0)
+    assert cluster.held() == {}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "types", "reason", "expected"),
+    [
+        (1, (), APPLICATION_DONE, ("Terminated", 0, "")),
+        (2, (), APPLICATION_DONE, ("Terminated", 0, "")),
+        (1, ("noop",), APPLICATION_DONE, ("Terminated", 0, "")),
+        (2, (), "application lost", ("Error", 15, "killed: application lost")),
+    ],
+)
+def test_a_job_whose_application_is_done_ends_well(
+    cluster: SmallCluster, nodes: int, types: tuple[str, ...], reason: str, expected: tuple[str, int, str]
+) -> None:
+    job = cluster.submit(f"/nodes={nodes}", types=types)
+    cluster.settle()
+    cluster.sql("INSERT INTO kill_requests (job_id, reason) VALUES (%s, %s)", job, reason)
+    cluster.settle()
+    assert (cluster.state(job), cluster.job(job, "exit_status"), cluster.job(job, "message")) == expected
     assert cluster.held() == {}
 
 

@@ -23,6 +23,7 @@ from oarpy.transport.local import LocalTransport
 from oarpy.transport.node import ChannelConfig, NodeAddress
 from oarpy.wire.jobs import JobKey
 from oarpy.wire.messages import (
+    APPLICATION_DONE,
     AgentError,
     ChangeWalltime,
     ChannelLost,
@@ -87,6 +88,15 @@ def test_a_killed_job_finds_why_in_its_errors(driver: Driver, walltime: int, rea
     assert driver.run(driver.spec(8, "echo own >&2")).status == 0
     assert (driver.directory / "err.8").read_text() == "own\n"
     assert first == "begun"
+
+
+def test_a_job_whose_application_is_done_is_ended_without_a_word(driver: Driver) -> None:
+    driver.connect()
+    driver.start(driver.spec(7, "echo begun >&2; exec sleep 600"))
+    driver.started(7)
+    driver.send(Kill((JobKey(7, 1),), None, APPLICATION_DONE))
+    assert driver.ended(7).reason == "killed"
+    assert (driver.directory / "err.7").read_text() == "begun\n"
 
 
 def test_environment_and_files_of_a_job(driver: Driver) -> None:

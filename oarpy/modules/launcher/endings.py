@@ -5,7 +5,7 @@ from __future__ import annotations
 from oarpy.model.states import JobState
 from oarpy.store.jobs.execution import End
 from oarpy.store.platform.nodes import Fault
-from oarpy.wire.messages import Cleaned, Ended, Refused
+from oarpy.wire.messages import APPLICATION_DONE, Cleaned, Ended, Refused
 
 KILLED = "killed"
 UNABLE = frozenset({"STATE_DIRECTORY", "SUPERVISOR"})
@@ -49,11 +49,14 @@ def faults_of(node: str, report: Ended | Refused | Cleaned) -> list[Fault]:
 def end_of(report: Ended, kill_reason: str | None) -> End:
     """Return the end that ``report`` tells of; ``kill_reason`` is why the job was to be killed, if it was.
 
-    A program that ended by itself leads to Terminated, whatever its exit code; anything else to Error.
+    A program that ended by itself leads to Terminated, whatever its exit code, and so does one that was ended because
+    its application is done: with the exit code 0. Anything else leads to Error.
     """
-    key = report.key
+    key, status = report.key, report.status
     final, event, message = JobState.ERROR, report.reason, report.detail or report.reason
-    if report.reason == "exited":
+    done = report.reason == KILLED and kill_reason == APPLICATION_DONE and report.start is not None
+    if report.reason == "exited" or done:
+        status = 0 if done else status
         final, event, message = JobState.TERMINATED, "", ""
     elif report.reason == KILLED:
         event, message = "KILLED", f"killed: {kill_reason or 'asked on the node'}"
@@ -65,7 +68,7 @@ def end_of(report: Ended, kill_reason: str | None) -> End:
         said = out_of_memory(report.memory_kills)
         event, message = event or MEMORY, f"{message}; {said}" if message else said
     used = report.cpu_seconds, report.memory_peak
-    return End(key.job, final, report.status, report.start, report.end, event, message[:500], *used)
+    return End(key.job, final, status, report.start, report.end, event, message[:500], *used)
 
 
 def end_of_refusal(report: Refused, now: float, *, again: bool) -> End:
@@ -86,7 +89,7 @@ def end_of_unable(job: int, detail: str, now: float, *, again: bool) -> End:
 
 def end_of_nothing(job: int, kill_reason: str | None, now: float) -> End:
     """Return the end of a job that has nothing on any node: its walltime is over, or it is killed."""
-    if kill_reason is None:
+    if kill_reason in (None, APPLICATION_DONE):
         return End(job, JobState.TERMINATED, 0, None, now, "", "")
     return End(job, JobState.ERROR, None, None, now, "KILLED", f"killed: {kill_reason}"[:500])
 

@@ -28,6 +28,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
 from oarpy.store.negotiation import applications, links
 from oarpy.store.negotiation.applications import ApplicationRow
+from oarpy.wire.messages import APPLICATION_DONE
 from oarpy.wire.negotiation import (
     AGAINST_RULES,
     MALFORMED,
@@ -312,13 +313,13 @@ class Negotiator:
         if row.state != NegotiationState.STARTED:
             one.refuse(GiveBack.WORD, WRONG_MOMENT, "the job has not started, or is over", moment)
             return
-        self._end(connection, [one.job], "done")
+        self._end(connection, [one.job], "done", APPLICATION_DONE)
 
-    def _end(self, connection: Connection, jobs: Sequence[int], reason: str) -> None:
-        """Note why applications end, and have their jobs ended."""
+    def _end(self, connection: Connection, jobs: Sequence[int], reason: str, why: str) -> None:
+        """Note the reason that applications are told of their ends, and have their jobs ended."""
         with connection.transaction():
             applications.note_end(connection, jobs, reason)
-            ask_once(connection, [(job, f"application {reason}") for job in jobs], "negotiator")
+            ask_once(connection, [(job, why) for job in jobs], "negotiator")
 
     def _note_presence(self, connection: Connection) -> None:
         """Write who came and who left since that was written last."""
@@ -388,7 +389,7 @@ class Negotiator:
         settings = self._settings
         late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
         if late:
-            self._end(connection, late, "lost")
+            self._end(connection, late, "lost", "application lost")
 
 
 def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:

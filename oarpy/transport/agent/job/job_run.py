@@ -13,6 +13,7 @@ from oarpy.transport.agent.job.spawning import LaunchFailure, enter_directory, p
 from oarpy.transport.agent.kill_notice import KillNotice
 from oarpy.transport.agent.steps import interactive_shell
 from oarpy.transport.agent.usage import MeasuredUse, MemorySampling
+from oarpy.wire.messages import APPLICATION_DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -387,7 +388,8 @@ class JobRun:
             self._kill_at = min(self._kill_at, kill_at)
             return
         self._reason, self._kill_at = reason, kill_at
-        self._notice.tell(told, self._steps())
+        if told != APPLICATION_DONE:
+            self._notice.tell(told, self._steps())
         if self._suspended_at is not None:
             suspending.thaw(self._isolation.freezers(self._record.key))
         tree = processes.descendants(os.getpid())
