@@ -273,6 +273,7 @@ class NegotiationSettings:
     message_rate: Positive = 20
     first_request_timeout: PositiveSeconds = 300.0
     patience: PositiveSeconds = 60.0
+    reclaim_notice: Seconds = 30.0
     connections_per_user: Positive = 100
     connections: Positive = 2000
 

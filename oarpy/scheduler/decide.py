@@ -7,6 +7,7 @@ It takes these steps, and each sees what the ones before have decided:
 3. jobs that wait are placed (:mod:`~oarpy.scheduler.plan`); who is to start on sleeping nodes waits for them;
 4. accepted reservations whose date has come start, wait a little, or are given up;
 5. running jobs get more time where that delays nobody (:mod:`~oarpy.scheduler.rules.walltime_changes`);
+   extensions, which were placed in step 3 as jobs are, are granted, and revocable ones reclaimed;
 6. nodes are woken or sent to sleep (:mod:`~oarpy.scheduler.rules.energy`).
 
 Best-effort jobs give way in steps 1, 3 and 4, by one rule (:mod:`~oarpy.scheduler.rules.giving_way`).
@@ -63,8 +64,9 @@ class Decisions:
     ``plan`` says where and when jobs wait, and the verdict on each. ``accepted`` are new reservations, ``victims`` the
     best-effort jobs to cancel, ``resumed`` suspended jobs that go on now. ``awaiting`` tells what accepted reservations
     wait for; ``events`` are (job, type, description) of those that start. Time alone changes none before ``wake_at``.
-    ``negotiated`` is what happened to applications. What is written changes what the next pass sees: who was accepted,
-    say, clears its way then.
+    ``negotiated`` is what happened to applications. ``grown`` are extensions that are granted now, ``reclaimed`` parts
+    of jobs that are to go, each with the instant at which it is taken; they have the ids of the snapshot. What is
+    written changes what the next pass sees: who was accepted, say, clears its way then.
     """
 
     kept: Kept
@@ -80,6 +82,8 @@ class Decisions:
     power: PowerOrders
     wake_at: float | None
     negotiated: Negotiated = NOTHING_NEGOTIATED
+    grown: tuple[JobStart, ...] = ()
+    reclaimed: tuple[tuple[int, float], ...] = ()
 
 
 def decide(
@@ -99,7 +103,9 @@ def decide(
         if memory is not None:
             memory.forget()
         foreseen, told = negotiate(snapshot, orders, matchers)
-    elif memory is None:
+    elif memory is None or any_parts(snapshot):
+        if memory is not None:
+            memory.forget()
         foreseen = plan(snapshot, orders, matchers)
     else:
         foreseen = memory.plan(snapshot, orders, matchers, whole=snapshot.rules.power is not None)
@@ -111,13 +117,14 @@ def decide(
     power = power_for(snapshot, made)
     sorted_out = _SortedOut.of(made, snapshot)
     ends_of_ghosts = (one.latest_end for one in told.ghosts)
+    victims = _victims(made, due, kept.resumptions)
     return Decisions(
         kept,
         made,
-        (*sorted_out.starts, *due.starts),
+        (*(one for one in sorted_out.starts if one.job > 0), *due.starts),
         tuple(sorted_out.accepted),
         (*sorted_out.refused, *(Refusal(job, GIVEN_UP, reason) for job, reason in due.expired), *sorted_out.lapsed),
-        _victims(made, due, kept.resumptions),
+        tuple(job for job in victims if job > 0),
         tuple(one.job for one in kept.resumptions if one.start == snapshot.now and not one.kill),
         dict(due.waiting),
         tuple(due.events),
@@ -130,7 +137,14 @@ def decide(
             (*due.wake_at, walltimes.next_change, power.next_wake, *ends_of_ghosts),
         ),
         told,
+        tuple(one for one in sorted_out.starts if one.job < 0),
+        _reclaimed(snapshot, victims),
     )
+
+
+def any_parts(snapshot: Snapshot) -> bool:
+    """Tell whether running jobs have extensions that wait; these are the last ones of the jobs that wait."""
+    return bool(snapshot.waiting) and snapshot.waiting[-1].part is not None
 
 
 def keep_promises(snapshot: Snapshot) -> Kept:
@@ -145,6 +159,14 @@ def keep_promises(snapshot: Snapshot) -> Kept:
 def _victims(made: Plan, due: Due, resumptions: tuple[Resumption, ...]) -> tuple[int, ...]:
     """Return the best-effort jobs that any of the steps cancels, ascending."""
     return tuple(sorted({*made.kill, *due.kill, *(victim for one in resumptions for victim in one.kill)}))
+
+
+def _reclaimed(snapshot: Snapshot, victims: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
+    """Return the parts of jobs that give way, each with the instant at which its notice is over."""
+    if not victims or victims[0] > 0:
+        return ()
+    notices = {job.id: job.checkpoint for job in snapshot.holding if job.part is not None}
+    return tuple((job, snapshot.now + notices[job]) for job in victims if job < 0)
 
 
 @dataclass(slots=True)

@@ -35,12 +35,25 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class JobPart:
+    """What makes a job of the pass an extension of job ``of``, which runs ``until`` then at the latest.
+
+    Its own id is below 0. It is no further job to quotas. A ``revocable`` one gives way as best-effort jobs do.
+    """
+
+    of: int
+    until: float
+    revocable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingJob:
     """A job to place. ``reservation`` is the asked start date of a new reservation, ``filter`` the job's properties.
 
     ``fault`` says what in the job's description makes it impossible to place. ``stopped`` tells that it is ``held`` for
     no other reason than that its queue is not active. An application that is ``unasked`` is held until it asks for
-    hosts; ``ranked`` is the instant that ranks it among the jobs of its queue, whatever orders these.
+    hosts; ``ranked`` is the instant that ranks it among the jobs of its queue, whatever orders these. One that is
+    a ``part`` of a running job holds what it gets until that one ends.
     """
 
     id: int
@@ -60,11 +73,12 @@ class WaitingJob:
     stopped: bool = False
     unasked: bool = False
     ranked: float | None = None
+    part: JobPart | None = None
 
     @property
     def besteffort(self) -> bool:
         """True for a job that others do not see and may cancel."""
-        return self.queue == BESTEFFORT or BESTEFFORT in self.types
+        return self.queue == BESTEFFORT or BESTEFFORT in self.types or (self.part is not None and self.part.revocable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,8 @@ class HoldingJob:
     ``resources`` are ids; ``bits``, when given, is the same set for the snapshot's platform and saves the conversion.
     ``given_back`` are the resources, not among them, that it does not hold while it is suspended, but from ``resumes``
     on (None: not foreseen). It keeps the consumables of both. ``resuming``: it wants them back as soon as possible.
-    ``checkpoint`` is how many seconds it takes from now on to write its state, 0 when it cannot.
+    ``checkpoint`` is how many seconds it takes from now on to write its state, 0 when it cannot. A revocable ``part``
+    of a job holds beside it, as a best-effort job whose checkpoint is the notice that it is given.
     """
 
     id: int
@@ -92,11 +107,12 @@ class HoldingJob:
     resumes: float | None = None
     resuming: bool = False
     checkpoint: float = 0
+    part: JobPart | None = None
 
     @property
     def besteffort(self) -> bool:
         """True for a job that others do not see and may cancel."""
-        return self.queue == BESTEFFORT or BESTEFFORT in self.types
+        return self.queue == BESTEFFORT or BESTEFFORT in self.types or (self.part is not None and self.part.revocable)
 
     @property
     def end(self) -> float:
@@ -105,7 +121,15 @@ class HoldingJob:
 
     def asking(self) -> WaitingJob:
         """Return the job as one that asks for its place: what quotas and sharing look at, and no request."""
-        return WaitingJob(self.id, self.user, project=self.project, queue=self.queue, name=self.name, types=self.types)
+        return WaitingJob(
+            self.id,
+            self.user,
+            project=self.project,
+            queue=self.queue,
+            name=self.name,
+            types=self.types,
+            part=self.part,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +367,8 @@ class Snapshot:
     ``outages`` are not given for a time. ``show_instant`` writes instants in reasons. Until ``quota_horizon`` it is
     known which quotas are valid: a job that a quota with spans may limit is not placed beyond it.
 
+    Of the waiting jobs, those that are parts of running ones are the last.
+
     A running best-effort job keeps its resources for ``besteffort_minimum_life`` seconds, whoever needs them.
 
     What follows ``show_instant`` is for decisions that are no placements. ``asleep`` are resources that count as Alive
@@ -383,6 +409,15 @@ class Snapshot:
     def usable(self) -> int:
         """The resources that jobs may be given."""
         return self.platform.alive
+
+    def whose(self, jobs: Iterable[int]) -> list[int]:
+        """Return ids as people know them, ascending and each once: a job in the place of its parts."""
+        some = set(jobs)
+        if min(some, default=0) < 0:
+            parts = {job.id: job.part.of for job in self.holding if job.part is not None}
+            parts.update((job.id, job.part.of) for job in self.waiting if job.part is not None)
+            some = {parts.get(job, job) for job in some}
+        return sorted(some)
 
     def out(self, begin: float, end: float) -> int:
         """Return the resources that have an outage during [begin, end)."""

@@ -203,6 +203,7 @@ CHANGES = {
 
 KEPT = {
     "applications": {"state"},
+    "extensions": {"state"},
     "assigned_amounts": {"consumable", "during", "job_id"},
     "assigned_resources": {"during", "job_id", "resource_id", "suspended"},
     "consumable_capacities": {"held"},

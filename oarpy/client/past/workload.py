@@ -16,8 +16,8 @@ from oarpy.model.errors import UsageError
 from oarpy.model.job_types import read_types
 from oarpy.model.quota_calendar import WEEK, valid_spans
 from oarpy.model.request import Consumption
+from oarpy.modules.metascheduler.limits.quota_rules import QuotaRules, spanned
 from oarpy.modules.metascheduler.priority_history import factor_rules, karma_rules
-from oarpy.modules.metascheduler.quota_rules import QuotaRules, spanned
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader, alternatives
 from oarpy.modules.metascheduler.what_if import read_only, with_jobs
 from oarpy.scheduler.order.usage_shares import Priorities

@@ -20,6 +20,7 @@ from oarpy.model.job_types import JobTypes, read_types
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler import told_applications
+from oarpy.modules.metascheduler.extensions import told_extensions
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.modules.metascheduler.priority_history import record_rules
 from oarpy.modules.metascheduler.set_aside import indecisive, left_out, set_aside_text
@@ -27,7 +28,7 @@ from oarpy.modules.metascheduler.snapshot_reader import Reading, SnapshotReader
 from oarpy.modules.metascheduler.told_starts import ToldStarts
 from oarpy.modules.metascheduler.verdict_history import KeptVerdicts
 from oarpy.modules.metascheduler.written_predictions import RangeTexts, ToldPredictions, Writing, multirange
-from oarpy.scheduler.decide import Decisions, Refusal, decide
+from oarpy.scheduler.decide import Decisions, Refusal, any_parts, decide
 from oarpy.scheduler.memory import Memory
 from oarpy.scheduler.plan import Placement, Plan
 from oarpy.scheduler.rules.energy import PowerOrders
@@ -121,6 +122,8 @@ class Metascheduler:
             word += f", {len(decided.victims)} best-effort to cancel"
         delays = (owed, self._memory.owed(decided.plan), told_applications.owed(reading, self._negotiation))
         instants = [time.time() + one for one in delays if one is not None]
+        if reading.extensions and (taken := told_extensions.next_taken(reading.extensions, decided)) is not None:
+            instants.append(max(taken, now + 1))
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
         named = {"pass": number, "jobs": job_ranges(begun), "victims": job_ranges(decided.victims)}
@@ -163,11 +166,15 @@ class Metascheduler:
         writing = self._told.compare(predictions, time.monotonic(), decided.plan.unseen)
         decisions.predict(connection, writing.changed)
         verdicts: dict[int, str] = {}
+        if any_parts(seen):
+            seen = replace(seen, waiting=tuple(job for job in seen.waiting if job.part is None))
         if self._settings.verdict_history:
             orders, matchers = self._orders, self._reader.matchers
             verdicts = self._verdicts.note(connection, seen, writing.changed, gone, orders, matchers)
         if reading.applications and (reading.applications.rows or reading.applications.kept):
             told_applications.write(connection, reading.applications, decided, reading.snapshot, gone)
+        if reading.extensions and reading.extensions.rows:
+            told_extensions.write(connection, reading.extensions, decided, reading.snapshot)
         _order_power(connection, decided.power)
         if not decided.plan.unseen:
             _report_policies(connection, reading.snapshot, decided.plan)
@@ -248,7 +255,7 @@ def _predictions(
     predictions = {
         placement.job: rows.prediction(placement, texts)
         for placement in decided.plan.placements
-        if placement.job not in gone and placement.verdict is not Verdict.STARTS
+        if placement.job not in gone and placement.job > 0 and placement.verdict is not Verdict.STARTS
     }
     for job, reason in withheld.items():
         if job not in gone and job in rows.jobs and job not in rows.reserved:

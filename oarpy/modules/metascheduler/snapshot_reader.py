@@ -14,11 +14,8 @@ versions are those of one server.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import Any, Literal, cast
 
 import psycopg
@@ -35,14 +32,16 @@ from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.modules.metascheduler.application_line import ApplicationLine
 from oarpy.modules.metascheduler.existing_resources import declared_consumables
+from oarpy.modules.metascheduler.extensions.extension_line import ExtensionLine
+from oarpy.modules.metascheduler.limits.outages import available_until, ends_of_availability, maintenance_outages
+from oarpy.modules.metascheduler.limits.quota_rules import QuotaRules
+from oarpy.modules.metascheduler.limits.rations import Rations
 from oarpy.modules.metascheduler.priority_history import PriorityHistory
-from oarpy.modules.metascheduler.quota_rules import QuotaRules
-from oarpy.modules.metascheduler.rations import Rations
 from oarpy.modules.metascheduler.set_aside import made_of, set_aside_text, unplaced
 from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform, Resource
+from oarpy.scheduler.resources.platform import Platform, Resource
 from oarpy.scheduler.rules.energy import idle_nodes
 from oarpy.scheduler.rules.reservations import OVERRUN, promised
 from oarpy.scheduler.snapshot import (
@@ -63,7 +62,7 @@ from oarpy.scheduler.snapshot import (
 from oarpy.store.database import Connection
 from oarpy.store.jobs import walltime_changes
 from oarpy.store.passes import snapshot_rows
-from oarpy.store.platform import consumables, maintenance, power, properties
+from oarpy.store.platform import consumables, power, properties
 from oarpy.store.refusals import refusals_of
 
 LAUNCH = 5
@@ -72,10 +71,6 @@ _MOST_CONDITIONS = 1000
 """Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
 
 
-_FAR = 10 * 365 * 86400
-"""Seconds from now beyond which a date is none."""
-_MOST_NAMED = 5
-"""Nodes of an outage that its reason names."""
 _ASLEEP = "(asleep)"
 """Orders resources by whether they sleep; no property can have this name."""
 
@@ -99,6 +94,8 @@ class Reading:
     """Why jobs are not tried now: the database refused them, or nothing could be decided about them."""
     applications: ApplicationLine | None = None
     """Those that are not over, with what is kept for them."""
+    extensions: ExtensionLine | None = None
+    """What running jobs ask for, and what may be taken from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +117,9 @@ class SnapshotReader:
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0
-        self._negotiating = False
+        self._negotiating = self._growing = False
         self._line = ApplicationLine(configuration.negotiation)
+        self._extensions = ExtensionLine(configuration.negotiation)
         self._unchanged_until = float("inf")
         self._outages: tuple[Outage, ...] = ()
         self._platform = Platform.build([], [])
@@ -170,14 +168,14 @@ class SnapshotReader:
         jobs = self._waiting_jobs(waiting, anteriors.of, stopped, {**withheld, **broken} if broken else withheld)
         texts = conditions((*jobs, *(one.job for one in reservations)))
         self._resolve_all(connection, texts if only_places else texts | self._also)
-        held = _held(connection, accepted)
+        held = self._held(connection, accepted)
         amounts = consumables.held(connection) if self._consumables else {}
-        promises = [promised(one, now) for one in reservations]
+        promises = [job for one in reservations if (job := promised(one, now)) is not None]
         if len(reserved) > len(reservations):
             # theirs until the canceller has ended them
             leaving = {row.id for row in reserved} - {row.id for row in rows}
             promises += [_leaving(row) for row in reserved if row.id in leaving]
-        holding = [*self._holding_jobs(held, amounts, now), *(job for job in promises if job is not None)]
+        holding = [*self._holding_jobs(held, amounts, now), *promises]
         longest = max((way.walltime for job in jobs for way in job.alternatives), default=0)
         quotas, horizon = self._quotas.read(connection, now, longest)
         snapshot = Snapshot(
@@ -206,9 +204,28 @@ class SnapshotReader:
             reservations=reservations,
             asleep=self._asleep,
         )
+        snapshot = self._with_extensions(connection, snapshot, withheld)
         if not only_places:
             snapshot = self._with_the_rest(connection, snapshot)
-        return Reading(snapshot, {row.id: self._requests[row.submission] for row in rows}, withheld, self._line)
+        return Reading(snapshot, self._requests_of(rows), withheld, self._line, self._extensions)
+
+    def _requests_of(self, rows: Iterable[snapshot_rows.WaitingRow]) -> dict[int, ReadRequest]:
+        return {row.id: self._requests[row.submission] for row in rows}
+
+    def _held(self, connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
+        """Return who holds resources, without what others may take from running jobs."""
+        self._extensions.read(connection, any_there=self._growing)
+        return self._extensions.without_revocable(_held(connection, accepted))
+
+    def _with_extensions(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
+        """Return ``snapshot`` with what running jobs ask for, and what may be taken from them."""
+        if not self._growing:
+            return snapshot
+        holding, platform, now = snapshot.holding, snapshot.platform, int(snapshot.now)
+        waiting = self._extensions.waiting(holding, platform, now, withheld)
+        self.resolve(connection, conditions(waiting))
+        held = self._extensions.holding(holding, platform, now)
+        return replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*holding, *held))
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
         """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""
@@ -238,7 +255,7 @@ class SnapshotReader:
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
         """Read the platform again if its version moved, or a date of it is past; drop all that was compiled for it."""
-        version, self._negotiating = snapshot_rows.site(connection)
+        version, self._negotiating, self._growing = snapshot_rows.site(connection)
         if version == self._version and now < self._unchanged_until:
             return
         self._kinds = snapshot_rows.property_kinds(connection)
@@ -248,7 +265,9 @@ class SnapshotReader:
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
         )
         self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
-        self._outages = (*self._maintenance(connection, now), *_ends_of_availability(rows, self._platform, now))
+        outages, over = maintenance_outages(connection, self._platform, now)
+        self._outages = (*outages, *ends_of_availability(rows, self._platform, now))
+        self._unchanged_until = min(self._unchanged_until, over)
         self._filters, self._errors, self._returning, self._shown = {}, {}, {}, {}
         self._any_away = any(row.properties.get("drain") or row.state in ("Absent", "Suspected") for row in rows)
         self._bits = {}
@@ -265,7 +284,7 @@ class SnapshotReader:
         self._unchanged_until = math.inf
         found = []
         for row in (Resource(*values) for values in snapshot_rows.platform(connection)):
-            until = _available_until(row)
+            until = available_until(row)
             if until is not None and until > now:
                 self._unchanged_until = min(self._unchanged_until, until)
             if until is not None and until <= now and row.state == "Alive":
@@ -292,18 +311,6 @@ class SnapshotReader:
                     f"scheduler.resource_order: there is no property '{name[:60]}'", hint="oarproperty -l lists them"
                 )
         self._order_checked = True
-
-    def _maintenance(self, connection: Connection, now: int) -> Iterator[Outage]:
-        """Yield the maintenance windows that are under way or to come."""
-        nodes = {str(block.value): block.bits for block in self._platform.blocks(NETWORK_ADDRESS)}
-        for row in maintenance.valid(connection):
-            bits = reduce(or_, (nodes.get(name, 0) for name in row.nodes))
-            if bits and row.end > now:
-                self._unchanged_until = min(self._unchanged_until, row.end)
-                why = f" ({' '.join(row.reason.split())})" if row.reason else ""
-                yield Outage(
-                    math.floor(row.begin), bits, math.ceil(row.end), f"maintenance of {_listed(row.nodes)}{why}"
-                )
 
     def _fetch_requests(self, connection: Connection, submissions: set[int]) -> None:
         """Read the requests of submissions that are new or have changed; one that is as before stays the same value."""
@@ -505,30 +512,6 @@ def _power(row: power.PowerRow) -> Power:
     if row.asked == "sleep":
         return "asleep" if row.sent else "falling"
     return "waking"
-
-
-def _available_until(row: Resource) -> float | None:
-    until = row.properties["available_upto"]
-    return until.timestamp() if isinstance(until, datetime) else None
-
-
-def _ends_of_availability(rows: Sequence[Resource], platform: Platform, now: int) -> Iterator[Outage]:
-    """Yield from when on which resources are not available any more; dates far away are as good as none."""
-    found: dict[float, list[Resource]] = {}
-    for row in rows:
-        until = _available_until(row)
-        if until is not None and now < until < now + _FAR:
-            found.setdefault(until, []).append(row)
-    for until in sorted(found):
-        names = dict.fromkeys(str(row.properties[NETWORK_ADDRESS] or f"resource {row.id}") for row in found[until])
-        yield Outage(
-            until, platform.bits_of(row.id for row in found[until]), reason=f"{_listed([*names])} not available"
-        )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return some names; of many, the first ones."""
-    return ", ".join(names[:_MOST_NAMED]) + (" ..." if len(names) > _MOST_NAMED else "")
 
 
 @dataclass(slots=True)

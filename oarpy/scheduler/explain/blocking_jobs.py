@@ -48,6 +48,11 @@ class _Holding:
     claim: Claim
     running: bool
 
+    @property
+    def number(self) -> int:
+        """The job, that of which it is a part."""
+        return self.job.id if self.job.part is None else self.job.part.of
+
 
 def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
     """Return the jobs whose end is what the start of ``claim`` waits for, those on most of its resources first.
@@ -64,7 +69,7 @@ def holders(probe: Probe, claim: Claim | None) -> tuple[Holder, ...]:
         until = one.claim.end + snapshot.security_time
         in_the_way = one.job.id in victims if victims else until == claim.start
         if in_the_way and not roles_of(one.job).admits(roles) and (shared := (one.claim.bits & claim.bits).bit_count()):
-            found.append(Holder(one.job.id, shared, until, one.running))
+            found.append(Holder(one.number, shared, until, one.running))
     return tuple(sorted(found, key=lambda holder: (-holder.resources, holder.job)))
 
 
@@ -83,7 +88,8 @@ def quota_use(probe: Probe) -> QuotaUse | None:
             resources += amount
             hours += amount * one.claim.walltime / 3600
             jobs.append(one.job.id)
-    return QuotaUse(limit.rule, limit.begin, limit.end, instant, resources, hours, tuple(sorted(jobs)))
+    whose = tuple(probe.snapshot.whose(jobs))
+    return QuotaUse(limit.rule, limit.begin, limit.end, instant, resources, hours, whose)
 
 
 def _everybody(probe: Probe) -> Iterator[_Holding]:

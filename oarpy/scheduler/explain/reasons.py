@@ -283,9 +283,9 @@ class Explainer:
         texts = []
         security = self._security(demand, answer)
         if over := self.baseline.released(freed, bits, demand.roles):
-            texts.append(f"{_named('job', over)} should be over{security}")
+            texts.append(f"{_named('job', self._snapshot.whose(over))} should be over{security}")
         if not demand.job.besteffort and (young := self.baseline.unprotected(freed, bits, demand.roles)):
-            texts.append(f"{_named('best-effort job', young)} may be cancelled")
+            texts.append(f"{_named('best-effort job', self._snapshot.whose(young))} may be cancelled")
         return f", when {' and '.join(texts)}" if texts else security
 
     def _security(self, demand: Demand, answer: Answer) -> str:

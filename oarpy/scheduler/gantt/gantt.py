@@ -221,7 +221,7 @@ class Gantt:
                 # amounts change only where the timeline of the platform has a boundary
                 self.whole.exclusive.remove(begin, end, 0)
             self.stocks.take(begin, end, claim.bits, claim.consumes)
-        if self.ledger.rules and (amount := self.amount(roles, claim)).resources:
+        if self.ledger.rules and (amount := self.amount(job, roles, claim)).resources:
             self.ledger.count(job, begin, end, amount)
 
     def give_back(self, claim: Claim) -> None:
@@ -230,12 +230,12 @@ class Gantt:
         self.bounds, self._shared_bounds = Bounds(), {}
         self.barred = {}
 
-    def amount(self, roles: Roles, claim: Claim) -> Amount:
-        """Return what ``claim`` adds to the quota sums."""
+    def amount(self, job: WaitingJob | HoldingJob, roles: Roles, claim: Claim) -> Amount:
+        """Return what ``claim`` of ``job`` adds to the quota sums."""
         if not roles.counted:
             return NOTHING
         resources = (claim.bits & self._platform.default_type).bit_count()
-        return Amount(resources, resources * claim.walltime)
+        return Amount(resources, resources * claim.walltime, 1 if job.part is None else 0)
 
     def counts_all(self, bits: int) -> bool:
         """Tell whether quotas count each of ``bits``."""

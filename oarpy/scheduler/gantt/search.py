@@ -289,7 +289,7 @@ class Search:
         """Return the quota that forbids ``claim``, and until when; None when none does."""
         if demand.limits is None:
             return None
-        amount = gantt.amount(demand.roles, claim)
+        amount = gantt.amount(demand.job, demand.roles, claim)
         if not amount.resources:
             return None
         return gantt.ledger.excess(demand.limits, claim.start, claim.end + self._security, amount)

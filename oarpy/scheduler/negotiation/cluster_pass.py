@@ -172,7 +172,7 @@ class _GanttOccupation:
         if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None or job.besteffort:
             return
         claim = decision.found.claim
-        amount = self._planner.gantt.amount(roles_of(job), claim)
+        amount = self._planner.gantt.amount(job, roles_of(job), claim)
         self._started.append(Held(job, claim.end + self._security, claim.bits, amount))
 
     def place(self, application: Application) -> Time:

@@ -26,10 +26,14 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What one job adds: resources of type default, and their number times the walltime, in seconds."""
+    """What one job adds: resources of type default, and their number times the walltime, in seconds.
+
+    ``jobs`` is 0 for a part of another one.
+    """
 
     resources: int
     seconds: float
+    jobs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +121,19 @@ class Sums:
         right = self._boundary(end)
         for index in range(left, right):
             resources, jobs, seconds = self.held[index]
-            self.held[index] = resources + amount.resources, jobs + 1, seconds + amount.seconds
+            self.held[index] = resources + amount.resources, jobs + amount.jobs, seconds + amount.seconds
 
     def last_excess(self, begin: float, end: float, rule: QuotaRule, amount: Amount) -> float | None:
         """Return when the last period of [begin, end) ends in which ``amount`` more breaks ``rule``, None if none.
 
         Infinity when ``amount`` alone does.
         """
-        if _excessive(rule, amount.resources, 1, amount.seconds):
+        if _excessive(rule, amount.resources, amount.jobs, amount.seconds):
             return inf
         first = bisect_right(self.begins, begin) - 1
         for index in range(bisect_left(self.begins, end) - 1, first - 1, -1):
             resources, jobs, seconds = self.held[index]
-            if _excessive(rule, resources + amount.resources, jobs + 1, seconds + amount.seconds):
+            if _excessive(rule, resources + amount.resources, jobs + amount.jobs, seconds + amount.seconds):
                 return self.begins[index + 1] if index + 1 < len(self.begins) else inf
         return None
 

@@ -23,6 +23,7 @@ from oarpy.scheduler.gantt.search import Answer, Found, Search
 from oarpy.scheduler.job_roles import roles_of
 from oarpy.scheduler.order.queue_orders import Order
 from oarpy.scheduler.passes.backfilling import POLICIES, PlanningPolicy, Schedule
+from oarpy.scheduler.passes.growth import UntilEnd
 from oarpy.scheduler.passes.ranking import Ranking, by_priority
 from oarpy.scheduler.passes.turns import Stage, Turn, Turns
 from oarpy.scheduler.resources.matching import Matchers
@@ -84,6 +85,8 @@ class Planner:
         self._opening = _openings(snapshot.waiting)
         able = [job for job in snapshot.holding if may_go(job, snapshot.now, snapshot.besteffort_minimum_life)]
         self._yielding = Yielding(snapshot.platform, self.gantt.stocks.capacities, able)
+        self._parts = [job for job in able if job.part is not None]
+        """What may be taken from running jobs."""
         self._gone_at = {job.id: gone_at(job, self.now, snapshot.security_time) for job in able if job.checkpoint}
         """When those are gone that take their time, were they cancelled now."""
         self.begun: list[Stage] = []
@@ -257,7 +260,11 @@ class Planner:
             min(job.dates.start_by, readiness.latest),
             job.dates.end_by,
         )
-        return Inquiry(demand, ready, *self.place(turn.policy, demand, ready))
+        return Inquiry(demand, ready, *self.place(self._policy_of(turn), demand, ready))
+
+    def _policy_of(self, turn: Turn) -> PlanningPolicy:
+        """Return how a job is placed: extensions of running jobs in a way of their own."""
+        return turn.policy if turn.job.part is None else UntilEnd(self._schedule, self.search)
 
     def place(self, policy: PlanningPolicy, demand: Demand, ready: float) -> tuple[Answer, float]:
         """Find the place of a job by its policy; also return when it can begin at once.
@@ -265,12 +272,21 @@ class Planner:
         That is when the best-effort jobs in its way have written their checkpoints.
         """
         answer, at_once = policy.find(demand, ready), self.now
+        if self._parts and (found := answer.found) and min(self._victims(demand, found), default=0) < 0:
+            answer = self._beside_parts(policy, demand) or answer
         while self._gone_at and (found := answer.found) and found.claim.start == at_once:
             gone = max((self._gone_at.get(job, at_once) for job in self._victims(demand, found)), default=at_once)
             if gone <= at_once:
                 break
             answer, at_once = policy.put_off(demand, found, gone), gone
         return answer, at_once
+
+    def _beside_parts(self, policy: PlanningPolicy, demand: Demand) -> Answer | None:
+        """Find a start now that takes nothing from a running job; None when there is none."""
+        gantt = self.gantt.copy()
+        gantt.hold(self._parts)
+        other = self.search.at(gantt, demand, self.now).found
+        return None if other is None else policy.put_off(demand, other, self.now)
 
     def reservation(self, job: WaitingJob, date: float) -> Demand:
         """Return what a reservation asks for: its first alternative alone.
@@ -291,7 +307,7 @@ class Planner:
     def _enter(self, turn: Turn, inquiry: Inquiry) -> None:
         """Let the job hold what was found for it."""
         if turn.job.reservation is None:
-            turn.policy.enter(inquiry.demand, inquiry.ready, inquiry.answer)
+            self._policy_of(turn).enter(inquiry.demand, inquiry.ready, inquiry.answer)
         elif inquiry.answer.found:
             self._schedule.enter(inquiry.demand, inquiry.answer.found)
 
@@ -328,7 +344,8 @@ class Planner:
             return Decision(Verdict.STARTS, "starts now", found)
         self.kill |= victims
         order = tuple(sorted(victims))
-        reason = f"best-effort jobs are cancelled to make room: {', '.join(map(str, order))}"
+        what = "best-effort jobs are cancelled" if order[-1] > 0 else "revocable hosts are taken back"
+        reason = f"{what} to make room: {', '.join(map(str, self._snapshot.whose(order)))}"
         if found.claim.start > self.now:
             reason += f"; their checkpoints take until {self._snapshot.show_instant(found.claim.start)}"
         return Decision(Verdict.RESOURCES_BUSY, reason, found, victims=order)

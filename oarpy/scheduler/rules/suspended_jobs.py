@@ -77,7 +77,7 @@ def _earliest(snapshot: Snapshot, job: HoldingJob) -> float | None:
         end = claim.end + snapshot.security_time
         if any(view.common(start, end) & bits != bits for view in views):
             continue
-        amount = gantt.amount(roles, claim)
+        amount = gantt.amount(asking, roles, claim)
         if limits is None or not amount.resources or gantt.ledger.excess(limits, start, end, amount) is None:
             return start
     return None

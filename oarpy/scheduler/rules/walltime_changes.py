@@ -225,7 +225,7 @@ class _More:
         if not views or any(view.common(now, end) & self._bits != self._bits for view in views):
             return False
         limits = gantt.limits(self._asking, self._roles)
-        amount = gantt.amount(self._roles, claim)
+        amount = gantt.amount(self._asking, self._roles, claim)
         return limits is None or not amount.resources or gantt.ledger.excess(limits, now, end, amount) is None
 
     def _verified(self, most: int, replan: Replan) -> int:

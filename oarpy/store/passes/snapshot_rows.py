@@ -47,10 +47,11 @@ PlatformRow = tuple[int, str, str, dict[str, object]]
 
 # The counter moves with every change of resources or properties, so a cached platform is known to be current.
 _PLATFORM_VERSION = "SELECT platform_version FROM site"
-# The partial index has the applications that are not over: where nothing negotiates, it is empty.
+# Partial indexes have the applications and extensions that are not over: where there are none, they are empty.
 _SITE = """
     SELECT platform_version,
-           EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts)
+           EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts),
+           EXISTS (SELECT FROM extensions WHERE state IN ('Waiting', 'Granting', 'Granted'))
     FROM site
 """
 
@@ -259,11 +260,11 @@ def platform_version(connection: Connection) -> int:
     return int(row[0])
 
 
-def site(connection: Connection) -> tuple[int, bool]:
-    """Return the same counter, and whether there are applications."""
+def site(connection: Connection) -> tuple[int, bool, bool]:
+    """Return the same counter, whether there are applications, and whether running jobs have extensions."""
     row = connection.execute(_SITE).fetchone()
     assert row is not None
-    return int(row[0]), bool(row[1])
+    return int(row[0]), bool(row[1]), bool(row[2])
 
 
 def platform(connection: Connection) -> list[PlatformRow]:

@@ -119,7 +119,7 @@ def test_a_quota_forbids_every_date_passed_over(
 
     def forbidden(date: float) -> bool:
         taken = matcher.match(matcher.usable & line.common(date, date + hold))
-        amount = gantt.amount(roles, Claim(date, walltime, taken))
+        amount = gantt.amount(job, roles, Claim(date, walltime, taken))
         return not taken or gantt.ledger.excess(limits, date, date + hold, amount) is not None
 
     edges = [edge for limit in limits.spans for edge in (limit.begin, limit.end)]

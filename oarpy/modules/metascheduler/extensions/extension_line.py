@@ -1,0 +1,134 @@
+"""Extensions made jobs of a snapshot: those that wait, and each host that may be taken from a job.
+
+Their ids are below 0, where no job has any: even ones for extensions that wait, odd ones for hosts that are held.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from oarpy.configuration import NegotiationSettings
+from oarpy.model.request import Consumption, Group, Level
+from oarpy.model.states import ExtensionState, JobState
+from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, WaitingJob
+from oarpy.store.database import Connection
+from oarpy.store.negotiation import extensions
+from oarpy.store.negotiation.extensions import LiveExtension, RevocableHost
+from oarpy.store.passes.snapshot_rows import HoldingRow
+
+
+def waiting_id(extension: int) -> int:
+    """Return the id of an extension that waits."""
+    return -2 * extension
+
+
+def held_id(host: RevocableHost) -> int:
+    """Return the id of a host that is held."""
+    return -2 * host.resources[0] - 1
+
+
+class ExtensionLine:
+    """Makes jobs of rows; what it read last is there to be written about."""
+
+    def __init__(self, settings: NegotiationSettings) -> None:
+        self._settings = settings
+        self.rows: list[LiveExtension] = []
+        self.hosts: list[RevocableHost] = []
+        self._shown: ShownClusters | None = None
+
+    def read(self, connection: Connection, *, any_there: bool) -> None:
+        """Read the extensions that are not over, if there are any."""
+        self.rows = extensions.live(connection) if any_there else []
+        self.hosts = extensions.revocable(connection) if any_there else []
+
+    def without_revocable(self, rows: list[HoldingRow]) -> list[HoldingRow]:
+        """Return rows of jobs without the hosts that others may take from them."""
+        if not self.hosts:
+            return rows
+        apart: dict[int, set[int]] = {}
+        for host in self.hosts:
+            apart.setdefault(host.job, set()).update(host.resources)
+        return [
+            replace(row, resources=tuple(one for one in row.resources if one not in apart[row.id]))
+            if row.id in apart
+            else row
+            for row in rows
+        ]
+
+    def holding(self, jobs: Iterable[HoldingJob], platform: Platform, now: int) -> list[HoldingJob]:
+        """Return the hosts that others may take from ``jobs``: best-effort jobs whose checkpoint is the notice."""
+        if not self.hosts:
+            return []
+        known = {job.id: job for job in jobs}
+        return [self._held(host, known[host.job], platform, now) for host in self.hosts if host.job in known]
+
+    def _held(self, host: RevocableHost, job: HoldingJob, platform: Platform, now: int) -> HoldingJob:
+        start = min(int(host.since), now)
+        left = self._settings.reclaim_notice if host.reclaim_at is None else max(host.reclaim_at - now, 0)
+        return replace(
+            job,
+            id=held_id(host),
+            start=start,
+            walltime=job.end - start,
+            resources=host.resources,
+            bits=platform.bits_of(host.resources),
+            consumes=(),
+            given_back=0,
+            resuming=False,
+            checkpoint=math.ceil(left),
+            part=JobPart(job.id, job.end, revocable=True),
+        )
+
+    def waiting(
+        self, jobs: Sequence[HoldingJob], platform: Platform, now: int, withheld: Collection[int]
+    ) -> tuple[WaitingJob, ...]:
+        """Return the extensions that wait, of jobs that run; those that are ``withheld`` not."""
+        asking = [one for one in self.rows if one.row.state == ExtensionState.WAITING]
+        if not asking:
+            return ()
+        if self._shown is None or self._shown.platform is not platform:
+            self._shown = ShownClusters(self._settings, platform)
+        clusters = {one.name: one for one in self._shown.all}
+        ends = {job.id: job.end for job in jobs}
+        return tuple(
+            _asking(one, clusters, ends[one.row.job], now)
+            for one in asking
+            if one.job_state == JobState.RUNNING and one.row.job in ends and waiting_id(one.row.id) not in withheld
+        )
+
+
+def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: float, now: int) -> WaitingJob:
+    """Return an extension that waits as a job that lasts until its own ends."""
+    row = one.row
+    unknown = [name for name in row.hosts if name and name not in clusters]
+    groups = tuple(
+        host_group(count, clusters[name].hosts if name else None)
+        for name, count in row.hosts.items()
+        if name not in unknown
+    )
+    consumes = tuple(Consumption(*amount) for amount in one.amounts)
+    return WaitingJob(
+        waiting_id(row.id),
+        one.user,
+        project=one.project,
+        queue=one.queue,
+        name=one.name,
+        types=one.types,
+        submitted=row.asked,
+        alternatives=(Alternative(groups, max(until - now, 1), consumes),),
+        filter=one.properties,
+        fault=f"there is no cluster '{unknown[0]}' any more" if unknown else "",
+        ranked=row.asked,
+        part=JobPart(row.job, until, revocable=row.kind == "revocable"),
+    )
+
+
+def host_group(count: int, names: Sequence[str] | None) -> Group:
+    """Return a request for whole hosts, of those with these names if any are given."""
+    some = "" if names is None else ", ".join("'" + one.replace("'", "''") + "'" for one in names)
+    return Group((Level(NETWORK_ADDRESS, count),), f"{NETWORK_ADDRESS} IN ({some})" if names is not None else "")

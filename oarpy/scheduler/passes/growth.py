@@ -1,0 +1,66 @@
+"""Extensions of running jobs: what they get they hold until their job ends.
+
+So they are the shorter the later they begin.
+
+::
+
+    the job      1 1 1 1 1 1 1 1 1 1
+    in its way   2 2 2 . . 3 3 . . .
+    extension    . . . . . . . 1 1 1     the earliest instant from which all is free until the end
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oarpy.scheduler.gantt.demands import Demand
+from oarpy.scheduler.gantt.search import Answer, Found, Search
+from oarpy.scheduler.passes.backfilling import Schedule
+
+
+class UntilEnd:
+    """Places extensions, whatever the policy of their queue: nobody ahead of them moves, and they hold their places."""
+
+    def __init__(self, schedule: Schedule, search: Search) -> None:
+        self.revised: dict[int, Found] = {}
+        self._schedule, self._search = schedule, search
+
+    def find(self, demand: Demand, ready: float) -> Answer:
+        """Find the earliest place that lasts until the job ends.
+
+        What fits from one instant on fits from every later one, so halves of what is left are tried.
+        """
+        part = demand.job.part
+        assert part is not None
+        views = self._schedule.gantt.views(demand.roles)
+        changes = {instant for view in views for instant in view.begins if ready < instant < part.until}
+        instants = [ready, *sorted(changes)] if ready < part.until else []
+        best, first, last = Answer(None, None), 0, len(instants)
+        while first < last:
+            middle = (first + last) // 2 if first else 0  # most can begin at once
+            answer = self._at(demand, instants[middle], part.until)
+            if answer.found:
+                best, last = answer, middle
+            else:
+                best = answer if best.found is None and best.fitted is None else best
+                first = middle + 1
+        return best
+
+    def _at(self, demand: Demand, start: float, until: float) -> Answer:
+        """Find the place from one instant on."""
+        options = tuple(replace(option, walltime=until - start) for option in demand.options)
+        return self._search.at(self._schedule.gantt, replace(demand, options=options), start)
+
+    def put_off(self, demand: Demand, found: Found, start: float) -> Answer:
+        """Find the same resources if they are for then already, else the earliest place from then on."""
+        same = self._search.put_off(self._schedule.gantt, demand, found, start) if start == found.claim.start else None
+        return same or self.find(demand, start)
+
+    def enter(self, demand: Demand, ready: float, answer: Answer) -> None:
+        """Let the job hold its place."""
+        if answer.found:
+            self._schedule.enter(demand, answer.found)
+
+    def twin(self) -> UntilEnd:
+        """Return an independent policy in the same state."""
+        return UntilEnd(self._schedule.copy(), self._search)
