@@ -8,7 +8,8 @@ from oarpy.model.errors import UsageError
 
 _COLONS = re.compile(r"(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
 _UNITS = re.compile(r"(?=\d)(?:(\d{1,6})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?:in)?)?(?:(\d{1,9})s)?", re.ASCII)
-_MAXIMUM = 10 * 366 * 86400
+LONGEST_DURATION = 10 * 366 * 86400
+"""Seconds."""
 
 
 def parse_duration(text: str) -> int:
@@ -20,7 +21,7 @@ def parse_duration(text: str) -> int:
     seconds = _seconds(text.strip())
     if seconds is None:
         raise UsageError(f"'{text[:80]}' is not a duration", hint="use hours[:minutes[:seconds]] or 1h30m")
-    if not 0 < seconds <= _MAXIMUM:
+    if not 0 < seconds <= LONGEST_DURATION:
         raise UsageError(f"duration '{text[:80]}' is out of range", hint="between 1 second and 10 years")
     return seconds
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from oarpy.client.session import Session
 from oarpy.client.submission import submission
 from oarpy.client.submission.options import Options
+from oarpy.model.durations import LONGEST_DURATION
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import NEGOTIATED
 from oarpy.model.request import Group, Level, ResourceRequest
@@ -100,6 +101,8 @@ def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster]) -> Resour
     """Return what a launcher asks for as a request of ``oarsub -l``: a group of whole hosts for each cluster."""
     if not asked.walltime > 0:
         raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
+    if asked.walltime > LONGEST_DURATION:
+        raise AdmissionRefused(f"walltime {asked.walltime:g} is too long", hint=f"at most {LONGEST_DURATION} seconds")
     groups = []
     for name, hosts in asked.hosts.items():
         cluster = clusters.get(name)

@@ -19,8 +19,10 @@ def set_link(session: Session, one: str, other: str, latency: float, bandwidth: 
     session.require_admin("describe links")
     if one == other:
         raise UsageError(f"a link from '{one[:60]}' to itself", hint="name two clusters")
-    if not (0 <= latency < math.inf and 0 < bandwidth < 2**53):
-        raise UsageError("--latency below 0, or --bandwidth not above 0", hint="seconds, and bytes a second")
+    if not 0 <= latency < math.inf:
+        raise UsageError(f"--latency {latency:g} is out of range", hint="give seconds, at least 0")
+    if not 0 < bandwidth < 2**53:
+        raise UsageError(f"--bandwidth {bandwidth:g} is out of range", hint="give bytes a second, above 0")
     with session.connection.transaction():
         platform = session.snapshot_reader().platform(session.connection, int(time.time()))
         known = [cluster.name for cluster in ShownClusters(session.configuration.negotiation, platform).all]

@@ -34,6 +34,7 @@ from oarpy.wire.negotiation import (
     MALFORMED,
     NOT_ALLOWED,
     TRY_LATER,
+    UNKNOWN,
     WRONG_MOMENT,
     Attach,
     ClusterFilter,
@@ -292,6 +293,11 @@ class Negotiator:
             platform = self._reader.platform(connection, int(time.time()))
             clusters = ShownClusters(self._settings, platform).all
             known = links.links(connection)
+        unknown = sorted({*(said.clusters or ())} - {each.name for each in clusters})
+        if unknown:
+            reason = f"there is no cluster '{unknown[0][:60]}': there are {', '.join(each.name for each in clusters)}"
+            one.refuse(said.WORD, UNKNOWN, reason, moment)
+            return
         facts = told.ClusterFacts(clusters, known, {}, self._configuration.scheduler.security_time)
         one.say(facts.message(said.clusters), moment)
 
