@@ -83,6 +83,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "nodes changed": ("launcher", "monitor"),
     "notice queued": ("notifier",),
     "application changed": ("metascheduler",),
+    "links changed": ("metascheduler",),
     "extension changed": ("metascheduler",),
     "resize asked": ("launcher",),
 }

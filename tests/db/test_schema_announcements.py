@@ -62,6 +62,7 @@ def job(connection: Connection, listener: Connection) -> int:
             ["platform changed"],
         ),
         ("INSERT INTO resizes (job_id, kind, resource_ids) SELECT job_id, 'take', '{1}' FROM jobs", ["resize asked"]),
+        ("INSERT INTO cluster_links VALUES ('blue', 'red', 0.01, 1e9)", ["links changed"]),
         ("INSERT INTO extensions (job_id, kind, hosts) SELECT job_id, 'firm', '{}' FROM jobs", ["extension changed"]),
         ("UPDATE nodes SET channel = 'lost'", ["nodes changed"]),
         ("UPDATE nodes SET port = 2222", ["nodes changed"]),

@@ -30,6 +30,14 @@ CREATE OR REPLACE TRIGGER announced_gone AFTER DELETE ON ghosts
     WHEN (current_setting('application_name') <> 'oarpy metascheduler')
     EXECUTE FUNCTION announced('application changed');
 
+-- Those in line are told when links between clusters change.
+CREATE OR REPLACE TRIGGER announced_new AFTER INSERT ON cluster_links
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('links changed');
+CREATE OR REPLACE TRIGGER announced AFTER UPDATE ON cluster_links
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('links changed');
+CREATE OR REPLACE TRIGGER announced_gone AFTER DELETE ON cluster_links
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announced('links changed');
+
 CREATE OR REPLACE TRIGGER rows_stay BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON application_states
     FOR EACH STATEMENT WHEN (current_setting('oarpy.migrating', true) IS DISTINCT FROM 'yes')
     EXECUTE FUNCTION rows_stay();

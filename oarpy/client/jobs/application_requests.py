@@ -18,8 +18,9 @@ from oarpy.model.job_types import NEGOTIATED
 from oarpy.model.request import Group, Level, ResourceRequest
 from oarpy.model.states import NegotiationState
 from oarpy.model.submission import OPTIONS
-from oarpy.modules.negotiator.shown_clusters import HOST, ShownClusters
-from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications
 from oarpy.wire.negotiation import ClusterFilter, RequestHosts, Subscribe
@@ -35,10 +36,11 @@ def subscribe(
     Raises as :func:`oarpy.client.submission.submission.submit`.
     """
     _check_options(options)
-    if asked.level != HOST:
-        raise AdmissionRefused(f"level '{asked.level[:60]}' cannot be counted here", hint="count hosts")
     with session.connection.transaction():
-        clusters = _clusters(session, asked.filter)
+        shown = _shown(session)
+        clusters = shown.passing(session.connection, asked.filter, asked.level)
+    if asked.level != HOST and shown.platform.level(asked.level) is None:
+        raise AdmissionRefused(f"level '{asked.level[:60]}' cannot be counted here", hint="host, core or such")
     if not clusters:
         raise AdmissionRefused("no cluster passes the filter", hint="listClustersInfo tells what there is")
     token = secrets.token_hex(16)
@@ -74,11 +76,12 @@ def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
         row = applications.named(connection, [job_id]).get(job_id)
         if row is None or row.user != session.user:
             raise NotAllowed(f"there is no job {job_id} of yours that negotiates", hint="oarstat shows your jobs")
-        clusters = {one.name: one for one in _clusters(session, ClusterFilter.read(dict(row.filter)))}
+        passing = _shown(session).passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+        clusters = {one.name: one for one in passing}
     _check_moment(row.state)
     if asked.serial is not None and asked.serial > row.serial:
         raise UsageError(f"serial {asked.serial} was never sent", hint=f"the last view is {row.serial}")
-    request = _request(asked, clusters)
+    request = _request(asked, clusters, row.level)
     admitted = submission.readmitted(session, submissions.record_of(connection, job_id), {"alternatives": (request,)})
     message = submission.summary(admitted.submission, admitted.need)
     with connection.transaction():
@@ -97,8 +100,11 @@ def _check_moment(state: str) -> None:
         raise OarpyError("the job is over", hint="subscribe again")
 
 
-def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster]) -> ResourceRequest:
-    """Return what a launcher asks for as a request of ``oarsub -l``: a group of whole hosts for each cluster."""
+def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: str) -> ResourceRequest:
+    """Return what a launcher asks for as a request of ``oarsub -l``.
+
+    That is a group for each cluster, of whole hosts or of whole blocks of the level that is counted.
+    """
     if not asked.walltime > 0:
         raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
     if asked.walltime > LONGEST_DURATION:
@@ -109,20 +115,17 @@ def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster]) -> Resour
         if cluster is None:
             raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(clusters)[:200]}")
         if hosts > cluster.most:
-            has = f"it has {len(cluster.hosts)}"
-            hint = (
-                has
-                if cluster.most == len(cluster.hosts)
-                else f"{has}, of which one application may have {cluster.most}"
-            )
-            raise AdmissionRefused(f"{hosts} hosts of cluster '{name[:60]}'", hint=hint)
+            has = f"it has {cluster.size}"
+            hint = has if cluster.most == cluster.size else f"{has}, of which one application may have {cluster.most}"
+            raise AdmissionRefused(f"{hosts} {level}s of cluster '{name[:60]}'", hint=hint)
         names = ", ".join("'" + one.replace("'", "''") + "'" for one in cluster.hosts)
-        groups.append(Group((Level("network_address", hosts),), f"network_address IN ({names})"))
+        counted = NETWORK_ADDRESS if level == HOST else level
+        groups.append(Group((Level(counted, hosts),), f"network_address IN ({names})"))
     return ResourceRequest(tuple(groups), walltime=math.ceil(asked.walltime))
 
 
-def _clusters(session: Session, asked: ClusterFilter) -> tuple[HostCluster, ...]:
-    """Return the clusters that an application is shown, in the caller's transaction."""
+def _shown(session: Session) -> ShownClusters:
+    """Return the clusters that there are, in the caller's transaction."""
     reader = session.snapshot_reader()
     platform = reader.platform(session.connection, int(time.time()))
-    return ShownClusters(session.configuration.negotiation, platform).passing(session.connection, asked)
+    return ShownClusters(session.configuration.negotiation, platform, reader.consumables)

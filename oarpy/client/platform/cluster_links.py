@@ -24,8 +24,10 @@ def set_link(session: Session, one: str, other: str, latency: float, bandwidth: 
     if not 0 < bandwidth < 2**53:
         raise UsageError(f"--bandwidth {bandwidth:g} is out of range", hint="give bytes a second, above 0")
     with session.connection.transaction():
-        platform = session.snapshot_reader().platform(session.connection, int(time.time()))
-        known = [cluster.name for cluster in ShownClusters(session.configuration.negotiation, platform).all]
+        reader = session.snapshot_reader()
+        platform = reader.platform(session.connection, int(time.time()))
+        shown = ShownClusters(session.configuration.negotiation, platform, reader.consumables)
+        known = [cluster.name for cluster in shown.all]
         for name in (one, other):
             if name not in known:
                 raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(known)[:200]}")

@@ -9,11 +9,12 @@ from math import inf
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import IN_LINE_STATES, JobState
+from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, NegotiatingJob, Negotiation
+from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, NegotiatingJob, Negotiation, Snapshot
 from oarpy.store.database import Connection
-from oarpy.store.negotiation import applications, ghosts
+from oarpy.store.negotiation import applications, ghosts, links
 from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.wire.negotiation import ClusterFilter
 
@@ -39,6 +40,9 @@ class ApplicationLine:
         self.unasked: frozenset[int] = frozenset()
         self._shown: ShownClusters | None = None
         self._passing: dict[str, tuple[str, ...]] = {}
+        self._links: list[links.Link] = []
+        self._security = 0.0
+        self._marks: dict[str, dict[str, tuple[str, str]]] = {}
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read the applications that are not over, if there are any."""
@@ -53,15 +57,15 @@ class ApplicationLine:
             return row.subscribed
         return row.first_asked
 
-    def negotiation(
-        self, connection: Connection, platform: Platform, now: float, security: float
-    ) -> Negotiation | None:
+    def negotiation(self, connection: Connection, snapshot: Snapshot) -> Negotiation | None:
         """Return the first applications in line; None when nobody is."""
         waiting = [row for row in self.rows if row.state in IN_LINE_STATES and row.job_state == JobState.WAITING]
         if not waiting and (not self.kept or self._settings.ghosts == "needed"):
             return None
+        platform, now, security = snapshot.platform, snapshot.now, snapshot.security_time
         if self._shown is None or self._shown.platform is not platform:
-            self._shown, self._passing = ShownClusters(self._settings, platform), {}
+            self._shown, self._passing = ShownClusters(self._settings, platform, snapshot.consumables), {}
+        self._links, self._security, self._marks = links.links(connection), security, {}
         waiting.sort(key=lambda row: (self.ranks[row.job], row.job))
         line = tuple(self._job(connection, row, self._shown) for row in waiting[: self._settings.most_applications])
         freed = self._freed(connection, now)
@@ -99,10 +103,10 @@ class ApplicationLine:
         return KeptHosts(row.of, platform.bits_of(row.resources), row.made, row.until, viewers)
 
     def _job(self, connection: Connection, row: ApplicationRow, shown: ShownClusters) -> NegotiatingJob:
-        key = json.dumps(row.filter, sort_keys=True)
+        key = f"{row.level} {json.dumps(row.filter, sort_keys=True)}"
         if key not in self._passing:
             try:
-                some = shown.passing(connection, ClusterFilter.read(dict(row.filter)))
+                some = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
             except OarpyError:  # a property that is gone
                 some = ()
             self._passing[key] = tuple(one.name for one in some)
@@ -119,4 +123,15 @@ class ApplicationLine:
             {name: profile for name, (_, profile) in row.view.items()},
             (told["tag"], told["start"]) if told and told["start"] is not None else None,
             answers=row.lost_since is None,
+            level=row.level,
+            exact=row.exact,
+            groups={name: groups for name, (_, groups) in row.groups.items()},
         )
+
+    def informed(self, one: NegotiatingJob, row: ApplicationRow, serial: int) -> Informed | None:
+        """Return what an application knows of clusters once view ``serial`` names those that changed; None if none."""
+        assert self._shown is not None
+        if one.level not in self._marks:
+            facts = ClusterFacts(self._shown.at(one.level), self._links, self._security)
+            self._marks[one.level] = facts.marks()
+        return renewed(row.informed, self._marks[one.level], one.clusters, serial)

@@ -147,6 +147,11 @@ class SnapshotReader:
         self._refresh_platform(connection, now)
         return self._platform
 
+    @property
+    def consumables(self) -> tuple[Consumable, ...]:
+        """What is divided of the platform that was read last."""
+        return self._consumables
+
     def read(self, connection: Connection, now: int, *, only_places: bool = False) -> Reading:
         """Return what a pass at ``now`` (epoch seconds) has to know. The caller opened a transaction.
 
@@ -222,7 +227,7 @@ class SnapshotReader:
         if not self._growing:
             return snapshot
         holding, platform, now = snapshot.holding, snapshot.platform, int(snapshot.now)
-        waiting = self._extensions.waiting(holding, platform, now, withheld)
+        waiting = self._extensions.waiting(snapshot, withheld)
         self.resolve(connection, conditions(waiting))
         held = self._extensions.holding(holding, platform, now)
         return replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*holding, *held))
@@ -230,7 +235,7 @@ class SnapshotReader:
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
         """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""
         if self._negotiating:
-            line = self._line.negotiation(connection, self._platform, snapshot.now, snapshot.security_time)
+            line = self._line.negotiation(connection, snapshot)
             snapshot = replace(snapshot, negotiation=line)
         if rows := walltime_changes.pending(connection):
             snapshot = replace(snapshot, walltime_requests=tuple(map(_walltime_request, rows)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from math import inf
 
 from oarpy.configuration import NegotiationSettings
@@ -16,9 +15,10 @@ from oarpy.modules.metascheduler.application_line import ApplicationLine
 from oarpy.modules.metascheduler.snapshot_reader import Reading
 from oarpy.modules.metascheduler.written_predictions import multirange
 from oarpy.scheduler.decide import Decisions
-from oarpy.scheduler.negotiation.events import EstimatedStart, StateMove, ViewChange
+from oarpy.scheduler.negotiation.clusters import QUOTAS
+from oarpy.scheduler.negotiation.events import EstimatedStart, GivenHosts, StateMove, ViewChange
 from oarpy.scheduler.plan import Placement
-from oarpy.scheduler.snapshot import Snapshot
+from oarpy.scheduler.snapshot import NegotiatingJob, Snapshot
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import applications, ghosts
@@ -77,23 +77,44 @@ def write(
         applications.start(connection, [job for job in begun if job in gone])
     if snapshot.negotiation is not None and snapshot.negotiation.telling:
         line.told_at = time.monotonic()
-        _show(connection, decided, rows, snapshot.now)
+        _show(connection, line, decided, snapshot)
     if ended or events:
         notifications.tell(connection, "negotiator")
 
 
-def _show(connection: Connection, decided: Decisions, rows: Mapping[int, ApplicationRow], now: float) -> None:
-    views, told, placements = [], [], decided.plan.by_job()
-    for event in decided.negotiated.events:
-        if isinstance(event, ViewChange):
-            kept = dict(rows[event.application].view)
-            for name, profile in event.changes.items():
-                kept[name] = (event.serial, profile.flat(now))  # type: ignore[assignment]
-            views.append((event.application, json.dumps(kept), event.serial))
-        elif isinstance(event, EstimatedStart):
-            told.append((event.application, json.dumps(_estimate(event, placements[event.application]))))
+def _show(connection: Connection, line: ApplicationLine, decided: Decisions, snapshot: Snapshot) -> None:
+    """Write views and estimates; a view is also told when nothing but facts about clusters has changed."""
+    assert snapshot.negotiation is not None
+    rows, events, placements = {row.job: row for row in line.rows}, decided.negotiated.events, decided.plan.by_job()
+    changes = {event.application: event for event in events if isinstance(event, ViewChange)}
+    started = {event.application for event in events if isinstance(event, GivenHosts)}
+    views = []
+    for one in snapshot.negotiation.line:
+        change, row = changes.get(one.id), rows[one.id]
+        serial = row.serial + 1 if change is None else change.serial
+        informed = None if one.id in started else line.informed(one, row, serial)
+        if change is not None or informed is not None:
+            profiles, groups = _view(one, row, change, snapshot.now)
+            told = None if informed is None else json.dumps(informed)
+            views.append((one.id, serial, json.dumps(profiles), json.dumps(groups), told))
     applications.show(connection, views)
-    applications.estimate(connection, told)
+    estimates = [event for event in events if isinstance(event, EstimatedStart)]
+    applications.estimate(
+        connection, [(one.application, json.dumps(_estimate(one, placements[one.application]))) for one in estimates]
+    )
+
+
+def _view(
+    one: NegotiatingJob, row: ApplicationRow, change: ViewChange | None, now: float
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Return profiles and groups by cluster as they are kept, each with its number; of those that it is shown."""
+    names = (*one.clusters, QUOTAS)
+    profiles: dict[str, object] = {name: row.view[name] for name in names if name in row.view}
+    groups: dict[str, object] = {name: row.groups[name] for name in names if name in row.groups}
+    if change is not None:
+        profiles |= {name: (change.serial, profile.flat(now)) for name, profile in change.changes.items()}
+        groups |= {name: (change.serial, some.flat(now)) for name, some in change.groups.items()}
+    return profiles, groups
 
 
 def _estimate(event: EstimatedStart, placement: Placement) -> dict[str, object]:

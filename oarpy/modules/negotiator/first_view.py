@@ -3,48 +3,68 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from oarpy.configuration import NegotiationSettings
+from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen
+from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.gantt.gantt import Gantt
-from oarpy.scheduler.negotiation.host_counts import HostCounts, shortened
+from oarpy.scheduler.job_roles import EXCLUSIVE
+from oarpy.scheduler.negotiation.cluster_views import ClusterViews, GanttLook
+from oarpy.scheduler.snapshot import NegotiatingJob, Snapshot, WaitingJob
 from oarpy.store.database import Connection
+from oarpy.store.negotiation import ghosts, links
+from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.wire.negotiation import ClusterFilter
 
-View = dict[str, tuple[int, list[float]]]
-"""Number of the view in which a cluster changed last, and its profile, by cluster."""
+
+@dataclass(frozen=True, slots=True)
+class FirstView:
+    """View number 1 as it is kept: profiles, groups and what is known of clusters, each by cluster."""
+
+    profiles: Mapping[str, object]
+    groups: Mapping[str, object]
+    informed: Informed
 
 
 def first_view(
-    connection: Connection, reader: SnapshotReader, settings: NegotiationSettings, asked: ClusterFilter
-) -> View:
+    connection: Connection, reader: SnapshotReader, configuration: Configuration, row: ApplicationRow
+) -> FirstView:
     """Return the view of number 1, in the caller's transaction."""
     snapshot = reader.read(connection, int(time.time()), only_places=True).snapshot
+    gantt, settings = _left(connection, snapshot), configuration.negotiation
+    shown = ShownClusters(settings, snapshot.platform, snapshot.consumables)
+    try:
+        passing = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+    except OarpyError:  # a property that is gone since
+        passing = ()
+    names = tuple(one.name for one in passing)
+    one = NegotiatingJob(row.job, row.state, 0, names, {}, 0, "", level=row.level, exact=row.exact)
+    job = next((job for job in snapshot.waiting if job.id == row.job), WaitingJob(row.job, row.user))
+    now = snapshot.now
+    view = ClusterViews(snapshot.platform, shown.all, settings.view_steps).view(one, GanttLook.at(gantt, job), now)
+    facts = ClusterFacts(shown.at(row.level), links.links(connection), configuration.scheduler.security_time)
+    return FirstView(
+        {name: (1, profile.flat(now)) for name, profile in view.profiles.items()},
+        {name: (1, groups.flat(now)) for name, groups in view.groups.items()},
+        renewed({}, facts.marks(), names, 0) or {},
+    )
+
+
+def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
+    """Return what the last pass has left occupied: by who holds, by who has a place, and by what is kept back."""
     gantt = Gantt(snapshot)
+    gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
     gantt.hold(job for job in snapshot.holding if not job.besteffort)
     claims = foreseen(connection, snapshot.platform)
     for job in snapshot.waiting:
         if not job.besteffort and job.id in claims:
             gantt.enter(job, claims[job.id], everywhere=True)
-    shown = ShownClusters(settings, snapshot.platform)
-    try:
-        clusters = shown.passing(connection, asked)
-    except OarpyError:  # a property that is gone since
-        clusters = ()
-    profiles = HostCounts(len(snapshot.platform.ids), clusters).profiles(gantt.whole.exclusive.slots())
-    return {
-        one.name: (
-            1,
-            numbers(shortened(profiles[one.name].since(snapshot.now), settings.view_steps).flat(snapshot.now)),
-        )
-        for one in clusters
-    }
-
-
-def numbers(flat: Sequence[object]) -> list[float]:
-    """Return a profile as numbers of JSON."""
-    return [one if isinstance(one, int) else float(one) for one in flat]  # type: ignore[arg-type]
+    for ghost in ghosts.kept(connection):
+        bits = snapshot.platform.bits_of(ghost.resources)
+        gantt.whole.take(snapshot.now, ghost.until, bits, EXCLUSIVE, found=False)
+    return gantt

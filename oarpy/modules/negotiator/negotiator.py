@@ -20,10 +20,12 @@ from oarpy.model.states import NegotiationState
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.negotiator import handover, told
+from oarpy.modules.negotiator.cluster_facts import ClusterFacts
 from oarpy.modules.negotiator.conversation import Conversation
 from oarpy.modules.negotiator.first_view import first_view
 from oarpy.modules.negotiator.gateway_call import GatewayCall
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.scheduler.negotiation.clusters import HOST
 from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
 from oarpy.store.negotiation import applications, links
@@ -37,7 +39,6 @@ from oarpy.wire.negotiation import (
     UNKNOWN,
     WRONG_MOMENT,
     Attach,
-    ClusterFilter,
     GiveBack,
     KeepRequest,
     LauncherMessage,
@@ -285,20 +286,21 @@ class Negotiator:
         self._speak_for(one, row.job)
         one.say(told.attached(row), moment)
         one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
-        if row.serial and row.state in told.SHOWN and (changed := told.view(row, said.serial))["changes"]:
+        if row.serial and row.state in told.SHOWN and told.has_news(changed := told.view(row, said.serial)):
             one.say(changed, moment)
 
     def _inform(self, connection: Connection, one: Conversation, said: ListClustersInfo, moment: float) -> None:
         with connection.transaction():
-            platform = self._reader.platform(connection, int(time.time()))
-            clusters = ShownClusters(self._settings, platform).all
+            clusters = self._clusters(connection)
             known = links.links(connection)
-        unknown = sorted({*(said.clusters or ())} - {each.name for each in clusters})
+            row = applications.named(connection, [one.job]).get(one.job) if one.job else None
+        counted = clusters.at(row.level if row else HOST)
+        unknown = sorted({*(said.clusters or ())} - {each.name for each in counted})
         if unknown:
-            reason = f"there is no cluster '{unknown[0][:60]}': there are {', '.join(each.name for each in clusters)}"
+            reason = f"there is no cluster '{unknown[0][:60]}': there are {', '.join(each.name for each in counted)}"
             one.refuse(said.WORD, UNKNOWN, reason, moment)
             return
-        facts = told.ClusterFacts(clusters, known, {}, self._configuration.scheduler.security_time)
+        facts = ClusterFacts(counted, known, self._configuration.scheduler.security_time)
         one.say(facts.message(said.clusters), moment)
 
     def _keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
@@ -369,8 +371,8 @@ class Negotiator:
         fresh = [row for row in rows if not row.serial and row.state in told.SHOWN]
         for row in fresh:
             with connection.transaction():
-                view = first_view(connection, self._reader, self._settings, ClusterFilter.read(dict(row.filter)))
-                applications.show_first(connection, row.job, view)
+                view = first_view(connection, self._reader, self._configuration, row)
+                applications.show_first(connection, row.job, view.profiles, view.groups, view.informed)
         return bool(fresh)
 
     def _names(self, connection: Connection, rows: Iterable[ApplicationRow]) -> dict[int, dict[str, list[str]]]:
@@ -379,13 +381,18 @@ class Negotiator:
         if not started:
             return {}
         with connection.transaction():
-            clusters = ShownClusters(self._settings, self._reader.platform(connection, int(time.time()))).all
+            clusters = self._clusters(connection).all
         of = {host: one.name for one in clusters for host in one.hosts}
         found: dict[int, dict[str, list[str]]] = {}
         for job, hosts in applications.held_hosts(connection, started).items():
             for host in hosts:
                 found.setdefault(job, {}).setdefault(of.get(host, "all"), []).append(host)
         return found
+
+    def _clusters(self, connection: Connection) -> ShownClusters:
+        """Return the clusters as they are now, in the caller's transaction."""
+        platform = self._reader.platform(connection, int(time.time()))
+        return ShownClusters(self._settings, platform, self._reader.consumables)
 
     def _sweep(self, connection: Connection, moment: float) -> None:
         """Look for who is silent, lost or overdue."""

@@ -1,30 +1,37 @@
-"""The clusters that an application is shown: those that pass its filter."""
+"""The clusters that an application is shown: those that pass its filter, counted as it wants to count."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import psycopg
 
 from oarpy.admission.filters.filters import compile_filter
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import UsageError
-from oarpy.scheduler.negotiation.clusters import HostCluster, clusters_of
+from oarpy.scheduler.negotiation.clusters import HOST, HostCluster, clusters_of, counted_at
+from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
 from oarpy.store.database import Connection
 from oarpy.store.passes import snapshot_rows
 from oarpy.wire.negotiation import ClusterFilter
 
-HOST = "host"
-"""What is counted, unless an application asks for a level of the hierarchy."""
-
 
 class ShownClusters:
-    """The clusters of one platform."""
+    """The clusters of one platform with its consumables."""
 
-    def __init__(self, settings: NegotiationSettings, platform: Platform) -> None:
+    def __init__(self, settings: NegotiationSettings, platform: Platform, consumables: Iterable[Consumable]) -> None:
         self.platform = platform
-        self.all = clusters_of(platform, settings.cluster, settings.visible_share)
+        self.all = clusters_of(platform, settings.cluster, settings.visible_share, consumables)
 
-    def passing(self, connection: Connection, asked: ClusterFilter) -> tuple[HostCluster, ...]:
+    def at(self, level: str) -> tuple[HostCluster, ...]:
+        """Return the clusters as those see them who count a level; none for a level that is not there (any more)."""
+        try:
+            return counted_at(self.platform, self.all, level)
+        except ValueError:
+            return ()
+
+    def passing(self, connection: Connection, asked: ClusterFilter, level: str = HOST) -> tuple[HostCluster, ...]:
         """Return the clusters that pass a filter. Raises :class:`UsageError` for a condition that cannot be read."""
         admitted = self.platform.everything
         if asked.properties:
@@ -35,14 +42,14 @@ class ShownClusters:
             except (psycopg.DataError, psycopg.ProgrammingError) as error:
                 reason = str(error).splitlines()[0]
                 raise UsageError(f"filter.properties: {reason}", hint="oarproperty -l lists the properties") from None
-        return tuple(
-            one
+        names = {
+            one.name
             for one in self.all
             if (asked.clusters is None or one.name in asked.clusters)
             and not one.bits & ~admitted
-            and len(one.hosts) >= asked.min_hosts
             and all(_total(one, name) >= least for name, least in asked.min_total.items())
-        )
+        }
+        return tuple(one for one in self.at(level) if one.name in names and one.size >= asked.min_hosts)
 
 
 def _total(cluster: HostCluster, name: str) -> float:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from oarpy.model.states import NegotiationState
 from oarpy.modules.negotiator.conversation import Conversation
-from oarpy.scheduler.negotiation.clusters import HostCluster
 from oarpy.store.negotiation.applications import ApplicationRow
 
 ENDED = (NegotiationState.FINISH_SENT, NegotiationState.GHOST, NegotiationState.FINISHED)
@@ -16,40 +14,6 @@ SHOWN = (NegotiationState.SUBMITTED, NegotiationState.REQUEST_SENT, NegotiationS
 """States in which an application is shown views."""
 
 Message = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """What a launcher can ask about clusters."""
-
-    clusters: tuple[HostCluster, ...]
-    links: Sequence[tuple[str, str, float, float]]
-    consumables: Mapping[str, object]
-    security_time: float
-
-    def message(self, wanted: Sequence[str] | None) -> Message:
-        """Return what there is to say about some clusters, or all."""
-        some = [one for one in self.clusters if wanted is None or one.name in wanted]
-        names = {one.name for one in some}
-        return {
-            "message": "clustersInfo",
-            "clusters": {one.name: self._facts(one) for one in some},
-            "links": [link for link in map(list, self.links) if link[0] in names and link[1] in names],
-        }
-
-    def _facts(self, cluster: HostCluster) -> Message:
-        properties = {name: _plain(value) for name, value in cluster.properties.items()}
-        return {
-            "hosts": len(cluster.hosts),
-            "resources": dict(cluster.resources),
-            "properties": properties,
-            "consumables": dict(self.consumables),
-            "security_time": self.security_time,
-        }
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 def attached(row: ApplicationRow) -> Message:
@@ -79,9 +43,22 @@ def news(row: ApplicationRow, hosts: Mapping[str, Sequence[str]], heard: Convers
 
 
 def view(row: ApplicationRow, since: int | None) -> Message:
-    """Return the view, with the clusters that changed after view ``since`` (None: all of them)."""
+    """Return the view, with what changed after view ``since`` (None: all of it)."""
+    after = since or 0
     changes = {name: profile for name, (serial, profile) in row.view.items() if since is None or serial > since}
-    return {"message": "changeNotify", "serial": row.serial, "changes": changes}
+    message: Message = {"message": "changeNotify", "serial": row.serial, "changes": changes}
+    if names := [name for name, (told, _, _, _) in row.informed.items() if told > after]:
+        message["cinfo"] = names
+    if names := [name for name, (_, told, _, _) in row.informed.items() if told > after]:
+        message["icinfo"] = names
+    if groups := {name: some for name, (serial, some) in row.groups.items() if name in changes or serial > after}:
+        message["exact"] = groups
+    return message
+
+
+def has_news(message: Message) -> bool:
+    """Tell whether a view says anything but its number."""
+    return any(message.get(word) for word in ("changes", "cinfo", "icinfo", "exact"))
 
 
 def start(row: ApplicationRow, hosts: Mapping[str, Sequence[str]]) -> Message:

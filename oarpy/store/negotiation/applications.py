@@ -56,7 +56,7 @@ _ROWS = """
            a.ended, a.lost_since::text, k.reason,
            CASE WHEN a.state = 'Started' THEN extract(epoch FROM coalesce(j.started_at,
                (SELECT min(lower(r.during)) FROM assigned_resources r WHERE r.job_id = j.job_id)))::float8 END,
-           j.message
+           j.message, a.free_groups, a.informed
     FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id)
 """
 _LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
@@ -76,12 +76,15 @@ _NAMES = """
 """
 
 _SHOW = """
-    UPDATE applications a SET view = s.view::jsonb, serial = s.serial
-    FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS s(job_id, view, serial)
+    UPDATE applications a SET view = s.view::jsonb, serial = s.serial, free_groups = s.groups::jsonb,
+        informed = coalesce(s.informed::jsonb, a.informed)
+    FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[])
+        AS s(job_id, serial, view, groups, informed)
     WHERE a.job_id = s.job_id AND a.serial < s.serial
 """
 _SHOW_FIRST = """
-    UPDATE applications SET view = %s, serial = 1 WHERE job_id = %s AND serial = 0 RETURNING serial
+    UPDATE applications SET view = %s, free_groups = %s, informed = %s, serial = 1
+    WHERE job_id = %s AND serial = 0 RETURNING serial
 """
 
 _PLACE = "UPDATE applications SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'RequestSent'"
@@ -104,7 +107,9 @@ _FINISHED = "UPDATE applications SET state = 'Finished' WHERE job_id = ANY(%s) A
 class ApplicationRow:
     """An application with its job. Instants are epoch seconds, ``walltime`` is in seconds.
 
-    ``view`` maps clusters to the number of the view in which they changed last, and their profile.
+    ``view`` maps clusters to the number of the view in which they changed last, and their profile; ``groups`` does so
+    for hosts that are free throughout. ``informed`` has by cluster the views that named it because of its facts, and
+    because of its links, with marks of these.
     """
 
     job: int
@@ -131,6 +136,8 @@ class ApplicationRow:
     killed_for: str | None
     started: float | None
     message: str
+    groups: Mapping[str, tuple[int, list[Any]]]
+    informed: Mapping[str, tuple[int, int, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +228,21 @@ def held_hosts(connection: Connection, jobs: Sequence[int]) -> dict[int, dict[st
     return found
 
 
-def show_first(connection: Connection, job: int, view: Mapping[str, object]) -> None:
-    """Keep the first view of an application."""
-    connection.execute(_SHOW_FIRST, [Jsonb(dict(view)), job])
+def show_first(
+    connection: Connection,
+    job: int,
+    view: Mapping[str, object],
+    groups: Mapping[str, object],
+    informed: Mapping[str, object],
+) -> None:
+    """Keep the first view of an application, and what it knows of clusters with it."""
+    connection.execute(_SHOW_FIRST, [Jsonb(dict(view)), Jsonb(dict(groups)), Jsonb(dict(informed)), job])
 
 
-def show(connection: Connection, views: Sequence[tuple[int, str, int]]) -> None:
-    """Keep views: job, view as JSON, its number."""
+def show(connection: Connection, views: Sequence[tuple[int, int, str, str, str | None]]) -> None:
+    """Keep views: job, number, profiles as JSON, groups, and what it knows of clusters (None: as before)."""
     if views:
-        jobs, texts, serials = zip(*views, strict=True)
-        connection.execute(_SHOW, [list(jobs), list(texts), list(serials)])
+        connection.execute(_SHOW, [list(values) for values in zip(*views, strict=True)])
 
 
 def place(connection: Connection, jobs: Sequence[int]) -> None:

@@ -71,6 +71,10 @@ applications = table(
         optional=True,
         check="ended IN ('done', 'walltime', 'deleted', 'lost', 'error')",
     ),
+    column(
+        "free_groups", JSONB, "hosts free throughout: number of their last change and groups, by cluster", default="{}"
+    ),
+    column("informed", JSONB, "clusters whose facts or links it was told of: views and marks of these", default="{}"),
     rule("applications_request_whole", "((hosts IS NULL) = (walltime IS NULL)) AND ((hosts IS NULL) = (tag IS NULL))"),
     rule("applications_asked_with_request", "(hosts IS NULL) OR (first_asked_at IS NOT NULL)"),
     rule(

@@ -15,7 +15,7 @@ from oarpy.model.states import ExtensionState, JobState
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.negotiation.clusters import HostCluster
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
-from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, WaitingJob
+from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, Snapshot, WaitingJob
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import extensions
 from oarpy.store.negotiation.extensions import LiveExtension, RevocableHost
@@ -84,17 +84,15 @@ class ExtensionLine:
             part=JobPart(job.id, job.end, revocable=True),
         )
 
-    def waiting(
-        self, jobs: Sequence[HoldingJob], platform: Platform, now: int, withheld: Collection[int]
-    ) -> tuple[WaitingJob, ...]:
-        """Return the extensions that wait, of jobs that run; those that are ``withheld`` not."""
+    def waiting(self, snapshot: Snapshot, withheld: Collection[int]) -> tuple[WaitingJob, ...]:
+        """Return the extensions that wait, of jobs that hold; those that are ``withheld`` not."""
         asking = [one for one in self.rows if one.row.state == ExtensionState.WAITING]
         if not asking:
             return ()
-        if self._shown is None or self._shown.platform is not platform:
-            self._shown = ShownClusters(self._settings, platform)
+        if self._shown is None or self._shown.platform is not snapshot.platform:
+            self._shown = ShownClusters(self._settings, snapshot.platform, snapshot.consumables)
         clusters = {one.name: one for one in self._shown.all}
-        ends = {job.id: job.end for job in jobs}
+        ends, now = {job.id: job.end for job in snapshot.holding}, int(snapshot.now)
         return tuple(
             _asking(one, clusters, ends[one.row.job], now)
             for one in asking
