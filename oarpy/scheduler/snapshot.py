@@ -23,6 +23,7 @@ from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.order.usage_shares import NO_HISTORY, Priorities
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.platform import Platform
+from oarpy.scheduler.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,10 +335,22 @@ class FreedHosts:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptPlace:
+    """What the last pass for applications decided about one, as its placement says."""
+
+    verdict: Verdict
+    reason: str
+    start: float | None = None
+    end: float | None = None
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Negotiation:
     """The applications that are in line, the clusters that they choose from, and the hosts that are kept for them.
 
-    A pass that is not ``telling`` sends no views. ``fair_start`` is in seconds.
+    A pass that is not ``telling`` is for batch jobs alone: applications keep their ``places`` (by job), and nobody gets
+    what is kept for them until the next one that tells, at ``next_telling``. ``fair_start`` is in seconds.
     """
 
     line: tuple[NegotiatingJob, ...]
@@ -348,6 +361,8 @@ class Negotiation:
     rule: GhostRule = "needed"
     fair_start: float = 0
     telling: bool = True
+    next_telling: float = 0
+    places: Mapping[int, KeptPlace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

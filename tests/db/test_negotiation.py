@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
+from oarpy.configuration import load
+from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, gateway
 from tests.harness.launchers import launcher, negotiator
 from tests.harness.oarsub_cluster import build, decide, let_run, run_pass, settings
@@ -144,6 +147,36 @@ def test_freed_hosts_are_kept_back_until_who_was_shown_them_has_answered(
     assert connection.execute(ghost).fetchall() == []
     row = connection.execute("SELECT state FROM jobs WHERE job_id = %s", [behind]).fetchone()
     assert row == ("Waiting",)
+
+
+def test_a_pass_sooner_than_the_timer_is_for_batch_jobs_alone(
+    running: GatewayProcess, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("TIMER", 1000), ("FAIR_START", 500)):
+        monkeypatch.setenv(f"OARPY_NEGOTIATION_{name}", str(seconds))
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    name = next(iter(one.hear("changeNotify")["changes"]))
+    batch = submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+    one.say("request", tag=1, hosts={name: 1}, walltime=600)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    passes = Metascheduler(load())
+    passes.run_once(connection, datetime.now().astimezone())
+    assert one.hear("changeNotify")["serial"] == 2
+    one.hear("estimate")
+    told = "SELECT (SELECT a::text FROM applications a), (SELECT g::text FROM gantt_predictions g WHERE job_id = %s)"
+    before = connection.execute(told, [job]).fetchone()
+    end(connection, batch)
+    small = submitted(running, "-l", "/nodes=1,walltime=0:10:0", "sleep 1")
+    passes.run_once(connection, datetime.now().astimezone())
+    waits = connection.execute("SELECT state FROM jobs WHERE job_id = %s", [small]).fetchone()
+    assert (waits, connection.execute("SELECT job_id FROM ghosts").fetchall()) == (("Waiting",), [])
+    assert connection.execute(told, [job]).fetchone() == before
+    decide(connection)
+    assert one.hear("changeNotify")["serial"] == 3
+    assert connection.execute("SELECT job_id FROM ghosts").fetchall() == [(batch,)]
 
 
 def submitted(running: GatewayProcess, *words: str) -> int:

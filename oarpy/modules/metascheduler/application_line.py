@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from math import inf
+from math import ceil, inf
 
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import IN_LINE_STATES, JobState
 from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.resources.platform import Platform
-from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.snapshot import FreedHosts, KeptHosts, KeptPlace, NegotiatingJob, Negotiation, Snapshot
+from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import applications, ghosts, links
 from oarpy.store.negotiation.applications import ApplicationRow
@@ -32,10 +34,12 @@ class ApplicationLine:
         """Hosts that are kept back, as rows."""
         self.unowed = False
         """Whether the last pass left hosts kept back for which nobody owes an answer."""
-        self._since, self._before = 0.0, 0.0
+        self._since, self._read = 0.0, 0.0
         self._recent: dict[int, float] = {}
+        self._freed_now: list[int] = []
+        self._places: dict[int, KeptPlace] = {}
         self.told_at = -inf
-        """When views were sent last, by the monotonic clock."""
+        """When a pass dealt with applications last, by the monotonic clock."""
         self.ranks: dict[int, float] = {}
         self.unasked: frozenset[int] = frozenset()
         self._shown: ShownClusters | None = None
@@ -48,7 +52,7 @@ class ApplicationLine:
         """Read the applications that are not over, if there are any."""
         self.rows = applications.live(connection) if any_there else []
         self.kept = ghosts.kept(connection) if any_there else []
-        self._before, self._since = self._since, time.time()
+        self._read = time.time()
         self.unasked = frozenset(row.job for row in self.rows if row.hosts is None)
         self.ranks = {row.job: self._rank(row) for row in self.rows if row.hosts is not None}
 
@@ -77,20 +81,37 @@ class ApplicationLine:
             tuple(FreedHosts(row.of, platform.bits_of(row.resources), row.end + security) for row in freed),
             self._settings.ghosts,
             self._settings.fair_start,
-            telling=time.monotonic() - self.told_at >= self._settings.timer,
+            telling=(left := self._settings.timer - (time.monotonic() - self.told_at)) <= 0,
+            next_telling=now + ceil(left) if left > 0 else now,
+            places=self._places,
         )
 
     def _freed(self, connection: Connection, now: float) -> list[ghosts.FreedRow]:
-        """Return what jobs have left since the last pass; of a pass that is the first one, in the time of a ghost.
+        """Return what jobs have left since applications were dealt with; in the first pass, in the time of a ghost.
 
         An end that was written late is noticed late, and none is noticed twice.
         """
-        since = max(self._before - _LATE, now - self._settings.fair_start - _LATE)
+        since = max(self._since - _LATE, now - self._settings.fair_start - _LATE)
         known = {*self._recent, *(row.of for row in self.kept)}
-        self._recent = {of: at for of, at in self._recent.items() if at > since}
         found = [row for row in ghosts.freed(connection, since) if row.of not in known]
-        self._recent.update((row.of, now) for row in found)
+        self._freed_now = [row.of for row in found]
         return found
+
+    def note_nobody(self) -> None:
+        """Note a pass without anybody in line: what was freed until then is free."""
+        self._since = self._read
+
+    def note_told(self, made: Plan) -> None:
+        """Note that a pass deals with applications: they keep their places of ``made`` until the next one that does."""
+        self.told_at = time.monotonic()
+        self._recent = {of: at for of, at in self._recent.items() if at > self._since - 2 * _LATE}
+        self._recent.update(dict.fromkeys(self._freed_now, self._read))
+        self._since, placed = self._read, made.by_job()
+        self._places = {
+            row.job: KeptPlace(place.verdict, place.reason, place.start, place.end, place.bits)
+            for row in self.rows
+            if (place := placed.get(row.job)) is not None and place.verdict is not Verdict.STARTS
+        }
 
     def _ghost(self, row: ghosts.GhostRow, platform: Platform) -> KeptHosts:
         """Return hosts that are kept; who has answered, left, or lost its launcher owes nothing any more."""

@@ -114,6 +114,8 @@ class Metascheduler:
             number = decisions.record_pass(connection, time.monotonic() - began, looked_at, len(begun))
         # Only now: what is rolled back, for whatever reason, was not written.
         self._reader.note_begun(begun, now)
+        if reading.applications is not None:
+            told_applications.committed(reading.applications, decided, snapshot)
         owed = self._told.committed(writing, began)
         self._starts.committed(told, writing.told)
         self._verdicts.committed(verdicts, begun, writing.told)

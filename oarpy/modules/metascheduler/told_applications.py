@@ -44,7 +44,12 @@ def owed(reading: Reading, settings: NegotiationSettings) -> float | None:
 def write(
     connection: Connection, line: ApplicationLine, decided: Decisions, snapshot: Snapshot, gone: set[int]
 ) -> None:
-    """Write the moves of applications, their views and estimates; ``gone`` are the jobs that start."""
+    """Write the moves of applications, their views and estimates; ``gone`` are the jobs that start.
+
+    A pass for batch jobs alone leaves all of that as it is.
+    """
+    if snapshot.negotiation is not None and not snapshot.negotiation.telling:
+        return
     rows = {row.job: row for row in line.rows}
     ended = [(row.job, _reason(row)) for row in rows.values() if row.job_state in FINAL_STATES]
     applications.finish(connection, ended)
@@ -75,11 +80,18 @@ def write(
         applications.place(connection, placed)
     if begun:
         applications.start(connection, [job for job in begun if job in gone])
-    if snapshot.negotiation is not None and snapshot.negotiation.telling:
-        line.told_at = time.monotonic()
+    if snapshot.negotiation is not None:
         _show(connection, line, decided, snapshot)
     if ended or events:
         notifications.tell(connection, "negotiator")
+
+
+def committed(line: ApplicationLine, decided: Decisions, snapshot: Snapshot) -> None:
+    """Note what a pass has written for good."""
+    if snapshot.negotiation is None:
+        line.note_nobody()
+    elif snapshot.negotiation.telling:
+        line.note_told(decided.plan)
 
 
 def _show(connection: Connection, line: ApplicationLine, decided: Decisions, snapshot: Snapshot) -> None:

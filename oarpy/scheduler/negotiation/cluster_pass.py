@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import inf
+from math import inf, nextafter
 from operator import or_
 
 from oarpy.model.states import NegotiationState
@@ -19,12 +19,13 @@ from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 from oarpy.scheduler.job_roles import EXCLUSIVE, roles_of
 from oarpy.scheduler.negotiation.applications import Application, ApplicationView, CountedRequest, NegotiationRules
+from oarpy.scheduler.negotiation.batch_pass import is_served_later, place_batch_jobs
 from oarpy.scheduler.negotiation.cluster_views import ClusterViews, GanttLook, Held
 from oarpy.scheduler.negotiation.events import Event
 from oarpy.scheduler.negotiation.ghosts import Ghost
 from oarpy.scheduler.negotiation.service import Service
 from oarpy.scheduler.order.queue_orders import Order
-from oarpy.scheduler.passes.planner import Planner
+from oarpy.scheduler.passes.planner import Decision, Planner
 from oarpy.scheduler.passes.turns import Turn
 from oarpy.scheduler.plan import Plan, placement_of
 from oarpy.scheduler.resources.matching import Matchers
@@ -48,28 +49,36 @@ NOTHING_NEGOTIATED = Negotiated()
 
 def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> tuple[Plan, Negotiated]:
     """Place every waiting job, applications by their requests; return the plan and what happened to applications."""
-    assert snapshot.negotiation is not None
-    planner = Planner(snapshot, orders, matchers)
     asked = snapshot.negotiation
+    assert asked is not None
+    if not asked.telling:
+        return place_batch_jobs(snapshot, orders, matchers), Negotiated(ghosts=asked.ghosts)
+    planner = Planner(snapshot, orders, matchers)
     applications = {one.id: _application(one) for one in asked.line}
     rules = NegotiationRules(fair_start=asked.fair_start, security=snapshot.security_time, ghosts=asked.rule)
     kept = _Ghosts(snapshot, asked, rules)
     gantt = _GanttOccupation(planner, snapshot, asked, kept)
     service = Service(gantt, kept.ghosts, rules, snapshot.now)
     for turn in planner.turns():
-        application = applications.get(turn.job.id)
-        if application is None or turn.again:
-            planner.look_at(turn)
-        else:
+        application, job = applications.get(turn.job.id), turn.job
+        if application is not None and not turn.again:
             gantt.turn = turn
             service.turn(application)
-        gantt.note_start(turn.job)
+        elif application is None and is_served_later(job):
+            planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, _beyond(len(asked.line))))
+        else:
+            planner.look_at(turn)
+        if gantt.note_start(job) and application is None:
+            service.give_way()
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
     made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
-    before = {ghost.of.id: dict(ghost.viewers) for ghost in kept.ghosts}
     events = tuple(service.close())
     taken = reduce(or_, (one.bits for one in made.placements if one.verdict is Verdict.STARTS), 0)
-    return made, Negotiated(events, kept.left(taken, None if asked.telling else before))
+    return made, Negotiated(events, kept.left(taken))
+
+
+def _beyond(most: int) -> str:
+    return f"not looked at in this pass, which takes {most} applications"
 
 
 class _Ghosts:
@@ -106,21 +115,28 @@ class _Ghosts:
         """Return what a ghost keeps."""
         return self._bits[ghost.of.id]
 
-    def take(self, ghost: Ghost, bits: int) -> None:
-        """Let a ghost keep ``bits`` no more."""
-        self._bits[ghost.of.id] &= ~bits
-        ghost.hosts = self._hosts(self._bits[ghost.of.id])
+    def take(self, ghost: Ghost, bits: int, spare: int = 0) -> None:
+        """Let a ghost keep ``bits`` no more, but as many other hosts of its clusters as are whole in ``spare``."""
+        before, left = ghost.hosts, self._bits[ghost.of.id] & ~bits
+        if left == self._bits[ghost.of.id]:
+            return
+        others = reduce(or_, (some for of, some in self._bits.items() if of != ghost.of.id), 0)
+        spare &= ~(bits | others | left)
+        for cluster in self._clusters:
+            missing = before.get(cluster.name, 0) - sum(1 for host in cluster.sets if host & left)
+            free = [host for host in cluster.sets if not host & ~spare] if missing > 0 and spare else []
+            left = reduce(or_, free[:missing], left)
+        self._bits[ghost.of.id] = left
+        ghost.hosts = self._hosts(left)
 
-    def left(self, taken: int, viewers: Mapping[int, dict[int, int]] | None) -> tuple[KeptHosts, ...]:
-        """Return what is kept once ``taken`` was given away; ``viewers`` are those of a pass that told nobody."""
+    def left(self, taken: int) -> tuple[KeptHosts, ...]:
+        """Return what is kept once ``taken`` was given away."""
         found = []
         for ghost in self.ghosts:
             self.take(ghost, taken)
-            owing = ghost.viewers if viewers is None else viewers[ghost.of.id]
             if ghost.hosts:
-                found.append(
-                    KeptHosts(ghost.of.id, self.bits(ghost), float(ghost.made), float(ghost.latest_end), owing)
-                )
+                made, latest = float(ghost.made), float(ghost.latest_end)
+                found.append(KeptHosts(ghost.of.id, self.bits(ghost), made, latest, ghost.viewers))
         return tuple(found)
 
 
@@ -151,6 +167,7 @@ class _GanttOccupation:
         self._asked = {one.id: one for one in asked.line}
         self._views = ClusterViews(snapshot.platform, asked.clusters, asked.view_steps)
         self._started: list[Held] = []
+        self._besteffort = reduce(or_, (job.bits or 0 for job in snapshot.holding if job.besteffort), 0)
 
     def look(self, application: Application) -> tuple[GanttLook, int]:
         """Return what is occupied, and how many jobs this pass has started by now."""
@@ -166,14 +183,16 @@ class _GanttOccupation:
             self._asked[application.id], seen.without(self._started[started:], self._now), self._now
         )
 
-    def note_start(self, job: WaitingJob) -> None:
-        """Note what a job holds if it starts in this pass; best-effort jobs exist for nobody."""
+    def note_start(self, job: WaitingJob) -> bool:
+        """Note what a job holds if it starts in this pass, and tell whether; best-effort jobs exist for nobody."""
         decision = self._planner.decisions.get(job.id)
         if decision is None or decision.verdict is not Verdict.STARTS or decision.found is None or job.besteffort:
-            return
+            return False
         claim = decision.found.claim
+        self._taken |= claim.bits
         amount = self._planner.gantt.amount(job, roles_of(job), claim)
         self._started.append(Held(job, claim.end + self._security, claim.bits, amount))
+        return True
 
     def place(self, application: Application) -> Time:
         """Let the planner place the application's job; what it finds is for ever away if it finds nothing."""
@@ -194,6 +213,9 @@ class _GanttOccupation:
         gantt.whole.take(self._now, float(ghost.latest_end), bits, EXCLUSIVE, found=False)
 
     def give_way(self, unseen: Sequence[Ghost]) -> None:
-        """Take from ghosts that were not added yet what started applications have now."""
+        """Take from ghosts that were not added yet what was started on; by counts they keep what is left over."""
+        if not unseen:
+            return
+        free = self._planner.gantt.whole.exclusive.common(self._now, nextafter(self._now, inf)) & ~self._besteffort
         for ghost in unseen:
-            self._kept.take(ghost, self._taken)
+            self._kept.take(ghost, self._taken, free)

@@ -66,6 +66,10 @@ class Service(Generic[Look]):
         if application.state is not NegotiationState.WAITING:
             self._move(application, NegotiationState.WAITING)
 
+    def give_way(self) -> None:
+        """Let ghosts that nobody saw yet give way: somebody else than an application has started."""
+        self._occupation.give_way(self._unseen)
+
     def close(self) -> list[Event]:
         """End the turns: start who can, send views and estimates; return what happened."""
         self._show(self._unseen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +16,13 @@ from oarpy.scheduler.snapshot import (
     FreedHosts,
     HoldingJob,
     KeptHosts,
+    KeptPlace,
     NegotiatingJob,
     Negotiation,
     Snapshot,
     WaitingJob,
 )
+from oarpy.scheduler.verdicts import Verdict
 from tests.harness.scheduling_cases import cluster, job, running
 
 FOUR = cluster("n1:1 n2:1 n3:1 n4:1")
@@ -42,12 +46,22 @@ def decided(
     ghosts: GhostRule = "needed",
     telling: bool = True,
     share: float = 1.0,
+    most: int = 200,
+    places: Mapping[int, KeptPlace] | None = None,
 ) -> Decisions:
     """Decide at an instant about jobs and applications on four hosts of one core."""
     applications = [one for one in jobs if isinstance(one, tuple)]
-    asked = tuple(asked for _, asked in applications)
+    asked = tuple(asked for _, asked in applications)[:most]
     negotiation = Negotiation(
-        asked, clusters_of(FOUR, share=share), ghosts=kept, freed=freed, rule=ghosts, fair_start=5, telling=telling
+        asked,
+        clusters_of(FOUR, share=share),
+        ghosts=kept,
+        freed=freed,
+        rule=ghosts,
+        fair_start=5,
+        telling=telling,
+        next_telling=now + 1,
+        places=places or {},
     )
     waiting = [*(one for one in jobs if isinstance(one, WaitingJob)), *(waiting for waiting, _ in applications)]
     holding = tuple(one for one in jobs if isinstance(one, HoldingJob))
@@ -141,13 +155,50 @@ def test_what_gave_way_wholly_is_over() -> None:
     assert (started(made), made.negotiated.ghosts) == ([2], ())
 
 
-def test_a_pass_that_tells_nobody_keeps_what_was_left_for_the_next_one_that_does() -> None:
-    small = job(2, "/network_address=1", 50, submitted=9)
-    made = decided(application(7, 2, ranked=5), small, freed=(FreedHosts(1, ALL_FOUR, 300),), telling=False)
-    assert started(made) == []
-    assert [dict(one.viewers) for one in made.negotiated.ghosts] == [{7: 0}]
-    told = decided(application(7, 2, ranked=5), small, kept=made.negotiated.ghosts, now=11)
-    assert (started(told), [dict(one.viewers) for one in told.negotiated.ghosts]) == ([], [{7: 2}])
+def test_a_pass_for_batch_jobs_alone_leaves_applications_their_places() -> None:
+    """A batch job before them in line gets what they leave; a job that depends on one waits for it as before."""
+    places = {7: KeptPlace(Verdict.BEHIND_HIGHER_PRIORITY, "as told", 40, 140, ALL_FOUR)}
+    long, short = job(1, "/network_address=1", 50, submitted=1), job(2, "/network_address=1", 30, submitted=2)
+    after = job(3, "/network_address=1", 10, after=(7,), submitted=3)
+    made = decided(long, short, application(7, 4, ranked=5), after, telling=False, places=places)
+    told = made.plan.by_job()
+    assert started(made) == [2]
+    assert made.negotiated.events == ()
+    assert (told[7].start, told[7].reason, told[1].start, told[3].start) == (40, "as told", 140, 140)
+
+
+def test_who_asked_since_has_no_place_in_a_pass_for_batch_jobs_alone() -> None:
+    made = decided(application(7, 2, ranked=5), job(2, "/network_address=3", 50, submitted=9), telling=False)
+    assert started(made) == [2]
+    assert made.plan.by_job()[7].start is None
+
+
+def test_a_pass_for_batch_jobs_alone_gives_nobody_what_was_freed_and_makes_no_ghost() -> None:
+    small = job(2, "/network_address=1", 50, submitted=1)
+    left, kept = FreedHosts(1, 0b0111, 300), KeptHosts(9, 0b1000, 8, 13)
+    made = decided(small, application(7, 2, ranked=5), freed=(left,), kept=(kept,), telling=False)
+    assert (started(made), made.negotiated.ghosts) == ([], (kept,))
+    assert made.plan.by_job()[2].start == 11
+    elsewhere = replace(application(7, 2, ranked=5)[1], clusters=("none",))
+    free = decided(small, (application(7, 2, ranked=5)[0], elsewhere), freed=(left,), telling=False)
+    assert started(free) == [2]
+
+
+def test_applications_beyond_the_first_ones_have_no_turn() -> None:
+    made = decided(application(7, 2, ranked=5), application(8, 1, ranked=6), most=1)
+    assert started(made) == [7]
+    assert made.plan.by_job()[8].reason == "not looked at in this pass, which takes 1 applications"
+    assert {event.application for event in made.negotiated.events} == {7}
+
+
+def test_a_ghost_gives_way_by_counts() -> None:
+    """Whoever starts ahead leaves it as many hosts as are left over, be they others than it had."""
+    ahead = job(2, "/network_address=2", 50, submitted=1)
+    made = decided(ahead, application(7, 4, ranked=5), freed=(FreedHosts(1, 0b0011, 300),))
+    assert started(made) == [2]
+    assert [one.bits for one in made.negotiated.ghosts] == [0b1100]
+    (view,) = [one for one in made.negotiated.events if isinstance(one, ViewChange)]
+    assert view.changes["all"].flat(10) == [10, 5, 4, 45, 2]
 
 
 @pytest.mark.parametrize(("now", "begun"), [(12, []), (15, [2])])

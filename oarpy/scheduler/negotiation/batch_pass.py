@@ -1,0 +1,72 @@
+"""A pass that comes sooner than the next one for applications: it places batch jobs around what these have.
+
+::
+
+    pass for all      batch jobs alone      pass for all
+    ----|--------------------|-------------------|---->
+        places, views        places stay         places, views
+               freed hosts --|=== nobody's =====|--> ghosts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+
+from oarpy.scheduler.gantt.gantt import Claim
+from oarpy.scheduler.gantt.search import Found
+from oarpy.scheduler.job_roles import EXCLUSIVE
+from oarpy.scheduler.order.queue_orders import Order
+from oarpy.scheduler.passes.planner import Decision, Planner
+from oarpy.scheduler.plan import Plan, placement_of
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import Negotiation, Snapshot, WaitingJob
+from oarpy.scheduler.verdicts import Verdict
+
+
+def place_batch_jobs(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matchers | None) -> Plan:
+    """Place every waiting job but applications, which keep their places; nobody gets what is kept for these."""
+    asked = snapshot.negotiation
+    assert asked is not None
+    planner = Planner(snapshot, orders, matchers)
+    kept = _kept(snapshot, asked)
+    planner.gantt.whole.take(snapshot.now, asked.next_telling, kept, EXCLUSIVE, found=False)
+    left_alone = {job.id: _decision(planner, job, asked) for job in snapshot.waiting if is_served_later(job)}
+    for job in snapshot.waiting:
+        if job.id in left_alone and (found := left_alone[job.id].found) is not None:
+            planner.gantt.enter(job, found.claim, everywhere=True)
+    for turn in planner.turns():
+        if turn.job.id in left_alone:
+            planner.settle(turn.job, left_alone[turn.job.id])
+        else:
+            planner.look_at(turn)
+    placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
+    return Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)
+
+
+def is_served_later(job: WaitingJob) -> bool:
+    """Tell whether a job is an application that asks, and nothing else keeps it waiting."""
+    return job.ranked is not None and job.part is None and not job.held and not job.fault
+
+
+def _kept(snapshot: Snapshot, asked: Negotiation) -> int:
+    """Return what is kept back, and what was freed since the last pass and somebody in line may use."""
+    names = {name for one in asked.line for name in one.clusters}
+    usable = reduce(or_, (one.bits for one in asked.clusters if one.name in names), 0)
+    held = reduce(or_, (job.bits or 0 for job in snapshot.holding), 0)
+    freed = reduce(or_, (one.bits for one in asked.freed), 0) & usable
+    return (freed | reduce(or_, (one.bits for one in asked.ghosts), 0)) & ~held
+
+
+def _decision(planner: Planner, job: WaitingJob, asked: Negotiation) -> Decision:
+    """Return what the last pass decided about an application, from now on."""
+    place = asked.places.get(job.id)
+    if place is None:
+        return Decision(Verdict.BEHIND_HIGHER_PRIORITY, "its request is looked at by the next pass for applications")
+    options = planner.options.alive(job)
+    if place.start is None or place.end is None or not options:
+        return Decision(place.verdict, place.reason)
+    start = max(place.start, planner.now)
+    claim = Claim(start, place.end - place.start, place.bits)
+    return Decision(place.verdict, place.reason, Found(options[0], claim))
