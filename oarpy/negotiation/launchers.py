@@ -8,9 +8,9 @@ those that stay free, on which it runs longer.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from heapq import merge
-from itertools import groupby, repeat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, groupby, repeat
+from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -58,12 +58,12 @@ class Moldable(ApplicationLauncher):
         self.time = time
         self.least = least
         self.most = most
-        self._walltimes: dict[tuple[int, int], Time] = {}
+        self._walltimes: list[dict[int, Time]] = [{} for _ in self.clusters]
 
     @property
     def configurations(self) -> int:
         """How many pairs of a cluster and a number of hosts it computed a run time for."""
-        return len(self._walltimes)
+        return sum(map(len, self._walltimes))
 
     def run_time(self, hosts: Mapping[str, int]) -> Time:
         """Return how long the application runs on the hosts of its one cluster."""
@@ -73,48 +73,50 @@ class Moldable(ApplicationLauncher):
     def choose(self, view: View, now: Time) -> Choice | None:
         """Return the choice that ends first when computed at ``now``, None when nothing fits."""
         profiles = [view[cluster.name] for cluster in self.clusters]
-        best: Time | None = None
-        chosen = 0, 0
+        least, most, visits = self.least, self.most, 0
+        best: Time = inf
+        chosen: tuple[int, int] | None = None
         for start, index, step in _change_points(profiles, now):
-            if best is not None and best < start:
+            if best < start:
                 break
-            self.visits.steps += 1
+            visits += 1
             busy, size = profiles[index].busy, self.clusters[index].hosts
             number = size - busy[step] if step < len(busy) else size
-            if number < self.least:
-                continue
-            number = self._hosts_from(start, index, profiles[index], step, min(number, self.most))
-            if number:
-                end = start + self._walltimes[index, number]
-                if best is None or end < best:
-                    best, chosen = end, (index, number)
-        return None if best is None else Choice({self.clusters[chosen[0]].name: chosen[1]}, self._walltimes[chosen])
+            if number > most:
+                number = most
+            while number >= least:
+                end = start + (self._walltimes[index].get(number) or self._walltime(index, number))
+                within = busy[step : bisect_left(profiles[index].ends, end, step) + 1]
+                visits += len(within)
+                left = size - max(within) if within else size
+                if left >= number:
+                    if end < best:
+                        best, chosen = end, (index, number)
+                    break
+                number = left
+        self.visits.steps += visits
+        if chosen is None:
+            return None
+        index, number = chosen
+        return Choice({self.clusters[index].name: number}, self._walltimes[index][number])
 
-    def _hosts_from(self, start: Time, index: int, profile: BusyHosts, step: int, number: int) -> int:
-        """Return how many of ``number`` hosts it can have from ``start``, where a step begins, to its end; or 0."""
-        ends, busy, size = profile.ends, profile.busy, self.clusters[index].hosts
-        while number >= self.least:
-            walltime = self._walltimes.get((index, number))
-            if walltime is None:
-                walltime = self.time.rounded(self.time.on(self.clusters[index], number) * self.margin)
-                self._walltimes[index, number] = walltime
-            within = busy[step : bisect_left(ends, start + walltime, step) + 1]
-            self.visits.steps += len(within)
-            left = size - max(within, default=0)
-            if left >= number:
-                return number
-            number = left
-        return 0
+    def _walltime(self, index: int, number: int) -> Time:
+        """Compute the walltime on hosts of a cluster."""
+        walltime = self.time.rounded(self.time.on(self.clusters[index], number) * self.margin)
+        self._walltimes[index][number] = walltime
+        return walltime
 
 
-def _change_points(profiles: Sequence[BusyHosts], now: Time) -> Iterator[tuple[Time, int, int]]:
+def _change_points(profiles: Sequence[BusyHosts], now: Time) -> Iterable[tuple[Time, int, int]]:
     """Return instants, each with the cluster and the step that begins there, in ascending order."""
-    of_clusters = []
+    points: list[tuple[Time, int, int]] = []
     for index, profile in enumerate(profiles):
         step = bisect_right(profile.ends, now)
-        starts = (now, *profile.ends[step:])
-        of_clusters.append(zip(starts, repeat(index), range(step, step + len(starts))))
-    return of_clusters[0] if len(of_clusters) == 1 else merge(*of_clusters)
+        points.append((now, index, step))
+        points += zip(profile.ends[step:], repeat(index), count(step + 1))
+    if len(profiles) > 1:
+        points.sort()
+    return points
 
 
 def rigid(clusters: Sequence[Cluster], hosts: int, duration: Time, margin: Time = 1) -> Moldable:
@@ -142,38 +144,44 @@ class Complex(ApplicationLauncher):
     def choose(self, view: View, now: Time) -> Choice | None:
         """Return the choice that ends first when computed at ``now``, None when nothing fits."""
         profiles = [view[cluster.name] for cluster in self.clusters]
-        best: Time | None = None
+        best: Time = inf
         choice: Choice | None = None
-        free = [0] * len(profiles)
+        free, steps = [0] * len(profiles), [0] * len(profiles)
         for start, changes in groupby(_change_points(profiles, now), key=itemgetter(0)):
-            if best is not None and best < start:
+            if best < start:
                 break
             for _, index, step in changes:
-                busy = profiles[index].busy
+                busy, steps[index] = profiles[index].busy, step
                 free[index] = max(0, self.clusters[index].hosts - (busy[step] if step < len(busy) else 0))
                 self.visits.steps += 1
-            found = self._hosts_from(start, profiles, list(free))
-            if found and (best is None or start + found.walltime < best):
-                best, choice = start + found.walltime, found
+            found = self._hosts_from(start, profiles, steps, tuple(free))
+            if found and start + found[1] < best:
+                taken, walltime = found
+                best, choice = start + walltime, Choice({self.clusters[i].name: n for i, n in taken.items()}, walltime)
         return choice
 
-    def _hosts_from(self, start: Time, profiles: Sequence[BusyHosts], free: list[int]) -> Choice | None:
-        """Return what it can have of ``free`` hosts from ``start`` to its end, and its walltime on that."""
+    def _hosts_from(
+        self, start: Time, profiles: Sequence[BusyHosts], steps: Sequence[int], free: tuple[int, ...]
+    ) -> tuple[dict[int, int], Time] | None:
+        """Return what it can have of ``free`` hosts from ``start``, where ``steps`` begin, to its end; and its walltime."""
         while any(free):
-            chosen, walltime = self._selected(tuple(free))
-            fits = True
+            chosen, walltime = self._best.get(free) or self._selected(free)
+            left = list(free)
             for index in chosen:
-                left = self.clusters[index].hosts - profiles[index].most(start, start + walltime, self.visits)
-                if left < free[index]:
-                    free[index], fits = left, False
-            if fits:
-                return Choice({self.clusters[index].name: free[index] for index in chosen}, walltime)
+                profile, step = profiles[index], steps[index]
+                within = profile.busy[step : bisect_left(profile.ends, start + walltime, step) + 1]
+                self.visits.steps += len(within)
+                unused = self.clusters[index].hosts - max(within, default=0)
+                if unused < left[index]:
+                    left[index] = unused
+            fitting = tuple(left)
+            if fitting == free:
+                return {index: free[index] for index in chosen}, walltime
+            free = fitting
         return None
 
     def _selected(self, free: tuple[int, ...]) -> tuple[Sequence[int], Time]:
-        """Return the set of clusters with the least run time on the free hosts, and the walltime on it."""
-        found = self._best.get(free)
-        if found is None:
-            chosen, time = self.time.best(free)
-            found = self._best[free] = chosen, self.time.rounded(time * self.margin)
+        """Compute the set of clusters with the least run time on the free hosts, and the walltime on it."""
+        chosen, time = self.time.best(free)
+        found = self._best[free] = chosen, self.time.rounded(time * self.margin)
         return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
-from oarpy.scheduler.negotiation.applications import Application, ApplicationView, NegotiationRules
+from oarpy.scheduler.negotiation.applications import Application, ApplicationView, CountedRequest, NegotiationRules
 from oarpy.scheduler.negotiation.ghosts import Ghost
 
 Look = TypeVar("Look")
@@ -37,6 +38,43 @@ class HostOccupation(Protocol[Look]):
         ...
 
 
+@dataclass(slots=True)
+class _KnownPlace:
+    """Where ``request`` was placed among what is busy on its clusters ``before``, and what is busy with it."""
+
+    request: CountedRequest
+    before: Sequence[BusyHosts]
+    start: Time
+    after: Sequence[BusyHosts]
+
+
+class KnownPlaces:
+    """What passes remember, so that the next one only looks where something has changed.
+
+    The place of a request follows from what is busy on its clusters. While that is the same, so is the place, up to
+    the instant at which it begins. ``occupied`` is what started applications occupied in the last pass.
+    """
+
+    def __init__(self, sizes: Iterable[str]) -> None:
+        self.occupied = {cluster: BusyHosts() for cluster in sizes}
+        self._places: dict[int, _KnownPlace] = {}
+
+    def find(self, application: Application, before: Sequence[BusyHosts], now: Time) -> _KnownPlace | None:
+        """Return the place of the application's request among ``before``, if it is known."""
+        known = self._places.get(application.id)
+        if known is None or known.request is not application.request or known.start < now:
+            return None
+        return known if all(one.same(other, now) for one, other in zip(before, known.before, strict=True)) else None
+
+    def note(self, application: Application, place: _KnownPlace) -> None:
+        """Remember a place."""
+        self._places[application.id] = place
+
+    def forget(self, application: Application) -> None:
+        """Forget the place of one that is over."""
+        self._places.pop(application.id, None)
+
+
 class CountedOccupation:
     """Clusters of which only the number of hosts is known, at an instant ``now``."""
 
@@ -48,8 +86,9 @@ class CountedOccupation:
         rules: NegotiationRules,
         now: Time,
         visits: Visits,
+        known: KnownPlaces,
     ) -> None:
-        self._sizes, self._rules, self._now, self._visits = sizes, rules, now, visits
+        self._sizes, self._rules, self._now, self._visits, self._known = sizes, rules, now, visits, known
         self._held = dict.fromkeys(sizes, 0)
         ends: dict[str, list[tuple[Time, int]]] = {cluster: [] for cluster in sizes}
         for application in started:
@@ -60,7 +99,11 @@ class CountedOccupation:
         for ghost in ghosts:
             for cluster, hosts in ghost.hosts.items():
                 self._held[cluster] += hosts
-        self.profiles = {cluster: self._falling(steps) for cluster, steps in ends.items()}
+        for cluster, steps in ends.items():
+            profile = self._falling(steps)
+            if not profile.same(known.occupied[cluster], now):
+                known.occupied[cluster] = profile
+        self.profiles = dict(known.occupied)
 
     def _falling(self, steps: list[tuple[Time, int]]) -> BusyHosts:
         """Return the profile of hosts that are all occupied now, each number up to its end."""
@@ -97,19 +140,29 @@ class CountedOccupation:
     def place(self, application: Application) -> Time:
         """Give the application's request its earliest place, and return when that begins."""
         hosts = application.asked.hosts
-        length = application.asked.walltime + self._rules.security
-        start = earliest(self.profiles, self._sizes, hosts, length, self._now, self._visits)
-        for cluster, number in hosts.items():
-            self._add(cluster, number, start, start + length)
-            if start == self._now:
+        before = [self.profiles[cluster] for cluster in hosts]
+        place = self._known.find(application, before, self._now)
+        if place is None:
+            place = self._searched(application.asked, before)
+            self._known.note(application, place)
+        self.profiles.update(zip(hosts, place.after, strict=True))
+        if place.start == self._now:
+            for cluster, number in hosts.items():
                 self._held[cluster] += number
-        return start
+        return place.start
+
+    def _searched(self, request: CountedRequest, before: Sequence[BusyHosts]) -> _KnownPlace:
+        length = request.walltime + self._rules.security
+        start = earliest(self.profiles, self._sizes, request.hosts, length, self._now, self._visits)
+        numbers = zip(before, request.hosts.values(), strict=True)
+        after = [profile.added(start, start + length, number, self._visits) for profile, number in numbers]
+        return _KnownPlace(request, before, start, after)
 
     def keep(self, ghost: Ghost) -> None:
         """Add the hosts of a ghost up to its latest end; with later places of others, at most all hosts are busy."""
         for cluster, number in ghost.hosts.items():
-            self._add(cluster, number, self._now, ghost.latest_end)
-            self.profiles[cluster] = self.profiles[cluster].capped(self._sizes[cluster])
+            kept = self.profiles[cluster].added(self._now, ghost.latest_end, number, self._visits)
+            self.profiles[cluster] = kept.capped(self._sizes[cluster])
 
     def give_way(self, unseen: Sequence[Ghost]) -> None:
         """Take from ghosts that were not added yet the hosts that started applications have now, from the first on."""
@@ -120,6 +173,3 @@ class CountedOccupation:
                 ghost.hosts[cluster] = number - lost
                 if lost == number:
                     del ghost.hosts[cluster]
-
-    def _add(self, cluster: str, number: int, begin: Time, end: Time) -> None:
-        self.profiles[cluster] = self.profiles[cluster].added(begin, end, number, self._visits)

@@ -57,7 +57,8 @@ class Service(Generic[Look]):
 
     def turn(self, application: Application) -> None:
         """Give an application its view and its place; call it by rank."""
-        self._show([ghost for ghost in self._unseen if application.id in ghost.viewers])
+        if self._unseen:
+            self._show([ghost for ghost in self._unseen if application.id in ghost.viewers])
         self._line.append(application)
         self._looks.append(self._occupation.look(application))
         application.start = self._occupation.place(application)

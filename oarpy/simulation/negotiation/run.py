@@ -168,7 +168,7 @@ class NegotiationRun:
     def _read(self, speaker: _Speaker, serial: int, now: Time) -> None:
         """Have the launcher, if there is one, answer the view that it was sent now."""
         if speaker.participant.launcher is not None:
-            view, instant = dict(speaker.application.shown), now + speaker.participant.delay
+            view, instant = speaker.application.shown, now + speaker.participant.delay
             answer = partial(self._answer, speaker, view, serial)
             self._schedule(instant, speaker.application.id, _Turn.SPEAK, answer)
 

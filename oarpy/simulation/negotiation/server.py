@@ -10,7 +10,7 @@ from oarpy.negotiation.profiles import BusyHosts, Time, Visits
 from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules, in_line
 from oarpy.scheduler.negotiation.events import Event, StateMove, ViewChange
 from oarpy.scheduler.negotiation.ghosts import Ghost, settle
-from oarpy.scheduler.negotiation.occupation import CountedOccupation
+from oarpy.scheduler.negotiation.occupation import CountedOccupation, KnownPlaces
 from oarpy.scheduler.negotiation.service import Service, renew_ghosts
 
 EndReason = Literal["done", "walltime"]
@@ -30,6 +30,7 @@ class CountedServer:
         self._applications: dict[int, Application] = {}
         self._ghosts: list[Ghost] = []
         self._occupied = {cluster: BusyHosts() for cluster in sizes}
+        self._known = KnownPlaces(sizes)
         self._last_pass: Time | None = None
         self._noted: Time | None = None
         self._planned: Time | None = None
@@ -80,9 +81,10 @@ class CountedServer:
         for ghost in over:
             self._count(ghost, ghost.hosts, now)
             del self._applications[ghost.of.id]
+            self._known.forget(ghost.of)
         started = [one for one in everybody if one.state is NegotiationState.STARTED]
         held = [(ghost, dict(ghost.hosts)) for ghost in self._ghosts]
-        occupation = CountedOccupation(self._sizes, started, self._ghosts, self._rules, now, self.visits)
+        occupation = CountedOccupation(self._sizes, started, self._ghosts, self._rules, now, self.visits, self._known)
         service = Service(occupation, self._ghosts, self._rules, now)
         for application in line:
             service.turn(application)
