@@ -163,7 +163,7 @@ class Complex(ApplicationLauncher):
     def _hosts_from(
         self, start: Time, profiles: Sequence[BusyHosts], steps: Sequence[int], free: tuple[int, ...]
     ) -> tuple[dict[int, int], Time] | None:
-        """Return what it can have of ``free`` hosts from ``start``, where ``steps`` begin, to its end; and its walltime."""
+        """Return what it can have of ``free`` hosts from ``start`` on, where ``steps`` begin, and for how long."""
         while any(free):
             chosen, walltime = self._best.get(free) or self._selected(free)
             left = list(free)

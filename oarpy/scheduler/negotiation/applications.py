@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from oarpy.model.setting_values import GhostRule, RankRule
 from oarpy.model.states import IN_LINE_STATES, NEGOTIATION_ALLOWED, NegotiationState
@@ -31,12 +33,11 @@ class CountedRequest:
     tag: int | str
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationView:
+class ApplicationView(NamedTuple):
     """What an application may not have, by cluster, and which hosts are free throughout, if it wants to know."""
 
     profiles: dict[str, BusyHosts]
-    groups: dict[str, FreeGroups] = field(default_factory=dict)
+    groups: Mapping[str, FreeGroups] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +58,7 @@ class Application:
     start: Time | None = None
     serial: int = 0
     shown: dict[str, BusyHosts] = field(default_factory=dict)
-    groups: dict[str, FreeGroups] = field(default_factory=dict)
+    groups: Mapping[str, FreeGroups] = field(default_factory=dict)
     told: tuple[int | str, Time] | None = None
 
     def move(self, state: NegotiationState) -> None:

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from oarpy.model.states import NegotiationState
 from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts, Time
 
 
-@dataclass(frozen=True, slots=True)
-class StateMove:
+class StateMove(NamedTuple):
     """An application has another state."""
 
     application: int
     state: NegotiationState
 
 
-@dataclass(frozen=True, slots=True)
-class ViewChange:
+class ViewChange(NamedTuple):
     """The clusters of its view that changed for an application, with their new profiles, and groups if it has these."""
 
     application: int
     serial: int
     changes: Mapping[str, BusyHosts]
-    groups: Mapping[str, FreeGroups] = field(default_factory=dict)
+    groups: Mapping[str, FreeGroups] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class EstimatedStart:
+class EstimatedStart(NamedTuple):
     """When an application that waits will start with the request of this tag."""
 
     application: int
@@ -37,8 +35,7 @@ class EstimatedStart:
     start: Time
 
 
-@dataclass(frozen=True, slots=True)
-class GivenHosts:
+class GivenHosts(NamedTuple):
     """An application starts with the request of this tag, on these numbers of hosts."""
 
     application: int

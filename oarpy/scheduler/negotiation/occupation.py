@@ -64,7 +64,10 @@ class KnownPlaces:
         known = self._places.get(application.id)
         if known is None or known.request is not application.request or known.start < now:
             return None
-        return known if all(one.same(other, now) for one, other in zip(before, known.before, strict=True)) else None
+        for one, other in zip(before, known.before, strict=True):
+            if one is not other and not one.same(other, now):
+                return None
+        return known
 
     def note(self, application: Application, place: _KnownPlace) -> None:
         """Remember a place."""
@@ -139,13 +142,14 @@ class CountedOccupation:
 
     def place(self, application: Application) -> Time:
         """Give the application's request its earliest place, and return when that begins."""
-        hosts = application.asked.hosts
-        before = [self.profiles[cluster] for cluster in hosts]
+        profiles, hosts = self.profiles, application.asked.hosts
+        before = [profiles[cluster] for cluster in hosts]
         place = self._known.find(application, before, self._now)
         if place is None:
             place = self._searched(application.asked, before)
             self._known.note(application, place)
-        self.profiles.update(zip(hosts, place.after, strict=True))
+        for cluster, profile in zip(hosts, place.after, strict=True):
+            profiles[cluster] = profile
         if place.start == self._now:
             for cluster, number in hosts.items():
                 self._held[cluster] += number

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Generic
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 from oarpy.model.states import NegotiationState
-from oarpy.negotiation.profiles import Time
+from oarpy.negotiation.free_groups import FreeGroups
+from oarpy.negotiation.profiles import BusyHosts, Time
 from oarpy.scheduler.negotiation.applications import Application, ApplicationView, NegotiationRules
 from oarpy.scheduler.negotiation.events import EstimatedStart, Event, GivenHosts, StateMove, ViewChange
 from oarpy.scheduler.negotiation.ghosts import Ghost, make_ghost
 from oarpy.scheduler.negotiation.occupation import HostOccupation, Look
+
+Seen = TypeVar("Seen", BusyHosts, FreeGroups)
+"""What is seen of a cluster."""
 
 
 def renew_ghosts(
@@ -109,17 +113,8 @@ class Service(Generic[Look]):
 
     def _tell(self, application: Application, view: ApplicationView) -> None:
         """Send a view that is not the same as the last one, and an estimate if it is another one."""
-        shown, known = application.shown, application.groups
-        changes = {
-            cluster: profile
-            for cluster, profile in view.profiles.items()
-            if cluster not in shown or not profile.same(shown[cluster], self._now)
-        }
-        groups = {
-            cluster: some
-            for cluster, some in view.groups.items()
-            if cluster not in known or not some.same(known[cluster], self._now)
-        }
+        changes = _changed(view.profiles, application.shown, self._now)
+        groups = _changed(view.groups, application.groups, self._now) if view.groups else view.groups
         if changes or groups:
             application.shown, application.groups = view.profiles, view.groups
             application.serial += 1
@@ -133,3 +128,12 @@ class Service(Generic[Look]):
         if told != application.told:
             application.told = told
             self._events.append(EstimatedStart(application.id, *told))
+
+
+def _changed(seen: Mapping[str, Seen], shown: Mapping[str, Seen], now: Time) -> dict[str, Seen]:
+    """Return what is seen of clusters at ``now``, where it is not the same as what was shown of them."""
+    return {
+        cluster: one
+        for cluster, one in seen.items()
+        if (before := shown.get(cluster)) is not one and (before is None or not one.same(before, now))
+    }
