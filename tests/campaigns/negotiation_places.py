@@ -17,7 +17,7 @@ from oarpy.negotiation.profiles import Visits
 from oarpy.scheduler.decide import decide
 from oarpy.scheduler.negotiation.applications import Application, CountedRequest, NegotiationRules
 from oarpy.scheduler.negotiation.clusters import clusters_of
-from oarpy.scheduler.negotiation.occupation import CountedOccupation
+from oarpy.scheduler.negotiation.occupation import CountedOccupation, KnownPlaces
 from oarpy.scheduler.snapshot import HoldingJob, NegotiatingJob, Negotiation, Snapshot
 from tests.harness.scheduling_cases import cluster, job, running
 
@@ -53,7 +53,8 @@ def starts(random: Random) -> list[tuple[float, float]]:
 def _counted(asked: Sequence[NegotiatingJob], holding: Sequence[HoldingJob], size: int) -> dict[int, float]:
     """Place applications by counts."""
     held = [_application(one.id, len(one.resources), one.walltime, one.start) for one in holding]
-    occupation = CountedOccupation({"all": size}, held, (), NegotiationRules(), _NOW, Visits())
+    known = KnownPlaces(("all",))
+    occupation = CountedOccupation({"all": size}, held, (), NegotiationRules(), _NOW, Visits(), known)
     return {one.id: float(occupation.place(_application(one.id, one.hosts["all"], one.walltime))) for one in asked}
 
 
