@@ -23,6 +23,7 @@ from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications
+from oarpy.store.negotiation.row_faults import fault
 from oarpy.wire.negotiation import ClusterFilter, RequestHosts, Subscribe
 
 _REFUSED_OPTIONS = ("alternatives", "properties", "reservation", "array_size", "array_parameters", "interactive")
@@ -76,6 +77,8 @@ def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
         row = applications.named(connection, [job_id]).get(job_id)
         if row is None or row.user != session.user:
             raise NotAllowed(f"there is no job {job_id} of yours that negotiates", hint="oarstat shows your jobs")
+        if column := fault(row):
+            raise OarpyError(f"the {column} of job {job_id} cannot be read", hint="an admin sees it by oarpy db check")
         passing = _shown(session).passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
         clusters = {one.name: one for one in passing}
     _check_moment(row.state)

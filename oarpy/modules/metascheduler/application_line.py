@@ -18,6 +18,7 @@ from oarpy.scheduler.verdicts import Verdict
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import applications, ghosts, links
 from oarpy.store.negotiation.applications import ApplicationRow
+from oarpy.store.negotiation.row_faults import fault
 from oarpy.wire.negotiation import ClusterFilter
 
 _LATE = 2.0
@@ -25,7 +26,10 @@ _LATE = 2.0
 
 
 class ApplicationLine:
-    """Makes applications of rows. ``ranks`` has the instant that ranks each, ``unasked`` who has not asked yet."""
+    """Makes applications of rows. ``ranks`` has the instant that ranks each, ``unasked`` who has not asked yet.
+
+    Who asked for what cannot be read has not asked.
+    """
 
     def __init__(self, settings: NegotiationSettings) -> None:
         self._settings = settings
@@ -53,8 +57,9 @@ class ApplicationLine:
         self.rows = applications.live(connection) if any_there else []
         self.kept = ghosts.kept(connection) if any_there else []
         self._read = time.time()
-        self.unasked = frozenset(row.job for row in self.rows if row.hosts is None)
-        self.ranks = {row.job: self._rank(row) for row in self.rows if row.hosts is not None}
+        asking = [row for row in self.rows if row.hosts is not None and not fault(row)]
+        self.ranks = {row.job: self._rank(row) for row in asking}
+        self.unasked = frozenset(row.job for row in self.rows if row.job not in self.ranks)
 
     def _rank(self, row: ApplicationRow) -> float:
         if self._settings.rank == "submission" or row.first_asked is None:
@@ -64,6 +69,7 @@ class ApplicationLine:
     def negotiation(self, connection: Connection, snapshot: Snapshot) -> Negotiation | None:
         """Return the first applications in line; None when nobody is."""
         waiting = [row for row in self.rows if row.state in IN_LINE_STATES and row.job_state == JobState.WAITING]
+        waiting = [row for row in waiting if row.job in self.ranks]
         if not waiting and (not self.kept or self._settings.ghosts == "needed"):
             return None
         platform, now, security = snapshot.platform, snapshot.now, snapshot.security_time

@@ -10,7 +10,7 @@ import selectors
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -30,6 +30,7 @@ from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
 from oarpy.store.negotiation import applications, links
 from oarpy.store.negotiation.applications import ApplicationRow
+from oarpy.store.negotiation.row_faults import fault
 from oarpy.wire.messages import APPLICATION_DONE
 from oarpy.wire.negotiation import (
     AGAINST_RULES,
@@ -282,6 +283,9 @@ class Negotiator:
         if row is None or not _may_attach(row, one, said.token):
             one.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
             return
+        if not _readable({row.job: row}):
+            one.refuse(said.WORD, TRY_LATER, f"the rows of job {row.job} cannot be read (oarpy db check)", moment)
+            return
         one.owner_uid = _uid_of(row.user, one.speaking.uid)
         self._speak_for(one, row.job)
         one.say(told.attached(row), moment)
@@ -352,9 +356,9 @@ class Negotiator:
         ]
         if not changed:
             return
-        rows = applications.named(connection, changed)
+        rows = _readable(applications.named(connection, changed))
         if self._show_first(connection, rows.values()):
-            rows = applications.named(connection, changed)
+            rows = _readable(applications.named(connection, changed))
         names = self._names(connection, rows.values())
         for job in changed:
             one = self._speakers[job]
@@ -403,6 +407,14 @@ class Negotiator:
         late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
         if late:
             self._end(connection, late, "lost", "application lost")
+
+
+def _readable(rows: Mapping[int, ApplicationRow]) -> dict[int, ApplicationRow]:
+    """Leave out rows with values that cannot be read; their launchers are told nothing until an admin mends them."""
+    faults = {job: column for job, row in rows.items() if (column := fault(row))}
+    for job, column in faults.items():
+        log.warning("application cannot be read", job=job, column=column)
+    return {job: row for job, row in rows.items() if job not in faults}
 
 
 def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:
