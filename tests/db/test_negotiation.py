@@ -179,10 +179,43 @@ def test_a_pass_sooner_than_the_timer_is_for_batch_jobs_alone(
     assert connection.execute("SELECT job_id FROM ghosts").fetchall() == [(batch,)]
 
 
+def test_answers_before_the_timer_wait_for_it_and_batch_jobs_do_not(
+    running: GatewayProcess, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OARPY_NEGOTIATION_TIMER", "500")
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    name = next(iter(one.hear("changeNotify")["changes"]))
+    submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+    one.say("request", tag=1, hosts={name: 1}, walltime=600)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    module = Metascheduler(load())
+    module.run_once(connection, datetime.now().astimezone())
+    one.hear("changeNotify")
+    module.run_once(connection, datetime.now().astimezone())
+    before = passes(connection)
+    one.say("keep", serial=2)
+    until(lambda: answered(connection, job) == 2, "the answer is stored")
+    outcome = module.run_once(connection, datetime.now().astimezone())
+    assert passes(connection) == before
+    assert outcome.wake_at is not None
+    submitted(running, "-l", "/nodes=1,walltime=1:0:0", "sleep 1")
+    module.run_once(connection, datetime.now().astimezone())
+    assert passes(connection) == before + 1
+
+
 def submitted(running: GatewayProcess, *words: str) -> int:
     result = running.run("oarsub", *words)
     assert result.status == 0, result
     return int(result.out.rpartition("OAR_JOB_ID=")[2])
+
+
+def passes(connection: Connection) -> int:
+    row = connection.execute("SELECT pass FROM scheduling_passes").fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def answered(connection: Connection, job: int) -> int:

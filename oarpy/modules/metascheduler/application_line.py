@@ -42,8 +42,8 @@ class ApplicationLine:
         self._recent: dict[int, float] = {}
         self._freed_now: list[int] = []
         self._places: dict[int, KeptPlace] = {}
-        self.told_at = -inf
-        """When a pass dealt with applications last, by the monotonic clock."""
+        self.read_at = self.told_at = -inf
+        """When the present pass began, and the last one that dealt with applications, by the monotonic clock."""
         self.ranks: dict[int, float] = {}
         self.unasked: frozenset[int] = frozenset()
         self._shown: ShownClusters | None = None
@@ -54,6 +54,7 @@ class ApplicationLine:
 
     def read(self, connection: Connection, *, any_there: bool) -> None:
         """Read the applications that are not over, if there are any."""
+        self.read_at = time.monotonic()
         self.rows = applications.live(connection) if any_there else []
         self.kept = ghosts.kept(connection) if any_there else []
         self._read = time.time()
@@ -87,7 +88,7 @@ class ApplicationLine:
             tuple(FreedHosts(row.of, platform.bits_of(row.resources), row.end + security) for row in freed),
             self._settings.ghosts,
             self._settings.fair_start,
-            telling=(left := self._settings.timer - (time.monotonic() - self.told_at)) <= 0,
+            telling=(left := self._settings.timer - (self.read_at - self.told_at)) <= 0,
             next_telling=now + ceil(left) if left > 0 else now,
             places=self._places,
         )
@@ -109,7 +110,7 @@ class ApplicationLine:
 
     def note_told(self, made: Plan) -> None:
         """Note that a pass deals with applications: they keep their places of ``made`` until the next one that does."""
-        self.told_at = time.monotonic()
+        self.told_at = self.read_at
         self._recent = {of: at for of, at in self._recent.items() if at > self._since - 2 * _LATE}
         self._recent.update(dict.fromkeys(self._freed_now, self._read))
         self._since, placed = self._read, made.by_job()

@@ -67,6 +67,7 @@ class Metascheduler:
         self._settings, self._priority = configuration.scheduler, configuration.priority
         self._reader = SnapshotReader(configuration)
         self._negotiation = configuration.negotiation
+        self._early = told_applications.EarlyPasses(configuration.negotiation)
         self._orders = SiteOrders()
         self._memory = Memory(time.monotonic, compression=configuration.scheduler.compression)
         self._told = ToldPredictions()
@@ -97,6 +98,7 @@ class Metascheduler:
         except Exception:
             # somebody else gave a resource away since the snapshot was read, say: nothing was done of what was decided
             self._memory.forget()
+            self._early.forget()
             raise
 
     def _pass(self, connection: Connection, now: int) -> Outcome:
@@ -104,6 +106,8 @@ class Metascheduler:
         began = time.monotonic()
         with connection.transaction():
             read = self._reader.read(connection, now)
+            if (due := self._early.wait(read)) is not None:
+                return Outcome(wake_at=due)
             reading, decided = self._decide(connection, read)
             if self._settings.record_passes:
                 _record(Path(self._settings.record_passes), reading.snapshot, decided)
@@ -128,6 +132,7 @@ class Metascheduler:
             instants.append(max(taken, now + 1))
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
+        self._early.committed(read, min(instants, default=None))
         named = {"pass": number, "jobs": job_ranges(begun), "victims": job_ranges(decided.victims)}
         return Outcome(word, wake_at=min(instants, default=None), named=named)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from math import inf
 
 from oarpy.configuration import NegotiationSettings
@@ -38,7 +39,46 @@ def owed(reading: Reading, settings: NegotiationSettings) -> float | None:
         return None
     if asked.telling and not line.unowed:
         return None
+    return _until_timer(line, settings)
+
+
+def _until_timer(line: ApplicationLine, settings: NegotiationSettings) -> float:
     return max(_SOONEST, settings.timer - (time.monotonic() - line.told_at))
+
+
+class EarlyPasses:
+    """Passes before the timer: they wait for it when nothing has changed but what applications say."""
+
+    def __init__(self, settings: NegotiationSettings) -> None:
+        self._settings = settings
+        self._seen: Snapshot | None = None
+        self._due = inf
+
+    def wait(self, reading: Reading) -> float | None:
+        """Return when a pass over this reading is due (epoch seconds), None if that is now."""
+        asked, line = reading.snapshot.negotiation, reading.applications
+        if asked is None or line is None or asked.telling or self._seen is None:
+            return None
+        if self._due <= time.time() or _without_applications(reading) != self._seen:
+            return None
+        return min(self._due, time.time() + _until_timer(line, self._settings))
+
+    def committed(self, reading: Reading, due: float | None) -> None:
+        """Note what a pass saw, and when the next one is due at the latest (epoch seconds)."""
+        self._seen = None if reading.snapshot.negotiation is None else _without_applications(reading)
+        self._due = inf if due is None else due
+
+    def forget(self) -> None:
+        """Forget what was seen: it was not dealt with."""
+        self._seen = None
+
+
+def _without_applications(reading: Reading) -> Snapshot:
+    """Return what a pass saw besides applications, whenever that was."""
+    line, snapshot = reading.applications, reading.snapshot
+    jobs = {row.job for row in line.rows} if line is not None else set()
+    waiting = tuple(job for job in snapshot.waiting if job.id not in jobs)
+    return replace(snapshot, now=0, waiting=waiting, negotiation=None)
 
 
 def write(
