@@ -93,6 +93,14 @@ def oarsub(
             help="End when the jobs are over, with their largest exit status; an interrupt leaves the jobs alone.",
         ),
     ] = False,
+    launcher: Annotated[
+        str | None,
+        typer.Option(
+            "--launcher",
+            metavar="PROG",
+            help="Have PROG choose the hosts of the job: it is run on the launchers' host.",
+        ),
+    ] = None,
     subscribe: Annotated[
         str | None,
         typer.Option("--subscribe", metavar="JSON", hidden=True, help="Make a job that negotiates; for launchers."),
@@ -117,22 +125,21 @@ def oarsub(
     if connect and subscribe is None:
         _connect(options, as_json=as_json)
     if subscribe is not None:
-        _subscribe(options, subscribe, given=(wait, connect, dry_run, resubmit, resubmit_failed, as_json, verbose))
+        given = (wait, connect, dry_run, resubmit, resubmit_failed, as_json, verbose, launcher)
+        _subscribe(options, subscribe, given=given)
         return
     again = resubmit if resubmit is not None else resubmit_failed
     if resubmit is not None and resubmit_failed is not None:
         raise UsageError("--resubmit and --resubmit-failed exclude each other")
-    if dry_run and again is not None:
-        raise UsageError("--dry-run with --resubmit", hint="give the request instead")
+    _check_new({"--dry-run": dry_run, "--launcher": launcher is not None}, again=again is not None)
     with open_session("oarsub") as session:
         if dry_run:
             _rehearse(session, options, as_json=as_json, verbose=verbose)
             return
         if again is not None:
-            if options != Options():
-                raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
-            redo = submission.resubmit if resubmit is not None else submission.resubmit_failed
-            submitted = redo(session, again)
+            submitted = _submit_again(session, options, again, failed=resubmit is None)
+        elif launcher is not None:
+            submitted = _launch(session, options, launcher)
         else:
             submitted = _submit(session, options, verbose=verbose)
         _show(session, submitted, answer_timeout, as_json=as_json, verbose=verbose)
@@ -159,8 +166,17 @@ def _subscribe(options: Options, text: str, *, given: Sequence[object]) -> None:
         raise UsageError("--subscribe takes a message 'subscribe'", hint="docs/negotiation.md has every message")
     with open_session("oarsub") as session:
         caller = current()
-        job, token = application_requests.subscribe(session, options, message, caller.arguments, caller.environment)
-    write(json_text({"job": job, "token": token}))
+        made, token = application_requests.subscribe(session, options, message, caller.arguments, caller.environment)
+    write(json_text({"job": made.job_ids[0], "token": token}))
+
+
+def _launch(session: Session, options: Options, launcher: str) -> Submitted:
+    """Submit a job whose launcher the site runs; who has the token needs it for nothing: the user is known."""
+    from oarpy.client.jobs import application_requests
+
+    caller = current()
+    submitted, _ = application_requests.launch(session, options, launcher, caller.arguments, caller.environment)
+    return submitted
 
 
 def _check_wait(others: Mapping[str, bool]) -> None:
@@ -168,6 +184,22 @@ def _check_wait(others: Mapping[str, bool]) -> None:
     for word, given in others.items():
         if given:
             raise UsageError(f"--wait with {word}", hint="--wait is for jobs that are submitted with a command")
+
+
+def _check_new(given: Mapping[str, bool], *, again: bool) -> None:
+    """Refuse what is about a new request together, and beside one that is submitted again."""
+    words = [word for word, is_given in given.items() if is_given]
+    if words and again:
+        raise UsageError(f"{words[0]} with --resubmit", hint="give the request instead")
+    if len(words) > 1:
+        raise UsageError(f"{words[0]} with {words[1]}", hint="a launcher asks for hosts when the job is there")
+
+
+def _submit_again(session: Session, options: Options, named: str, *, failed: bool) -> Submitted:
+    """Submit a job, or the failed members of an array, again."""
+    if options != Options():
+        raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
+    return (submission.resubmit_failed if failed else submission.resubmit)(session, named)
 
 
 def _connect(options: Options, *, as_json: bool) -> NoReturn:

@@ -276,6 +276,7 @@ class NegotiationSettings:
     reclaim_notice: Seconds = 30.0
     connections_per_user: Positive = 100
     connections: Positive = 2000
+    launcher_host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The process of one call: it goes to the node, hears whose command calls, and speaks for that user here.
 
-The node vouches for the user; :func:`vouched_user` says whom here, and only for users with a running job on that node.
+The node vouches for the user; :func:`vouched_user` says whom here, and only for users with a running job on that node,
+or with a launcher that the site runs there.
 From then on bytes go both ways between the node and the gateway's own socket.
 """
 
@@ -24,6 +25,7 @@ from oarpy.model.errors import NotAllowed, NotFound, OarpyError, Unreachable
 from oarpy.modules.launcher import addresses
 from oarpy.modules.launcher.specifications import JobHosts
 from oarpy.store.database import Connection, connect, database_dsn, reachable
+from oarpy.store.negotiation import unattended
 from oarpy.store.platform import nodes, site
 from oarpy.transport.bundle import agent_program
 from oarpy.transport.stream import ByteStream
@@ -180,5 +182,7 @@ def _is_there(connection: Connection, settings: Configuration, node: str, user: 
         there = nodes.types_there(connection, node, user)
         # what runs on a host of the site may have its resources anywhere
         anywhere = nodes.types_anywhere(connection, user) if node in places.hosts else []
+        if node == settings.negotiation.launcher_host and unattended.has_launcher(connection, user):
+            return True
     found = [*(places.of(types, (node,)) for types in there), *(places.of(types, ()) for types in anywhere)]
     return any(node in names for names in found)

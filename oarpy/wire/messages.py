@@ -183,6 +183,20 @@ class RunScript(Command, word="script"):
         return ScriptEnded(key, self.kind, UNFIT, detail)
 
 
+class RunLaunchers(Command, word="launcher"):
+    """Run the programs that speak for applications, each once at a time: one that runs here already is left alone.
+
+    The attempt of each is 0. ``oarnegotiate`` carries what the program says on its standard output to the server, and
+    what the server says to its standard input. Answered by :class:`LauncherEnded` when it is over.
+    """
+
+    jobs: tuple[JobSpec, ...] = field(apart, write=together)
+
+    def refusal(self, key: JobKey, detail: str) -> Report:
+        """Return what the server is told of a job that cannot be read or sent."""
+        return LauncherEnded(key, detail)
+
+
 class Release(JobOrder, word="release"):
     """Forget what is known of the scripts of these jobs: it is recorded."""
 
@@ -370,6 +384,13 @@ class ScriptEnded(Report, word="scripted"):
     detail: str = field(remark)
 
 
+class LauncherEnded(Report, word="launcher"):
+    """Nobody on this node speaks for an application any more; ``detail`` says what went wrong, for people."""
+
+    key: JobKey = field(job_key)
+    detail: str = field(remark)
+
+
 class Pong(Report, word="pong"):
     """Answer to :class:`Ping`; ``clock`` is the node's time in seconds since the epoch."""
 
@@ -434,7 +455,7 @@ def command_lines(command: Command) -> tuple[list[bytes], list[Report]]:
     Specifications that are large together go one after the other.
     """
     line = encode_command(command)
-    if len(line) <= _MOST_BYTES or not isinstance(command, (Start, RunScript)):
+    if len(line) <= _MOST_BYTES or not isinstance(command, (Start, RunScript, RunLaunchers)):
         return [line], []
     if len(command.jobs) == 1:
         if len(line) <= MAXIMUM_LINE:

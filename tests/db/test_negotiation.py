@@ -92,7 +92,7 @@ def test_one_behind_another_is_shown_what_it_may_not_have(running: GatewayProces
         jobs.append(each.hear("subscribed")["job"])
         name = next(iter(each.hear("changeNotify")["changes"]))
         each.say("request", tag=1, hosts={name: 1}, walltime=600)
-    until(lambda: all(state(connection, job) == ("RequestSent", "Waiting") for job in jobs), "requests are stored")
+        until(lambda: state(connection, jobs[-1]) == ("RequestSent", "Waiting"), "the request is stored")
     decide(connection)
     one.hear("startNotify")
     view, estimate = other.hear("changeNotify"), other.hear("estimate")
@@ -297,3 +297,29 @@ def test_bad_lines_change_nothing_and_a_killed_negotiator_loses_nothing(
             assert again.hear("changeNotify") == view
             again.say("request", tag=2, hosts={"all#1": 1}, walltime=60)
             until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+
+
+WRONG_LAUNCHERS = [
+    (("--launcher", "true"), 3, "this site runs no launchers (negotiation.launcher_host is empty)"),
+    (("--launcher", "true", "-l", "/nodes=1"), 2, "-l beside a subscription"),
+    (("--launcher", " "), 2, "--launcher takes a command of one line"),
+    (("--launcher", "a\nb"), 2, "--launcher takes a command of one line"),
+    (("--launcher", "true", "--dry-run"), 2, "--dry-run with --launcher"),
+    (("--launcher", "true", "--resubmit", "1"), 2, "--launcher with --resubmit"),
+]
+
+
+def test_launchers_that_cannot_be_run_are_refused_by_name(environment: dict[str, str], connection: Connection) -> None:
+    hosts = {"OARPY_NEGOTIATION_LAUNCHER_HOST": "n1"}
+    with gateway(environment, workers=1) as without, gateway({**environment, **hosts}, workers=1) as with_host:
+        for words, status, reason in WRONG_LAUNCHERS:
+            result = (without if status == 3 else with_host).run("oarsub", *words)
+            assert (result.status, result.out) == (status, ""), result
+            assert result.err.startswith(f"oarsub: {reason}")
+            assert result.err.count("\n") == 1
+        assert connection.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+        made = with_host.run("oarsub", "-n", "sweep", "--launcher", "./sweep.py 3", "date")
+        assert made.status == 0, made
+        job = int(made.out.rpartition("OAR_JOB_ID=")[2])
+    row = connection.execute("SELECT launcher, lost_since IS NULL FROM applications WHERE job_id = %s", [job])
+    assert row.fetchone() == ("./sweep.py 3", False)

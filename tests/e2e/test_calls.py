@@ -17,6 +17,7 @@ from oarpy.wire.frames import MESSAGE, Frames, pack_message, read_message
 from oarpy.wire.openings import Knock, Speaker
 from tests.harness.bare_environment import NO_GATEWAY
 from tests.harness.gateway_process import CLIENT
+from tests.harness.ordinary_users import ordinary_users
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.terminal_session import TerminalSession
 
@@ -42,16 +43,8 @@ def _empty_again(cluster: SshCluster) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def users() -> Iterator[list[pwd.struct_passwd]]:
     """Two ordinary users, made for these tests."""
-    programs = [shutil.which(name, path="/usr/sbin:/sbin:/usr/bin") for name in ("useradd", "userdel")]
-    if None in programs:
-        pytest.skip("no useradd and userdel to make a user with")
-    names = [f"oarpy-{word}-{os.getpid()}" for word in ("caller", "other")]
-    for name in names:
-        add = [str(programs[0]), "--no-create-home", "--home-dir", "/", "--shell", "/bin/sh", name]
-        subprocess.run(add, check=True, capture_output=True)
-    yield [pwd.getpwnam(name) for name in names]
-    for name in names:
-        subprocess.run([str(programs[1]), name], check=True, capture_output=True)
+    with ordinary_users("caller", "other") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

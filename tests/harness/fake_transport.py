@@ -24,6 +24,7 @@ from oarpy.wire.messages import (
     JobOrder,
     JobReport,
     Kill,
+    LauncherEnded,
     Load,
     Ping,
     Pong,
@@ -37,6 +38,7 @@ from oarpy.wire.messages import (
     Resized,
     Resume,
     Resumed,
+    RunLaunchers,
     RunScript,
     ScriptEnded,
     Start,
@@ -210,6 +212,8 @@ class FakeTransport:
             return [Recalled((*node.past.values(), *(_past(key, job) for key, job in node.jobs.items())))]
         if isinstance(command, RunScript):
             return [report for spec in command.jobs for report in self._script_of(node, command.kind, spec.key)]
+        if isinstance(command, RunLaunchers):
+            return [LauncherEnded(spec.key, "a fake node runs no launchers") for spec in command.jobs]
         assert isinstance(command, JobOrder)
         return [report for key in command.jobs for report in self._obey(node, command, key)]
 

@@ -141,11 +141,16 @@ class SshCluster:
 
 
 @contextmanager
-def run_cluster(database: Mapping[str, str]) -> Iterator[SshCluster]:
-    """Run a cluster on ``database`` in a folder that every user may pass through (those of pytest are closed)."""
+def run_cluster(
+    database: Mapping[str, str], **sections: Mapping[str, str | int | float | bool]
+) -> Iterator[SshCluster]:
+    """Run a cluster on ``database`` in a folder that every user may pass through (those of pytest are closed).
+
+    ``sections`` are more of its configuration.
+    """
     with passable_folder("oarpy-ssh-") as directory, start_nodes(NODES, directory / "sshd") as sshd:
         _falsify_host_key(sshd)
-        sandbox = Sandbox(directory / "cluster", {**_settings(sshd), "database": database})
+        sandbox = Sandbox(directory / "cluster", {**_settings(sshd), **sections, "database": database})
         try:
             sandbox.create()
             sandbox.start()

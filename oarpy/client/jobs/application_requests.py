@@ -12,29 +12,54 @@ from dataclasses import replace
 from oarpy.client.session import Session
 from oarpy.client.submission import submission
 from oarpy.client.submission.options import Options
+from oarpy.client.submission.submission import Submitted
 from oarpy.model.durations import LONGEST_DURATION
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import NEGOTIATED
 from oarpy.model.request import Group, Level, ResourceRequest
 from oarpy.model.states import NegotiationState
 from oarpy.model.submission import OPTIONS
+from oarpy.model.submission_checks import LONGEST_PATH
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.store.jobs import submissions
-from oarpy.store.negotiation import applications
+from oarpy.store.negotiation import applications, unattended
 from oarpy.store.negotiation.row_faults import fault
 from oarpy.wire.negotiation import ClusterFilter, RequestHosts, Subscribe
 
 _REFUSED_OPTIONS = ("alternatives", "properties", "reservation", "array_size", "array_parameters", "interactive")
 
 
-def subscribe(
-    session: Session, options: Options, asked: Subscribe, arguments: Sequence[str], environment: Mapping[str, str]
-) -> tuple[int, str]:
-    """Submit a job whose launcher chooses its hosts; return its id and its token.
+def launch(
+    session: Session, options: Options, launcher: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[Submitted, str]:
+    """Submit a job whose launcher, a command, the site runs on its host for launchers; return it and its token.
 
-    Raises as :func:`oarpy.client.submission.submission.submit`.
+    Raises as :func:`subscribe`.
+    """
+    if not session.configuration.negotiation.launcher_host:
+        raise AdmissionRefused(
+            "this site runs no launchers (negotiation.launcher_host is empty)",
+            hint="run the launcher yourself, beside oarnegotiate",
+        )
+    if not launcher.strip() or len(launcher.encode()) > LONGEST_PATH or not launcher.isprintable():
+        raise UsageError("--launcher takes a command of one line", hint='oarsub --launcher "./sweep.py 100"')
+    return subscribe(session, options, Subscribe(), arguments, environment, launcher)
+
+
+def subscribe(
+    session: Session,
+    options: Options,
+    asked: Subscribe,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    launcher: str | None = None,
+) -> tuple[Submitted, str]:
+    """Submit a job whose launcher chooses its hosts; return it and its token.
+
+    ``launcher`` is the command that the site runs for it, if any. Raises as
+    :func:`oarpy.client.submission.submission.submit`.
     """
     _check_options(options)
     with session.connection.transaction():
@@ -46,14 +71,21 @@ def subscribe(
         raise AdmissionRefused("no cluster passes the filter", hint="listClustersInfo tells what there is")
     token = secrets.token_hex(16)
     new = applications.NewApplication(
-        asked.filter.entry(), asked.level, asked.exact, asked.if_lost, hashlib.sha256(token.encode()).hexdigest()
+        asked.filter.entry(),
+        asked.level,
+        asked.exact,
+        asked.if_lost,
+        hashlib.sha256(token.encode()).hexdigest(),
+        launcher,
     )
     types = (*options.lists.get("types", ()), NEGOTIATED)
     options = replace(options, lists={**options.lists, "types": types})
     submitted = submission.submit(
         session, options, arguments, environment, lambda job: applications.add(session.connection, job, new)
     )
-    return submitted.job_ids[0], token
+    if launcher is not None:
+        unattended.tell(session.connection, submitted.job_ids)
+    return submitted, token
 
 
 def _check_options(options: Options) -> None:

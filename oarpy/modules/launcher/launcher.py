@@ -36,6 +36,7 @@ from oarpy.modules.launcher.running.resizing import Resizes
 from oarpy.modules.launcher.running.signalling import Signalling
 from oarpy.modules.launcher.running.suspending import Pauses
 from oarpy.modules.launcher.running.walltimes import Walltimes
+from oarpy.modules.launcher.scripts.application_launchers import ApplicationLaunchers
 from oarpy.modules.launcher.scripts.hooks import Hooks
 from oarpy.modules.launcher.scripts.on_nodes import end_of_prologue, fault_of_script
 from oarpy.modules.launcher.sent_starts import PATIENCE, SentStarts
@@ -95,15 +96,16 @@ class Launcher:
         self._cleaning = Cleaning(math.ceil(configuration.jobs.kill_grace))
         self._hooks = Hooks(configuration.jobs)
         self._knocks = CallRequests(configuration.gateway.socket if configuration.gateway.calls else "")
-        self._hosts = JobHosts(configuration.jobs)
+        self._hosts = JobHosts(configuration.jobs, configuration.negotiation.launcher_host)
         self._walltimes = Walltimes(self._hosts)
         self._pauses = Pauses(configuration, self._hosts)
         self._resizes = Resizes(configuration.jobs, self._hosts)
+        self._launchers = ApplicationLaunchers(configuration)
         self._loads = NodeLoads()
         self._recalling = Recalling()
         self._hears: dict[type[Report], list[Callable[[str, Any], None]]] = {}
         parts = (self._signalling, self._cleaning, self._hooks, self._knocks, self._walltimes, self._pauses)
-        for part in (*parts, self._resizes, self._loads, self._sent, self._recalling):
+        for part in (*parts, self._resizes, self._launchers, self._loads, self._sent, self._recalling):
             for kind, hear in part.hears().items():
                 self._hears.setdefault(kind, []).append(hear)
         self._environments: dict[tuple[int, int], dict[str, str]] = {}
@@ -145,10 +147,13 @@ class Launcher:
             self._pauses.tend(connection, channels)
         if agenda.resizes:
             self._resizes.tend(connection, channels)
+        if agenda.launchers or self._launchers.awaits:
+            self._launchers.tend(connection, channels)
         self._loads.tend(connection, channels)
         word = f"started {len(started)}, ended {len(ended)}" if started or ended else "nothing"
         named = {"started": job_ranges(started), "ended": job_ranges(ended)}
-        wait = min(channels.tend(), next_sync, self._hooks.patience, self._pauses.patience, self._sent.wait)
+        waits = (self._hooks.patience, self._pauses.patience, self._launchers.patience, self._sent.wait)
+        wait = min(channels.tend(), next_sync, *waits)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending, named=named)
 

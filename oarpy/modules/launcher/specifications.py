@@ -13,10 +13,14 @@ from oarpy.wire.jobs import JobSpec
 
 
 class JobHosts:
-    """Where the programs of jobs run, by the settings of the site: hosts for types of jobs, else their nodes."""
+    """Where the programs of jobs run, by the settings of the site: hosts for types of jobs, else their nodes.
 
-    def __init__(self, settings: JobSettings) -> None:
+    ``launcher_host`` is where launchers of applications run, which is no place of a job.
+    """
+
+    def __init__(self, settings: JobSettings, launcher_host: str = "") -> None:
         self._hosts = {"deploy": settings.deploy_host, "cosystem": settings.cosystem_host}
+        self._launcher_host = launcher_host
 
     @property
     def elsewhere(self) -> dict[str, str]:
@@ -25,8 +29,8 @@ class JobHosts:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that are configured for types of jobs."""
-        return tuple(sorted({host for host in self._hosts.values() if host}))
+        """The hosts that are configured for types of jobs, and for launchers."""
+        return tuple(sorted({host for host in (*self._hosts.values(), self._launcher_host) if host}))
 
     def of(self, types: Iterable[str], nodes: Iterable[str] | None) -> tuple[str, ...]:
         """Return where a job of these types with these nodes has something, its program on the first of them."""

@@ -26,9 +26,10 @@ from oarpy.modules.negotiator.first_view import first_view
 from oarpy.modules.negotiator.gateway_call import GatewayCall
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.negotiation.clusters import HOST
+from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
-from oarpy.store.negotiation import applications, links
+from oarpy.store.negotiation import applications, links, unattended
 from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.store.negotiation.row_faults import fault
 from oarpy.wire.messages import APPLICATION_DONE
@@ -87,6 +88,7 @@ class Negotiator:
             self._listening = handover.listen(self._configuration)
             self._selector.register(self._listening, selectors.EVENT_READ, None)
             applications.note_all_lost(connection)
+            notifications.tell(connection, "launcher")
         moment = time.monotonic()
         for one in [one for one in self._conversations if one.lines and one.call is None]:  # the database was away
             self._listen_to(connection, one, moment)
@@ -339,7 +341,9 @@ class Negotiator:
             applications.note_present(connection, sorted(self._come))
             self._come.clear()
         if self._gone:
-            applications.note_lost(connection, sorted(self._gone - self._speakers.keys()))
+            lost = sorted(self._gone - self._speakers.keys())
+            applications.note_lost(connection, lost)
+            unattended.tell(connection, lost)
             self._gone.clear()
 
     # What launchers are told

@@ -94,8 +94,9 @@ class SignalRow:
 class Agenda:
     """What there is for the launcher: jobs to launch, to settle (killed or Finishing), signals, walltimes to be told.
 
-    ``pauses`` tells that jobs are suspended, or are to be; ``resizes`` that some grow or shrink. ``noop_end`` is when
-    (epoch seconds) the walltime of a running job that runs nothing is over first, None when none runs.
+    ``pauses`` tells that jobs are suspended, or are to be; ``resizes`` that some grow or shrink; ``launchers`` that
+    nobody speaks for an application whose launcher the cluster runs. ``noop_end`` is when (epoch seconds) the walltime
+    of a running job that runs nothing is over first, None when none runs.
     """
 
     launch: bool
@@ -104,6 +105,7 @@ class Agenda:
     walltimes: bool
     pauses: bool
     resizes: bool
+    launchers: bool
     noop_end: float | None
 
 
@@ -179,6 +181,8 @@ _AGENDA = """
            EXISTS (SELECT FROM suspend_requests) OR EXISTS (
                SELECT FROM jobs WHERE state IN ('Suspended', 'Resuming')),
            EXISTS (SELECT FROM resizes WHERE done_at IS NULL),
+           EXISTS (SELECT FROM applications
+                   WHERE launcher IS NOT NULL AND lost_since IS NOT NULL AND ended IS NULL),
            (SELECT extract(epoch FROM min(expected_end(jobs)))::float8 FROM jobs
             WHERE state = 'Running' AND types && %s::text[])
 """

@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 from oarpy.store.database import Connection
 
 _ADD = """
-    INSERT INTO applications (job_id, filter, level, exact, if_lost, token_hash, lost_since)
-    VALUES (%(job)s, %(filter)s, %(level)s, %(exact)s, %(if_lost)s, %(token_hash)s, now())
+    INSERT INTO applications (job_id, filter, level, exact, if_lost, token_hash, launcher, lost_since)
+    VALUES (%(job)s, %(filter)s, %(level)s, %(exact)s, %(if_lost)s, %(token_hash)s, %(launcher)s, now())
 """
 
 # A request counts from the moment at which it is written: the first one ranks the application.
@@ -149,6 +149,7 @@ class NewApplication:
     exact: bool
     if_lost: str
     token_hash: str
+    launcher: str | None = None
 
 
 def add(connection: Connection, job: int, new: NewApplication) -> None:
@@ -162,6 +163,7 @@ def add(connection: Connection, job: int, new: NewApplication) -> None:
             "exact": new.exact,
             "if_lost": new.if_lost,
             "token_hash": new.token_hash,
+            "launcher": new.launcher,
         },
     )
 

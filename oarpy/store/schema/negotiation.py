@@ -75,6 +75,13 @@ applications = table(
         "free_groups", JSONB, "hosts free throughout: number of their last change and groups, by cluster", default="{}"
     ),
     column("informed", JSONB, "clusters whose facts or links it was told of: views and marks of these", default="{}"),
+    column(
+        "launcher",
+        Text,
+        "the program that speaks for it, which the cluster runs; NULL: somebody else runs it",
+        optional=True,
+        check="launcher <> ''",
+    ),
     rule("applications_request_whole", "((hosts IS NULL) = (walltime IS NULL)) AND ((hosts IS NULL) = (tag IS NULL))"),
     rule("applications_asked_with_request", "(hosts IS NULL) OR (first_asked_at IS NOT NULL)"),
     rule(
@@ -82,6 +89,11 @@ applications = table(
     ),
     rule("applications_answer_to_a_view", "answered BETWEEN 0 AND serial"),
     Index("applications_live", "job_id", unique=True, postgresql_where=text("state <> 'Finished'")),
+    Index(
+        "applications_unattended",
+        "job_id",
+        postgresql_where=text("launcher IS NOT NULL AND lost_since IS NOT NULL AND ended IS NULL"),
+    ),
 )
 
 ghosts = table(

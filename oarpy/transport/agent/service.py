@@ -22,6 +22,7 @@ from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
 from oarpy.transport.agent.job.tombstones import Tombstones
 from oarpy.transport.agent.orders import Orders
 from oarpy.transport.agent.outbox import Outbox
+from oarpy.transport.agent.scripts.launchers import Launchers
 from oarpy.transport.agent.scripts.scripts import Scripts
 from oarpy.transport.agent.statedir import StateDir, StateError, boot_id
 from oarpy.transport.agent.steps.change_bell import Bell
@@ -87,10 +88,12 @@ class Agent:
         self._scripts = Scripts(
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )
+        self._launchers = Launchers(self._state, settings["instance"], pool, self._outbox, run)
         self._orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
         self._obey: dict[type[Command], Callable[[Any], None]] = {
             **self._orders.obeys(),
             **self._scripts.obeys(),
+            **self._launchers.obeys(),
             Start: self._on_start,
             Ping: self._on_ping,
             Check: self._on_check,
@@ -114,7 +117,7 @@ class Agent:
             if now >= next_tick:
                 next_tick = now + _TICK
                 self._tick(now)
-            if self._bell.listen(self._jobs.follows or self._scripts.awaits):
+            if self._bell.listen(self._jobs.follows or self._scripts.awaits or self._launchers.awaits):
                 self._look_around()  # what rang before it was listened to
             self._outbox.flush()
             wait = 0.0 if self._jobs.has_starts else max(0.0, next_tick - time.monotonic())
@@ -144,6 +147,7 @@ class Agent:
     def _look_around(self) -> None:
         self._jobs.look_around()
         self._scripts.look_around()
+        self._launchers.look_around()
         self._orders.look_around()
 
     def _read(self) -> bool:

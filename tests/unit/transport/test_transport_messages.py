@@ -26,6 +26,7 @@ from oarpy.wire.messages import (
     JobReport,
     Kill,
     Knocked,
+    LauncherEnded,
     Load,
     Ping,
     Pong,
@@ -40,6 +41,7 @@ from oarpy.wire.messages import (
     Resized,
     Resume,
     Resumed,
+    RunLaunchers,
     RunScript,
     ScriptEnded,
     Signal,
@@ -272,6 +274,8 @@ EVERY = [
     WalltimeChanged(KEYS[0], 60),
     Resized(KEYS[0], 5, "no room"),
     ScriptEnded(KEYS[0], "prologue", "NO_SUCH_USER", "d"),
+    RunLaunchers((SPEC,)),
+    LauncherEnded(KEYS[0], "d"),
 ]
 
 

@@ -1,7 +1,7 @@
-"""The site's prologue and epilogue on the node, each at most once for an attempt at a job.
+"""What the node runs beside jobs: the site's prologue and epilogue, and the programs that speak for applications.
 
-``scripts`` decides by the record of each script, ``script_run`` is one run in a process of its own. May import ``job``,
-``statedir`` and ``outbox`` of the agent, and ``oarpy.wire``.
+``scripts`` decides by the record of each script, ``script_run`` is one run in a process of its own; so do ``launchers``
+and ``launcher_run``. May import ``job``, ``statedir`` and ``outbox`` of the agent, and ``oarpy.wire``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,120 @@
+"""Programs that speak for applications: on this node each runs once at a time, whoever is killed meanwhile.
+
+A launcher has a record, as a script has: its lock is held while the launcher runs. That it is run again when it is lost
+is for the server to ask, which knows whether anybody speaks for the application.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from oarpy.transport.agent.job import processes, record
+from oarpy.transport.agent.job.account import AccountRefusal, Accounts, check_may_run
+from oarpy.transport.agent.job.environment import job_environment
+from oarpy.transport.agent.scripts.launcher_run import LauncherRun, start_launcher
+from oarpy.wire.jobs import UnreadableSpec
+from oarpy.wire.messages import LauncherEnded, RunLaunchers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from oarpy.transport.agent.job.job_run import RunSettings
+    from oarpy.transport.agent.job.record import Record
+    from oarpy.transport.agent.job.supervisor_pool import SupervisorPool
+    from oarpy.transport.agent.outbox import Outbox
+    from oarpy.transport.agent.statedir import StateDir
+    from oarpy.wire.jobs import JobKey, JobSpec
+    from oarpy.wire.messages import Command
+
+_KIND = "launcher"
+_CLEANING_PATIENCE = 5.0
+_OF_JOBS = ("OAR_JOB_WALLTIME", "OAR_JOB_WALLTIME_SECONDS")
+"""Variables of jobs that say nothing here."""
+
+
+class Launchers:
+    """Runs launchers, and tells which are over, also of those that another agent began."""
+
+    def __init__(
+        self, state: StateDir, instance: str, pool: SupervisorPool, outbox: Outbox, settings: RunSettings
+    ) -> None:
+        self._state = state
+        self._instance = instance
+        self._pool = pool
+        self._outbox = outbox
+        self._settings = settings
+        self._accounts = Accounts()
+        self._running: dict[str, JobKey] = {}
+
+    def obeys(self) -> dict[type[Command], Callable[[Any], None]]:
+        """Return the method for each command that is obeyed here."""
+        return {RunLaunchers: self._on_run}
+
+    @property
+    def awaits(self) -> bool:
+        """Whether there are launchers whose end is to be told."""
+        return bool(self._running)
+
+    def look_around(self) -> None:
+        """Tell which launchers are over."""
+        for name, key in list(self._running.items()):
+            found, held = record.lock_record(self._state.scripts, name, create=False)
+            if found is not None and not held:
+                found.close()
+                continue
+            del self._running[name]
+            ended = None
+            if found is not None:
+                ended = found.history().ended
+                self._remove(found)
+            detail = "the process that ran it was killed" if ended is None else str(ended.get("detail"))
+            self._outbox.say(LauncherEnded(key, detail))
+
+    def _on_run(self, order: RunLaunchers) -> None:
+        for spec in order.jobs:
+            if isinstance(spec, UnreadableSpec):
+                self._outbox.say(order.refusal(spec.key, spec.problem))
+                continue
+            try:
+                self._run(spec)
+            except AccountRefusal as refusal:
+                self._outbox.say(LauncherEnded(spec.key, refusal.detail))
+            except OSError as error:
+                self._outbox.say(LauncherEnded(spec.key, f"{self._state.root}: {error.strerror}"))
+
+    def _run(self, spec: JobSpec) -> None:
+        """Begin a launcher unless it runs; what a killed one left is ended before."""
+        account = self._accounts.get(spec.user)
+        check_may_run(account, spec.allow_root)
+        name = f"{spec.key}.{_KIND}"
+        found, held = record.lock_record(self._state.scripts, name, create=True)
+        if found is None:
+            return
+        try:
+            self._running[name] = spec.key
+            if not held:
+                return
+            mark = f"{processes.mark_of(self._instance, *spec.key)}/{_KIND}"
+            if not found.empty():
+                processes.kill_marked([mark], processes.ancestors() | self._pool.pids(), _CLEANING_PATIENCE)
+                os.ftruncate(found.fd, 0)
+            found.append("started", time.time())
+            environment = job_environment(self._state, name, spec, account, mark, "")
+            for variable in _OF_JOBS:
+                environment.pop(variable)
+            run = LauncherRun(spec, account, environment, self._state.commands, self._settings)
+            self._pool.adopt(start_launcher(self._state, found, run))
+        except OSError:
+            del self._running[name]
+            raise
+        finally:
+            found.close()
+
+    def _remove(self, found: Record) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self._state.scripts, found.key))
+        found.close()
