@@ -10,7 +10,7 @@ from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.session import open_session
 from oarpy.model.errors import UsageError
-from oarpy.wire.negotiation import RequestHosts, Unreadable, read
+from oarpy.wire.negotiation import ExtendHosts, ReleaseHosts, RequestHosts, Unreadable, read
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -24,10 +24,13 @@ def main() -> None:
 def oarnegotiate(
     ask: Annotated[
         str | None,
-        typer.Option("--ask", metavar="JOB", help="Ask for hosts for this job; the request is --request."),
+        typer.Option("--ask", metavar="JOB", help="Ask for hosts for this job, or give some back, by --request."),
     ] = None,
     request: Annotated[
-        str | None, typer.Option("--request", metavar="JSON", help="A message 'request', as a launcher writes it.")
+        str | None,
+        typer.Option(
+            "--request", metavar="JSON", help="A message 'request', 'extend' or 'release', as a launcher writes it."
+        ),
     ] = None,
 ) -> None:
     """Carry lines between standard input and output and the server, for a job that chooses its hosts."""
@@ -40,10 +43,18 @@ def oarnegotiate(
         message = read(request.encode("utf-8", "surrogateescape"))
     except Unreadable as error:
         raise UsageError(f"--request: {error}", hint="docs/negotiation.md has every message") from None
-    if not isinstance(message, RequestHosts):
-        raise UsageError("--request takes a message 'request'", hint="docs/negotiation.md has every message")
     # imported here: carrying lines needs none of it
     from oarpy.client.jobs import application_requests
+    from oarpy.client.jobs.running import resizing
 
     with open_session("oarnegotiate") as session:
-        application_requests.ask(session, int(ask), message)
+        match message:
+            case RequestHosts():
+                application_requests.ask(session, int(ask), message)
+            case ExtendHosts():
+                resizing.extend(session, int(ask), message.hosts, message.kind, message.tag)
+            case ReleaseHosts():
+                resizing.release(session, int(ask), message.names)
+            case _:
+                hint = "docs/negotiation.md has every message"
+                raise UsageError("--request takes a message 'request', 'extend' or 'release'", hint=hint)

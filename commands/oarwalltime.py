@@ -44,7 +44,7 @@ def oarwalltime(
     """Show how the walltime of a running job stands, or ask for another."""
     if amount is None and (force or whole or delay_next_jobs or timeout is not None):
         raise UsageError("no new walltime given", hint="oarwalltime JOB_ID +H:M:S")
-    from oarpy.client.jobs import walltime_changes
+    from oarpy.client.jobs.running import walltime_changes
     from oarpy.client.jobs.selection import one_job, parse_one
     from oarpy.client.session import open_session
 

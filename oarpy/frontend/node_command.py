@@ -26,6 +26,7 @@ NAMES = (
     "oarnegotiate",
     "oarnodes",
     "oarprint",
+    "oarresize",
     "oarresume",
     "oarsh",
     "oarsrun",

@@ -32,6 +32,7 @@ USES = [
     ("oarnodes", "--at", "now"),
     ("oarstat", "--gantt", "2026-01-01 00:00:00, 2026-01-02 00:00:00"),
     ("oarwalltime", str(RUNNING)),
+    ("oarresize", "--help"),
     ("oarhold", str(WAITING)),
     ("oarresume", str(WAITING)),
     ("oardel", str(RUNNING)),

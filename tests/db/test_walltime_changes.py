@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.client.jobs import walltime_changes as client
+from oarpy.client.jobs.running import walltime_changes as client
 from oarpy.client.session import Session
 from oarpy.configuration import Configuration
 from oarpy.model.errors import NotAllowed, OarpyError, UsageError

@@ -144,8 +144,16 @@ def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: st
         raise AdmissionRefused(f"walltime {asked.walltime:g} is not above 0", hint="give seconds above 0")
     if asked.walltime > LONGEST_DURATION:
         raise AdmissionRefused(f"walltime {asked.walltime:g} is too long", hint=f"at most {LONGEST_DURATION} seconds")
+    return ResourceRequest(host_groups(asked.hosts, clusters, level), walltime=math.ceil(asked.walltime))
+
+
+def host_groups(asked: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str) -> tuple[Group, ...]:
+    """Return numbers of hosts, or of what else is counted, by cluster as groups of a request.
+
+    Raises :class:`NotFound` for a cluster that there is not, :class:`AdmissionRefused` for more hosts than it has.
+    """
     groups = []
-    for name, hosts in asked.hosts.items():
+    for name, hosts in asked.items():
         cluster = clusters.get(name)
         if cluster is None:
             raise NotFound(f"there is no cluster '{name[:60]}'", hint=f"there are {', '.join(clusters)[:200]}")
@@ -156,7 +164,7 @@ def _request(asked: RequestHosts, clusters: Mapping[str, HostCluster], level: st
         names = ", ".join("'" + one.replace("'", "''") + "'" for one in cluster.hosts)
         counted = NETWORK_ADDRESS if level == HOST else level
         groups.append(Group((Level(counted, hosts),), f"network_address IN ({names})"))
-    return ResourceRequest(tuple(groups), walltime=math.ceil(asked.walltime))
+    return tuple(groups)
 
 
 def _shown(session: Session) -> ShownClusters:

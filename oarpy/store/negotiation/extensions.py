@@ -25,6 +25,7 @@ _WITH_JOB = """
     WHERE e.state IN ('Waiting', 'Granting', 'Granted') ORDER BY e.extension_id
 """
 _LIVE = f"{_EXTENSION}{_WITH_JOB}"
+_ONE = f"{_EXTENSION} FROM extensions e WHERE e.extension_id = %s"
 _OF_JOBS = f"{_EXTENSION} FROM extensions e WHERE e.job_id = ANY(%s) AND e.state <> 'Withdrawn' ORDER BY 1"
 
 # Hosts of revocable extensions. Those that are on their way out are nobody's to take any more.
@@ -39,6 +40,16 @@ _REVOCABLE = """
 """
 
 _WITHDRAW = "UPDATE extensions SET state = 'Withdrawn' WHERE job_id = %s AND kind = %s AND state = 'Waiting'"
+_LOCK = """
+    SELECT FROM jobs WHERE job_id = %s AND state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming')
+    FOR NO KEY UPDATE
+"""
+_HOSTS = """
+    SELECT r.network_address FROM assigned_resources a JOIN resources r USING (resource_id)
+    WHERE (a.job_id, a.extension_id) = (SELECT e.job_id, e.extension_id FROM extensions e WHERE e.extension_id = %s)
+      AND upper_inf(a.during)
+    GROUP BY r.network_address ORDER BY min(r.resource_id)
+"""
 _ASK = "INSERT INTO extensions (job_id, kind, tag, hosts) VALUES (%s, %s, %s, %s) RETURNING extension_id"
 
 _OVER = """
@@ -152,12 +163,29 @@ def of_jobs(connection: Connection, jobs: Sequence[int]) -> list[ExtensionRow]:
     return [ExtensionRow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)]).fetchall()]
 
 
+def one(connection: Connection, number: int) -> ExtensionRow:
+    """Return an extension by its number."""
+    row = connection.execute(_ONE, [number]).fetchone()
+    assert row is not None
+    return ExtensionRow(*row)
+
+
+def hosts_of(connection: Connection, number: int) -> list[str]:
+    """Return the names of the hosts that a job holds by an extension."""
+    return [name for (name,) in connection.execute(_HOSTS, [number]).fetchall()]
+
+
 def revocable(connection: Connection) -> list[RevocableHost]:
     """Return the hosts that jobs hold until somebody needs them, by lowest resource."""
     return [
         RevocableHost(extension, job, tuple(resources), since, reclaim_at)
         for extension, job, resources, since, reclaim_at in connection.execute(_REVOCABLE).fetchall()
     ]
+
+
+def lock(connection: Connection, job: int) -> bool:
+    """Keep a job from ending before the end of the transaction; False when it does not run."""
+    return connection.execute(_LOCK, [job]).fetchone() is not None
 
 
 def ask(connection: Connection, job: int, kind: str, tag: str | int | None, hosts: Mapping[str, int]) -> int | None:

@@ -41,6 +41,16 @@ _ORDER = """
     RETURNING resize_id
 """
 
+# The first host is one of the start: those never go.
+_JOB = """
+    SELECT j.job_id, j.user_name, j.state, j.types,
+           extract(epoch FROM coalesce(expected_end(j), now() + j.walltime, now()) - now())::float8,
+           (SELECT min(r.network_address) FROM assigned_resources a JOIN resources r USING (resource_id)
+            WHERE a.job_id = j.job_id AND a.extension_id IS NULL AND r.type = 'default'
+              AND (upper_inf(a.during) OR a.suspended))
+    FROM jobs j WHERE j.job_id = %s
+"""
+_IS_OPEN = "SELECT FROM resizes WHERE resize_id = %s AND done_at IS NULL"
 _LOCK = "SELECT FROM resizes WHERE resize_id = ANY(%s) AND done_at IS NULL FOR UPDATE"
 # What a job held that is over was closed by its end.
 _CLOSE = """
@@ -96,6 +106,29 @@ class ResizeRow:
     away: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ResizableJob:
+    """A job, the seconds that it has left, and its first host: None while it holds none."""
+
+    job: int
+    user: str
+    state: str
+    types: Sequence[str]
+    seconds_left: float
+    first_host: str | None
+
+
+def job(connection: Connection, number: int) -> ResizableJob | None:
+    """Return a job, None if it does not exist."""
+    row = connection.execute(_JOB, [number]).fetchone()
+    return None if row is None else ResizableJob(*row)
+
+
+def is_open(connection: Connection, number: int) -> bool:
+    """Tell whether nodes have not confirmed a resize."""
+    return connection.execute(_IS_OPEN, [number]).fetchone() is not None
+
+
 def opened(connection: Connection) -> list[ResizeRow]:
     """Return the resizes that nodes have not confirmed, the first asked first."""
     return [
@@ -104,9 +137,9 @@ def opened(connection: Connection) -> list[ResizeRow]:
     ]
 
 
-def order(connection: Connection, job: int, kind: ResizeKind, resources: Sequence[int]) -> int | None:
-    """Order that a running job loses resources; return the number, None if it holds none of them or loses them yet."""
-    row = connection.execute(_ORDER, {"job": job, "kind": kind, "resources": list(resources)}).fetchone()
+def order(connection: Connection, number: int, kind: ResizeKind, resources: Sequence[int]) -> int | None:
+    """Order that a running job loses resources; return the resize, None if it holds none of them or loses them yet."""
+    row = connection.execute(_ORDER, {"job": number, "kind": kind, "resources": list(resources)}).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from oarpy.client.jobs import actions, description, job_views, walltime_changes
+from oarpy.client.jobs import actions, description, job_views
+from oarpy.client.jobs.running import walltime_changes
 from oarpy.client.jobs.selection import JobSelection
 from oarpy.client.past.periods import parse_date
 from oarpy.client.rendering import JsonValue

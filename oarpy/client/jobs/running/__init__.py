@@ -1,0 +1,6 @@
+"""What users ask for jobs that run: another walltime, more hosts, fewer hosts.
+
+May import what ``oarpy.client`` may.
+"""
+
+from __future__ import annotations
