@@ -63,7 +63,7 @@ def subscribe(
     """
     _check_options(options)
     with session.connection.transaction():
-        shown = _shown(session)
+        shown = shown_clusters(session)
         clusters = shown.passing(session.connection, asked.filter, asked.level)
     if asked.level != HOST and shown.platform.level(asked.level) is None:
         raise AdmissionRefused(f"level '{asked.level[:60]}' cannot be counted here", hint="host, core or such")
@@ -111,7 +111,7 @@ def ask(session: Session, job_id: int, asked: RequestHosts) -> None:
             raise NotAllowed(f"there is no job {job_id} of yours that negotiates", hint="oarstat shows your jobs")
         if column := fault(row):
             raise OarpyError(f"the {column} of job {job_id} cannot be read", hint="an admin sees it by oarpy db check")
-        passing = _shown(session).passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+        passing = shown_clusters(session).passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
         clusters = {one.name: one for one in passing}
     _check_moment(row.state)
     if asked.serial is not None and asked.serial > row.serial:
@@ -167,7 +167,7 @@ def host_groups(asked: Mapping[str, int], clusters: Mapping[str, HostCluster], l
     return tuple(groups)
 
 
-def _shown(session: Session) -> ShownClusters:
+def shown_clusters(session: Session) -> ShownClusters:
     """Return the clusters that there are, in the caller's transaction."""
     reader = session.snapshot_reader()
     platform = reader.platform(session.connection, int(time.time()))

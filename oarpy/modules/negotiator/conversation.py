@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from oarpy.modules.negotiator.gateway_call import GatewayCall
 from oarpy.modules.negotiator.handover import Speaking
+from oarpy.modules.negotiator.told_growth import ToldGrowth
 from oarpy.wire.frames import pack_message
 from oarpy.wire.negotiation import LARGEST_LINE, MALFORMED, line_of, refused
 
@@ -39,6 +40,7 @@ class Conversation:
         self.serial: int | None = None
         self.estimate: object = None
         self.started = self.ended = False
+        self.growth = ToldGrowth()
         self.at_end = self.closing = False
         self._data = bytearray()
         self._out = bytearray(pack_message({"relayed": True}))

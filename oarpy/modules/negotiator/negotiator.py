@@ -25,12 +25,14 @@ from oarpy.modules.negotiator.conversation import Conversation
 from oarpy.modules.negotiator.first_view import first_view
 from oarpy.modules.negotiator.gateway_call import GatewayCall
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.modules.negotiator.told_growth import ToldGrowth
 from oarpy.scheduler.negotiation.clusters import HOST
 from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.jobs.kill_requests import ask_once
-from oarpy.store.negotiation import applications, links, unattended
+from oarpy.store.negotiation import applications, growth, links, unattended
 from oarpy.store.negotiation.applications import ApplicationRow
+from oarpy.store.negotiation.growth import JobGrowth
 from oarpy.store.negotiation.row_faults import fault
 from oarpy.wire.messages import APPLICATION_DONE
 from oarpy.wire.negotiation import (
@@ -41,10 +43,12 @@ from oarpy.wire.negotiation import (
     UNKNOWN,
     WRONG_MOMENT,
     Attach,
+    ExtendHosts,
     GiveBack,
     KeepRequest,
     LauncherMessage,
     ListClustersInfo,
+    ReleaseHosts,
     RequestHosts,
     SignAsked,
     Subscribe,
@@ -212,16 +216,14 @@ class Negotiator:
             case _ if one.job is None:
                 reason = "this connection has no job yet: subscribe or attach first"
                 one.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
-            case RequestHosts():
-                one.tag = said.tag
+            case RequestHosts() | ExtendHosts() | ReleaseHosts():
+                one.tag = getattr(said, "tag", None)
                 words = json.dumps({"message": said.WORD, **said.entry()})
                 self._call(one, said.WORD, "oarnegotiate", ["--ask", str(one.job), "--request", words], moment)
             case KeepRequest():
                 self._keep(connection, one, said, moment)
             case GiveBack():
                 self._done(connection, one, moment)
-            case _:
-                one.refuse(said.WORD, TRY_LATER, f"{said.WORD} is not served yet", moment, getattr(said, "tag", None))
 
     def _call(self, one: Conversation, of: str, command: str, arguments: Sequence[str], moment: float) -> None:
         """Have the gateway run a command as who speaks."""
@@ -292,6 +294,7 @@ class Negotiator:
         self._speak_for(one, row.job)
         one.say(told.attached(row), moment)
         one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
+        one.growth = ToldGrowth()
         if row.serial and row.state in told.SHOWN and told.has_news(changed := told.view(row, said.serial)):
             one.say(changed, moment)
 
@@ -363,12 +366,14 @@ class Negotiator:
         rows = _readable(applications.named(connection, changed))
         if self._show_first(connection, rows.values()):
             rows = _readable(applications.named(connection, changed))
-        names = self._names(connection, rows.values())
+        started = [row.job for row in rows.values() if row.state == NegotiationState.STARTED]
+        grown = growth.growth(connection, started) if started else {}
+        names = self._names(connection, started)
         for job in changed:
             one = self._speakers[job]
             one.seen = versions.get(job)
             if job in rows:
-                for message in told.news(rows[job], names.get(job, {}), one):
+                for message in told.news(rows[job], names.get(job, {}), grown.get(job, JobGrowth()), one):
                     one.say(message, moment)
             if one.ended:
                 one.closing = True
@@ -383,9 +388,8 @@ class Negotiator:
                 applications.show_first(connection, row.job, view.profiles, view.groups, view.informed)
         return bool(fresh)
 
-    def _names(self, connection: Connection, rows: Iterable[ApplicationRow]) -> dict[int, dict[str, list[str]]]:
+    def _names(self, connection: Connection, started: Sequence[int]) -> dict[int, dict[str, list[str]]]:
         """Return the names of the hosts that started applications hold, by cluster."""
-        started = [row.job for row in rows if row.state == NegotiationState.STARTED]
         if not started:
             return {}
         with connection.transaction():

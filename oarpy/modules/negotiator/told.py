@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from oarpy.model.states import NegotiationState
 from oarpy.modules.negotiator.conversation import Conversation
 from oarpy.store.negotiation.applications import ApplicationRow
+from oarpy.store.negotiation.growth import JobGrowth
 
 ENDED = (NegotiationState.FINISH_SENT, NegotiationState.GHOST, NegotiationState.FINISHED)
 
@@ -21,7 +22,9 @@ def attached(row: ApplicationRow) -> Message:
     return {"message": "attached", "job": row.job, "state": row.state, "tag": row.tag, "serial": row.serial}
 
 
-def news(row: ApplicationRow, hosts: Mapping[str, Sequence[str]], heard: Conversation) -> Iterator[Message]:
+def news(
+    row: ApplicationRow, hosts: Mapping[str, Sequence[str]], grown: JobGrowth, heard: Conversation
+) -> Iterator[Message]:
     """Yield what the launcher was not told yet, in order; ``hosts`` are those that the job holds, by cluster.
 
     A view that it did not take yet is left out: the next one has the clusters of both.
@@ -36,7 +39,10 @@ def news(row: ApplicationRow, hosts: Mapping[str, Sequence[str]], heard: Convers
         heard.estimate = told
     if row.state == NegotiationState.STARTED and hosts and not heard.started:
         heard.started = True
+        heard.growth.begin(grown)
         yield start(row, hosts)
+    if row.state == NegotiationState.STARTED and heard.started:
+        yield from heard.growth.news(grown, {name: cluster for cluster, some in hosts.items() for name in some})
     if over and not heard.ended:
         heard.ended = True
         yield {"message": "ended", "reason": row.ended or "error"}

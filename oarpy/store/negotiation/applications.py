@@ -62,9 +62,13 @@ _ROWS = """
 _LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
 _SOME = f"{_ROWS} WHERE a.job_id = ANY(%s) ORDER BY a.job_id"
 
-# Every UPDATE changes a row's xmin.
+# Every UPDATE changes a row's xmin. Only started ones grow and shrink.
 _VERSIONS = """
-    SELECT a.job_id, a.xmin::text || ' ' || j.state || ' ' || coalesce(j.started_at::text, '')
+    SELECT a.job_id, concat_ws(' ', a.xmin, j.state, j.started_at, CASE WHEN a.state = 'Started' THEN (
+        SELECT concat_ws(' ', (SELECT string_agg(e.xmin::text, ',') FROM extensions e WHERE e.job_id = a.job_id),
+                         (SELECT string_agg(r.xmin::text, ',') FROM resizes r WHERE r.job_id = a.job_id),
+                         (SELECT string_agg(h.resource_id || ' ' || h.reclaim_at, ',') FROM assigned_resources h
+                          WHERE h.job_id = a.job_id AND h.reclaim_at IS NOT NULL))) END)
     FROM applications a JOIN jobs j USING (job_id) WHERE a.job_id = ANY(%s)
 """
 

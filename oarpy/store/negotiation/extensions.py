@@ -16,7 +16,8 @@ _EXTENSION = """
 """
 # Amounts are those of the alternative that the job runs by.
 _WITH_JOB = """
-           , j.state, j.user_name, j.project, j.queue_name, j.job_name, j.types, j.properties,
+           , coalesce((SELECT a.level FROM applications a WHERE a.job_id = e.job_id), 'host'),
+           j.state, j.user_name, j.project, j.queue_name, j.job_name, j.types, j.properties,
            ARRAY(SELECT c.consumable FROM consumption_descriptions c WHERE c.moldable_id = j.moldable_id
                  ORDER BY c.position),
            ARRAY(SELECT c.amount FROM consumption_descriptions c WHERE c.moldable_id = j.moldable_id
@@ -121,9 +122,13 @@ class ExtensionRow:
 
 @dataclass(frozen=True, slots=True)
 class LiveExtension:
-    """An extension that is not over, with what its job is. ``amounts`` are those of the job, by consumable."""
+    """An extension that is not over, with what its job is.
+
+    ``level`` is what is counted as its hosts, ``amounts`` are those of the job, by consumable.
+    """
 
     row: ExtensionRow
+    level: str
     job_state: str
     user: str
     project: str
@@ -152,8 +157,8 @@ def live(connection: Connection) -> list[LiveExtension]:
     """Return the extensions that wait, are granted, or of which something is held."""
     found = []
     for row in connection.execute(_LIVE).fetchall():
-        state, user, project, queue, name, types, properties, names, amounts = row[8:]
-        job = state, user, project, queue, name, tuple(types), properties
+        level, state, user, project, queue, name, types, properties, names, amounts = row[8:]
+        job = level, state, user, project, queue, name, tuple(types), properties
         found.append(LiveExtension(ExtensionRow(*row[:8]), *job, tuple(zip(names, amounts, strict=True))))
     return found
 

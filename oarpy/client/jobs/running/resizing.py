@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from oarpy.client.jobs.application_requests import host_groups
+from oarpy.client.jobs.application_requests import host_groups, shown_clusters
 from oarpy.client.rendering import JsonValue, dated, local_date
 from oarpy.client.session import Session
 from oarpy.client.submission import submission
@@ -18,8 +18,7 @@ from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, Unreachab
 from oarpy.model.job_types import read_types
 from oarpy.model.request import Group, Level, ResourceRequest
 from oarpy.model.states import ExtensionState, JobState
-from oarpy.modules.negotiator.shown_clusters import ShownClusters
-from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications, extensions, resizes
@@ -57,14 +56,14 @@ def extend(
     connection = session.connection
     with connection.transaction():
         job = _job(session, job_id)
-        clusters = _clusters(session, job_id) if hosts else {}
+        level, clusters = _clusters(session, job_id) if hosts else (HOST, {})
     if job.state not in STARTED:
         raise OarpyError(f"job {job_id} is {job.state}: only a job that runs can get more hosts")
     types = read_types(job.types)
     if not types.alone or types.guest:
         raise AdmissionRefused(f"job {job_id} shares its resources", hint="only jobs with hosts of their own grow")
     if hosts:
-        request = _request(hosts, clusters, job.seconds_left)
+        request = _request(hosts, clusters, level, job.seconds_left)
         submission.readmitted(session, submissions.record_of(connection, job_id), {"alternatives": (request,)})
     with connection.transaction():
         if not extensions.lock(connection, job_id):
@@ -179,19 +178,22 @@ def _job(session: Session, job_id: int) -> ResizableJob:
     return job
 
 
-def _clusters(session: Session, job_id: int) -> dict[str, HostCluster]:
-    """Return the clusters that a job may have hosts of: those that an application is shown, or all."""
+def _clusters(session: Session, job_id: int) -> tuple[str, dict[str, HostCluster]]:
+    """Return what is counted for a job, and the clusters that it may have hosts of: those that an application is shown.
+
+    Other jobs may have hosts of all.
+    """
     connection = session.connection
     row = applications.named(connection, [job_id]).get(job_id)
     asked = ClusterFilter() if row is None else ClusterFilter.read(dict(row.filter))
-    platform = session.snapshot_reader().platform(connection, int(time.time()))
-    shown = ShownClusters(session.configuration.negotiation, platform).passing(connection, asked)
-    return {one.name: one for one in shown}
+    level = HOST if row is None else row.level
+    passing = shown_clusters(session).passing(connection, asked, level)
+    return level, {one.name: one for one in passing}
 
 
-def _request(hosts: Mapping[str, int], clusters: Mapping[str, HostCluster], left: float) -> ResourceRequest:
+def _request(hosts: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str, left: float) -> ResourceRequest:
     """Return more hosts as a request of ``oarsub -l`` for the time that the job has left (seconds)."""
     named = {name: count for name, count in hosts.items() if name != ANY}
     anywhere = Group((Level(NETWORK_ADDRESS, hosts[ANY]),)) if ANY in hosts else None
-    groups = (*((anywhere,) if anywhere else ()), *host_groups(named, clusters))
+    groups = (*((anywhere,) if anywhere else ()), *host_groups(named, clusters, level))
     return ResourceRequest(groups, walltime=max(math.ceil(left), 1))

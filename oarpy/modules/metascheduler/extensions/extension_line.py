@@ -13,7 +13,7 @@ from oarpy.configuration import NegotiationSettings
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.states import ExtensionState, JobState
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
-from oarpy.scheduler.negotiation.clusters import HostCluster
+from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, Snapshot, WaitingJob
 from oarpy.store.database import Connection
@@ -91,10 +91,11 @@ class ExtensionLine:
             return ()
         if self._shown is None or self._shown.platform is not snapshot.platform:
             self._shown = ShownClusters(self._settings, snapshot.platform, snapshot.consumables)
-        clusters = {one.name: one for one in self._shown.all}
+        levels = {one.level for one in asking}
+        clusters = {level: {one.name: one for one in self._shown.at(level)} for level in levels}
         ends, now = {job.id: job.end for job in snapshot.holding}, int(snapshot.now)
         return tuple(
-            _asking(one, clusters, ends[one.row.job], now)
+            _asking(one, clusters[one.level], ends[one.row.job], now)
             for one in asking
             if one.job_state == JobState.RUNNING and one.row.job in ends and waiting_id(one.row.id) not in withheld
         )
@@ -105,7 +106,7 @@ def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: floa
     row = one.row
     unknown = [name for name in row.hosts if name and name not in clusters]
     groups = tuple(
-        host_group(count, clusters[name].hosts if name else None)
+        host_group(count, clusters[name].hosts if name else None, one.level if name else HOST)
         for name, count in row.hosts.items()
         if name not in unknown
     )
@@ -126,7 +127,8 @@ def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: floa
     )
 
 
-def host_group(count: int, names: Sequence[str] | None) -> Group:
-    """Return a request for whole hosts, of those with these names if any are given."""
+def host_group(count: int, names: Sequence[str] | None, level: str) -> Group:
+    """Return a request for whole hosts, or blocks of another level, of the hosts with these names if any are given."""
     some = "" if names is None else ", ".join("'" + one.replace("'", "''") + "'" for one in names)
-    return Group((Level(NETWORK_ADDRESS, count),), f"{NETWORK_ADDRESS} IN ({some})" if names is not None else "")
+    counted = NETWORK_ADDRESS if level == HOST else level
+    return Group((Level(counted, count),), f"{NETWORK_ADDRESS} IN ({some})" if names is not None else "")

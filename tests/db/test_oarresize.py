@@ -1,0 +1,93 @@
+"""``oarresize``: more hosts for a running job, fewer, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from oarpy.client.jobs.running import resizing
+from oarpy.store.negotiation import resizes
+from tests.harness.oarsub_cluster import Submitter, build, decide, run_pass, submitter
+from tests.harness.sample_cluster import Connection
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def submit(
+    connection: Connection,
+    cluster_environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Submitter:
+    """Commands on a small cluster with three nodes; while one waits for its answer, a pass runs and nodes confirm."""
+    build(connection)
+
+    def looks() -> Iterator[None]:
+        decide(connection)
+        resizes.confirm(connection, [one.id for one in resizes.opened(connection)])
+        yield
+
+    monkeypatch.setattr(resizing, "_looks", looks)
+    return submitter(cluster_environment, monkeypatch, capsys)
+
+
+def test_a_job_gets_hosts_and_gives_them_back(submit: Submitter, connection: Connection) -> None:
+    job = str(submit.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 1"))
+    run_pass(connection)
+    found = submit(job, "+1", command="oarresize")
+    assert (found.out, found.err, found.status) == (f"Granted: job {job} has n3.\n", "", 0)
+    found = submit(job, "+1", "--revocable", "-J", command="oarresize")
+    assert json.loads(found.out) == {
+        "action": "resize", "job": int(job), "granted": ["n4"], "released": [], "pending": None
+    }  # fmt: skip
+    found = submit(job, "-n3,n4", command="oarresize")
+    assert (found.out, found.status) == (f"Released: job {job} has n3, n4 no more.\n", 0)
+    found = submit(job, "+1@all#2", command="oarresize")
+    assert (found.out, found.status) == (f"Granted: job {job} has n3.\n", 0)
+
+
+def test_what_has_to_wait_has_an_estimate_and_can_be_withdrawn(submit: Submitter, connection: Connection) -> None:
+    job = str(submit.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 1"))
+    other = submit.job_id("-l", "/nodes=2,walltime=0:10:0", "sleep 1")
+    run_pass(connection)
+    found = submit(job, "+1", command="oarresize")
+    assert found.status == 0
+    assert found.out.startswith(f"Pending for job {job}, foreseen for 20")
+    assert f"when job {other} should be over" in found.out
+    found = submit(job, "+0", command="oarresize")
+    assert found.out == f"Accepted: nothing is pending any more for job {job}.\n"
+    assert connection.execute("SELECT state FROM extensions").fetchall() == [("Withdrawn",)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (("1", "+x"), 2, "'+x' is no change of hosts (+2, +2@CLUSTER, or -HOST,HOST)"),
+        (("1", "+1@"), 2, "'+1@' is no change of hosts"),
+        (("1", "-n2,"), 2, "'-n2,' is no change of hosts"),
+        (("1", "-n3", "--revocable"), 2, "--revocable beside hosts to give back"),
+        (("1", "-n2"), 3, "'n2' is the first host of job 1"),
+        (("1", "+99"), 3, "99"),
+        (("1", "+2@all#1"), 3, "2 hosts of cluster 'all#1'"),
+        (("1", "+1@red"), 4, "there is no cluster 'red'"),
+        (("1", "-n4"), 4, "job 1 has no host 'n4' (it has n2)"),
+        (("99", "+1"), 4, "job 99"),
+        (("2", "+1"), 1, "job 2 is Waiting: only a job that runs can get more hosts"),
+        (("2", "-n2"), 1, "job 2 is Waiting"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    submit: Submitter, connection: Connection, arguments: tuple[str, ...], status: int, text: str
+) -> None:
+    submit.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+    submit.job_id("-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    found = submit(*arguments, command="oarresize")
+    assert (found.status, found.out, found.err.count("\n")) == (status, "", 1)
+    assert text in found.err
+    assert connection.execute(
+        "SELECT (SELECT count(*) FROM extensions), (SELECT count(*) FROM resizes)"
+    ).fetchall() == [(0, 0)]
