@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import shlex
 import sys
 import threading
@@ -74,8 +75,10 @@ class HostAdaptive(Adaptive):  # type: ignore[misc]
 class HostWorker:
     """The worker on a host: a process of ours which leads to it, started again if it ends by itself."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], log: str, say: Callable[[str], None]) -> None:
         self.command = command
+        self.log = log
+        self.say = say
         self.leaves = False
         self._process: asyncio.subprocess.Process | None = None
         self._task = asyncio.ensure_future(self._run())
@@ -94,12 +97,13 @@ class HostWorker:
     async def _run(self) -> None:
         pause = _FIRST_PAUSE
         while not self.leaves:
-            nothing = asyncio.subprocess.DEVNULL
-            self._process = await asyncio.create_subprocess_exec(
-                *self.command, stdin=nothing, stdout=nothing, stderr=nothing
-            )
-            await self._process.wait()
+            with open(self.log, "ab") as log:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self.command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+                )
+            status = await self._process.wait()
             if not self.leaves:
+                self.say(f"a worker ended with {status}, and is started again in {pause:g} s: {' '.join(self.command)}")
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -110,7 +114,8 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
     The job has ``hosts`` hosts at first, for at most ``walltime`` seconds: of the cluster ``on``, or of the one where
     they are free first. ``scale`` and ``adapt`` change how many it holds. ``arguments`` are options of ``oarsub``, such
     as a project. ``threads`` and ``worker_options`` are those of ``dask worker``, ``scheduler_options`` those of
-    ``distributed.Scheduler``, ``options`` those of dask's ``Cluster``. Raises MessageRefused and NotConnected.
+    ``distributed.Scheduler``, ``options`` those of dask's ``Cluster``. What a worker says goes to a file of its own in
+    ``log_directory``, if that is given. Raises MessageRefused and NotConnected.
     """
 
     status: Status
@@ -126,6 +131,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         worker_options: Sequence[str] = (),
         python: str = sys.executable,
         scheduler_options: Mapping[str, Any] | None = None,
+        log_directory: str | None = None,
         new_job: Callable[..., Any] = NegotiatedJob,
         command: Command = over_oarsh,
         **options: Any,
@@ -143,6 +149,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         self._worker_options = worker_options
         self._python = python
         self._scheduler_options = {"dashboard": False, "dashboard_address": ":0", **(scheduler_options or {})}
+        self._log_directory = log_directory
         self._new_job = new_job
         self._command = command
         self._sizes: dict[str, int] = {}
@@ -274,11 +281,14 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
 
     def _hear(self, message: Mapping[str, Any], view: Mapping[str, BusyHosts]) -> None:
         word = message["message"]
+        if self.status != Status.running:
+            return
         if word == "changeNotify":
             self._choose(view)
         elif word in ("startNotify", "granted"):
             self._take(word, message)
         elif word == "reclaim":
+            self._log(f"reclaim: {' '.join(flat(message['names']))}")
             self._later(self._give_back(flat(message["names"]), message["by"]))
         elif word == "released":
             self._later(self._lose(flat(message["names"])))
@@ -289,9 +299,8 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
             self._refused(message)
         elif word == "ended":
             self.ended = message["reason"]
-            if self.status == Status.running:
-                self._log(f"job {self.job.id} is over: {self.ended}")
-                self._later(self._close())
+            self._log(f"job {self.job.id} is over: {self.ended}")
+            self._later(self._close())
 
     def _choose(self, view: Mapping[str, BusyHosts]) -> None:
         """Ask for the first hosts where they are free first, or keep what was asked for."""
@@ -314,9 +323,16 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
             self.first_host = names[0]
         else:
             self._asked = 0
+        self._log(f"{word}: {' '.join(flat(message['names']))}")
         for name in flat(message["names"]):
-            self.workers[name] = HostWorker(self._command(self.job.id, name, self._program(name)))
+            command = self._command(self.job.id, name, self._program(name))
+            self.workers[name] = HostWorker(command, self._log_file(name), self._log)
         self._extend()
+
+    def _log_file(self, name: str) -> str:
+        if self._log_directory is None:
+            return os.devnull
+        return os.path.join(self._log_directory, f"dask-worker.{self.job.id}.{name}.log")
 
     def _program(self, name: str) -> list[str]:
         return [
@@ -373,6 +389,7 @@ class NegotiatedCluster(DaskCluster):  # type: ignore[misc]
         await asyncio.gather(*(self.workers[name].close() for name in names if name in self.workers))
         for name in names:
             self.workers.pop(name, None)
+        self._log(f"released: {' '.join(names)}; {len(self.workers)} hosts are left")
         self._extend()
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:

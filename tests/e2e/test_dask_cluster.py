@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from oarpy.negotiation import dask_cluster
 from oarpy.negotiation.dask_cluster import NegotiatedCluster
 from oarpy.negotiation.profiles import BusyHosts
 from tests.harness.waiting import until
+
+pytestmark = pytest.mark.e2e
 
 HOSTS = ("n1", "n2", "n3", "n4")
 
@@ -114,11 +118,22 @@ def test_it_grows_with_the_work_and_gives_back_what_others_need_without_losing_a
     assert [word for word, _ in job.said[-2:]] == ["done", "close"]
 
 
-def test_it_is_closed_when_its_job_ends() -> None:
+def test_a_worker_that_ends_is_started_again_and_all_is_closed_when_the_job_ends(tmp_path: Path) -> None:
+    def at_the_second_attempt(_: int, host: str, program: Sequence[str]) -> Sequence[str]:
+        return "sh", "-c", f"mkdir {tmp_path}/{host} && exit 3; exec {shlex.join(program)}"
+
+    scheduler = {"host": "127.0.0.1"}
     with NegotiatedCluster(
-        hosts=2, new_job=ImitatedJob, command=on_this_machine, scheduler_options={"host": "127.0.0.1"}
+        hosts=2,
+        new_job=ImitatedJob,
+        command=at_the_second_attempt,
+        scheduler_options=scheduler,
+        log_directory=str(tmp_path),
     ) as cluster:
         until(lambda: cluster.observed == {"n1", "n2"}, "both hosts have a worker")
+        logs = cluster.get_logs(cluster=True, scheduler=False, workers=False)
+        assert logs["Cluster"].count("a worker ended with 3, and is started again") == 2
+        assert "File exists" in (tmp_path / "dask-worker.7.n1.log").read_text()
         cluster.job.tell("ended", reason="walltime")
         until(lambda: cluster.status.name == "closed", "it is closed")
         assert cluster.ended == "walltime"
