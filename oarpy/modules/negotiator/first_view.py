@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.configuration import Configuration
@@ -12,6 +12,7 @@ from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.metascheduler.what_if import foreseen
 from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.negotiation.profiles import Time
 from oarpy.scheduler.gantt.gantt import Gantt
 from oarpy.scheduler.job_roles import EXCLUSIVE
 from oarpy.scheduler.negotiation.cluster_views import ClusterViews, GanttLook
@@ -26,7 +27,7 @@ from oarpy.wire.negotiation import ClusterFilter
 class FirstView:
     """View number 1 as it is kept: profiles, groups and what is known of clusters, each by cluster."""
 
-    profiles: Mapping[str, object]
+    profiles: Mapping[str, tuple[int, Sequence[Time]]]
     groups: Mapping[str, object]
     informed: Informed
 

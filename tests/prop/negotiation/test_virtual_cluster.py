@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
@@ -69,7 +70,7 @@ def test_after_an_event_views_and_answers_come_to_rest(random: Random) -> None:
 def test_no_request_moves_the_start_of_one_ranked_ahead(random: Random) -> None:
     cluster = VirtualCluster(random, delays=False)
     before: dict[int, float | None] = {}
-    asked: dict[int, object] = {}
+    asked: Mapping[int, object] = {}
     quiet = False
     for made, happened in cluster.run():
         starts = {one.job: one.start for one in made.plan.placements}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from random import Random
+from typing import Any
 
 from oarpy.model.request import Group, Level
 from oarpy.model.setting_values import GhostRule
@@ -168,11 +169,12 @@ class VirtualCluster:
         for event in made.negotiated.events:
             one = launchers.get(getattr(event, "application", 0))
             if one is not None and isinstance(event, ViewChange):
-                shown = dict(one.job.shown) | {name: some.flat(self.now) for name, some in event.changes.items()}
+                changes: Any = {name: some.flat(self.now) for name, some in event.changes.items()}
+                shown = {**one.job.shown, **changes}
                 one.job = replace(one.job, shown=shown, serial=event.serial, state="Waiting")
                 one.owing.append(event)
             elif one is not None and isinstance(event, EstimatedStart):
-                one.job = replace(one.job, told=(event.tag, event.start), state="Waiting")
+                one.job = replace(one.job, told=(event.tag, float(event.start)), state="Waiting")
 
     def _answer(self) -> bool:
         """Let launchers answer; return whether any asks for something else."""
