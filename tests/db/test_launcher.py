@@ -367,6 +367,24 @@ def test_a_checkpoint_before_the_walltime_is_told_to_the_other_nodes_once(cluste
     assert cluster.sent(Signal) == [("n2", Signal((key,), 12))] * 2
 
 
+def test_a_node_that_comes_back_while_its_job_is_cleaned_up_is_cleaned_too(cluster: SmallCluster) -> None:
+    job = cluster.submit("/nodes=3")
+    cluster.settle()
+    cluster.node("n2").deaf = True
+    cluster.nodes.lose("n3")
+    cluster.launch()
+    cluster.end(job)
+    cluster.settle()
+    assert cluster.state(job) == "Finishing"
+    if not cluster.node("n3").connected:
+        cluster.reconnect("n3")
+    cluster.settle()
+    assert nodes_told(cluster, Clean, job) == {"n1", "n2", "n3"}
+    cluster.nodes.lose("n2")
+    cluster.settle()
+    assert cluster.state(job) == "Terminated"
+
+
 def test_a_kill_reaches_all_nodes_and_the_others_give_time_too(cluster: SmallCluster) -> None:
     job = cluster.submit("/nodes=2")
     cluster.settle()

@@ -230,6 +230,7 @@ class FakeTransport:
                 node.node_files.pop(key, None)
                 return [Cleaned(key, 0, 0)]
             case Forget():
+                node.node_files.pop(key, None)
                 if job is not None:
                     node.past[key] = _past(key, node.jobs.pop(key))
                 node.forgotten.add(key)

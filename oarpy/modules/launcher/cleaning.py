@@ -10,7 +10,7 @@ from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.reports import Hears
 from oarpy.store.jobs.execution import LiveRow
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Clean, Cleaned
+from oarpy.wire.messages import Clean, Cleaned, Ready
 
 _PATIENCE = 30.0
 
@@ -20,6 +20,7 @@ class _Sweep:
     since: float
     unasked: set[str]
     asked: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class Cleaning:
         """Ask the nodes of jobs, each once, to kill what is left of them; return the jobs for which all have answered.
 
         A node looks through its processes once for all the jobs that it is asked about together. One that is lost is
-        not waited for: it is cleaned when it is back. Nor is one that takes too long.
+        not waited for: it is cleaned when it is back, then or later. Nor is one that takes too long.
         """
         orders: dict[tuple[str, int], list[JobKey]] = {}
         for row in rows:
@@ -52,13 +53,24 @@ class Cleaning:
         return [row for row in rows if self._is_clean(self.sweeps[JobKey(row.id, row.attempt)], channels)]
 
     def _is_clean(self, sweep: _Sweep, channels: Channels) -> bool:
-        sweep.unasked = {node for node in sweep.unasked - sweep.asked if channels.is_pending(node)}
-        sweep.asked = {node for node in sweep.asked if channels.is_connected(node)}
+        sweep.unasked -= sweep.asked
+        sweep.lost |= {node for node in sweep.unasked if not channels.is_pending(node)}
+        sweep.lost |= {node for node in sweep.asked if not channels.is_connected(node)}
+        sweep.unasked -= sweep.lost
+        sweep.asked -= sweep.lost
         return not (sweep.unasked or sweep.asked) or time.monotonic() - sweep.since > _PATIENCE + self.grace
 
     def hears(self) -> Hears:
         """Return the method for each report that is heard here."""
-        return {Cleaned: self.answered}
+        return {Cleaned: self.answered, Ready: self._back}
+
+    def _back(self, node: str, _report: Ready) -> None:
+        """Ask a node again whose channel was lost."""
+        for sweep in self.sweeps.values():
+            if node in sweep.asked or node in sweep.lost:
+                sweep.asked.discard(node)
+                sweep.lost.discard(node)
+                sweep.unasked.add(node)
 
     def answered(self, node: str, report: Cleaned) -> None:
         """Take in the answer of a node; one with processes that resist SIGKILL is suspected, and not waited for."""
