@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.local_cluster.sandbox import command
+from oarpy.store.negotiation import extensions, resizes
 from tests.harness.gateway_process import CLIENT
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.waiting import until
@@ -63,6 +64,17 @@ def _told(cluster: SshCluster, name: str) -> tuple[str, list[str]]:
     return (node.directory / "sshd.log").read_text()[-1500:], [path.read_text() for path in key_files(cluster)]
 
 
+def resize(cluster: SshCluster, job: int) -> None:
+    """Have a job give back node2 and get another host; wait until it has."""
+    opened = "SELECT FROM resizes WHERE done_at IS NULL UNION ALL SELECT FROM extensions WHERE state <> 'Granted'"
+    ((cores,),) = cluster.sql("SELECT array_agg(resource_id) FROM resources WHERE network_address = 'node2'")
+    cluster.sql("UPDATE resources SET drain = true WHERE network_address = 'node4'")
+    extensions.ask(cluster.connection, job, "firm", None, {"": 1})
+    until(lambda: not cluster.sql(opened), "the host is granted")
+    resizes.order(cluster.connection, job, "release", cores)
+    until(lambda: not cluster.sql(opened), "node2 is released")
+
+
 def test_the_key_of_a_job_opens_its_nodes_from_anywhere(
     cluster: SshCluster, user: pwd.struct_passwd, tmp_path: Path
 ) -> None:
@@ -102,6 +114,11 @@ def test_the_key_of_a_job_opens_its_nodes_from_anywhere(
         assert (done.returncode, done.stdout) == (9, f"{job} {user.pw_uid}\n"), (done, _told(cluster, node))
     done = enter("node3", "true")
     assert done.returncode == 255, "no node of the job"
+    resize(cluster, job)
+    done = enter("node3", "uniq $OAR_NODEFILE; echo $OAR_JOB_ID $(id -u)")
+    assert (done.returncode, done.stdout) == (0, f"node1\nnode3\n{job} {user.pw_uid}\n"), _told(cluster, "node3")
+    assert enter("node1", "uniq $OAR_NODEFILE").stdout == "node1\nnode3\n"
+    assert enter("node2", "true").returncode == 255, "the job has left it"
     other = as_user(cluster, user.pw_uid, home, "oarsub", "-i", str(key), "sleep 1")
     assert (other.returncode, other.stderr.partition(" (")[0]) == (2, f"oarsub: job {job} has this key already")
     assert as_user(cluster, user.pw_uid, home, "oardel", str(job)).returncode == 0
