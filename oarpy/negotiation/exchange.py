@@ -31,6 +31,7 @@ class Exchange:
         self._unanswered: dict[str, Message] = {}
         self._start: object | None = None
         self._estimates: dict[str, Message] = {}
+        self._reclaim: Message | None = None
         self.interrupted = False
 
     def say(self, message: Message) -> None:
@@ -62,9 +63,15 @@ class Exchange:
             return self._hear_estimate(message)
         elif word == "granted":
             self._answered(message, "extend")
-            self.hosts = joined(self.hosts, message["names"])
+            before, self.hosts = self.hosts, joined(self.hosts, message["names"])
+            return [message] if before != self.hosts else []
         elif word == "released":
+            before = self.hosts
             self._lose(flat(message["names"]))
+            return [message] if before != self.hosts else []
+        elif word == "reclaim":
+            known, self._reclaim = self._reclaim, message
+            return [message] if known != message else []
         elif word == "refused":
             self._hear_refusal(message)
         elif word == "ended":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oarpy.benchmarks.server_processes import parent_of
 
 from tests.harness.bare_environment import NO_GATEWAY
 from tests.harness.gateway_process import CLIENT
@@ -120,19 +122,22 @@ def test_a_launcher_is_run_and_again_whatever_is_killed(
     until(lambda: len(carriers(cluster, job)) == 1, "it has a connection")
     os.kill(carriers(cluster, job)[0], signal.SIGKILL)
     until(lambda: len(runs(home, job)) == 3, "it is run again with a new connection")
+    until(lambda: len(carriers(cluster, job)) == 1, "it has a connection again")
+    os.kill(parent_of(carriers(cluster, job)[0]), signal.SIGKILL)
+    until(lambda: len(runs(home, job)) == 4, "it is run again after what ran it was killed")
     attached = "SELECT lost_since IS NULL FROM applications WHERE job_id = %s"
     until(lambda: cluster.sql(attached, job) == [(True,)], "it speaks")
     cluster.sandbox.stop_server(signal.SIGKILL)
     cluster.kill_node("node1")
     cluster.revive_node("node1")
     cluster.sandbox.start()
-    until(lambda: len(runs(home, job)) == 4, "it is run again by another server and another agent")
+    until(lambda: len(runs(home, job)) == 5, "it is run again by another server and another agent")
     (home / f"go-{job}").touch()
     until(lambda: state(cluster, job)[1] == "done", lambda: f"it ends: {state(cluster, job)}")
     hosts = (home / f"hosts-{job}").read_text().split()
     assert len(set(hosts)) == 2
     until(lambda: not marked(f"{cluster.instance}/{job}/"), "nothing of it is left")
-    assert len(runs(home, job)) == 4
+    assert len(runs(home, job)) == 5
 
 
 def carriers(cluster: SshCluster, job: int) -> list[int]:
@@ -165,12 +170,50 @@ def test_a_launcher_that_fails_is_run_again_until_its_job_is_over(
     assert "No such file or directory" in cluster.sql(logged, elsewhere)[-1][0] or cluster.sql(logged, elsewhere)
 
 
-def test_the_sweep_chooses_its_hosts_and_goes_on_where_it_was(cluster: SshCluster) -> None:
-    command = f"{sys.executable} {EXAMPLES}/sweep.py --points 6 --seconds 1 --most 3 echo point"
-    job = cluster.submit("-n", "sweep", "--launcher", command)
-    until(lambda: state(cluster, job)[1] == "done", lambda: f"the sweep ends: {state(cluster, job)}", 120)
-    results = sorted((cluster.work / "results").iterdir())
-    assert [one.read_text() for one in results] == [f"point {number}\n" for number in range(6)]
+_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
+OLDEST = min(_HOME.glob(".pyenv/versions/3.9*/bin/python3.9"), default=Path(sys.executable))
+"""The oldest Python that launchers may have, where it is."""
+
+
+@pytest.mark.parametrize("by_site", [True, False], ids=["run by the site", "run by hand with the oldest Python"])
+def test_the_sweep_chooses_its_hosts_and_goes_on_where_it_was(cluster: SshCluster, by_site: bool) -> None:
+    results = cluster.work / f"results-{by_site}"
+    results.mkdir()
+    (results / "point-2.out").write_text("done before\n")
+    options = ["--points", "5", "--seconds", "1", "--most", "3", "--results", str(results)]
+    words = [str(sys.executable if by_site else OLDEST), str(EXAMPLES / "sweep.py"), *options, "echo", "point"]
+    if by_site:
+        job = cluster.submit("-n", "sweep", "--launcher", shlex.join(words))
+        until(lambda: state(cluster, job)[1] == "done", lambda: f"the sweep ends: {state(cluster, job)}")
+    else:
+        run_by_hand(cluster, words)
+    found = {one.name: one.read_text() for one in results.iterdir()}
+    wanted = {f"point-{number}.out": f"point {number}\n" for number in range(5)}
+    assert found == {**wanted, "point-2.out": "done before\n"}
+
+
+def run_by_hand(cluster: SshCluster, words: list[str]) -> None:
+    """Run a launcher where users submit, which makes its job itself."""
+    environment = {**cluster.sandbox.environment(), "PYTHONPATH": str(ROOT)}
+    path = f"{Path(sys.executable).parent}:{os.defpath}"
+    done = subprocess.run(
+        words,
+        env={**environment, "PATH": path},
+        cwd=cluster.work,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    (job,) = (int(line.partition("=")[2]) for line in done.stderr.splitlines() if line.startswith("OAR_JOB_ID="))
+    assert state(cluster, job)[1] == "done"
+
+
+def test_a_launcher_without_python_makes_its_job_itself(cluster: SshCluster) -> None:
+    run_by_hand(cluster, [str(EXAMPLES / "launcher.sh"), "2", "300", "sh", "-c", 'echo "$@" >by-hand', "work"])
+    assert len(set((cluster.work / "by-hand").read_text().split())) == 2
 
 
 @dataclass(slots=True)

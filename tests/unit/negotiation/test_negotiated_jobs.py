@@ -184,6 +184,12 @@ def test_what_was_granted_and_taken_meanwhile_is_told_as_that() -> None:
             {"message": "released", "names": ["r3"]},
         ]
         assert job.hosts == {"red": ["r1", "r2"], "blue": ["b1"]}
+        server.say("granted", tag=tag, kind="firm", hosts={"blue": 1}, names={"blue": ["b1"]})
+        server.say("released", names=["r3"])
+        for _ in range(2):
+            server.say("reclaim", names=["b1"], by=60)
+        server.say("reclaim", names=["b1"], by=61)
+        assert [message["by"] for message in take(job, 2)] == [60, 61]
         job.release(["r2"])
         assert server.hear()["message"] == "release"
         server.hang_up()
