@@ -148,6 +148,24 @@ def test_who_attaches_to_what_was_never_shown_a_view_gets_the_first_one(
         assert "all#1" in view["changes"]
 
 
+def test_who_has_seen_more_than_a_restored_database_knows_is_shown_all(
+    running: GatewayProcess, environment: dict[str, str]
+) -> None:
+    with negotiator(environment, running):
+        one = launcher(running)
+        one.say("subscribe")
+        job = one.hear("subscribed")["job"]
+        view = one.hear("changeNotify")
+        for serial, shown in ((1, False), (7, True)):
+            again = launcher(running)
+            again.say("attach", job=job, serial=serial)
+            assert again.hear("attached")["serial"] == 1
+            if shown:
+                assert again.hear("changeNotify") == view
+            again.say("ping")
+            again.hear("pong")
+
+
 def sessions(connection: Connection) -> dict[str, int]:
     """What sessions of the negotiator wait for."""
     return {waits: pid for pid, waits in connection.execute(SESSION).fetchall()}

@@ -295,7 +295,10 @@ class Negotiator:
         one.say(told.attached(row), moment)
         one.serial, one.estimate, one.started, one.ended, one.seen = row.serial, None, False, False, None
         one.growth = ToldGrowth()
-        if row.serial and row.state in told.SHOWN and told.has_news(changed := told.view(row, said.serial)):
+        since = said.serial
+        if since is not None and since > row.serial:  # the database was restored: who knows what was seen
+            since = None
+        if row.serial and row.state in told.SHOWN and told.has_news(changed := told.view(row, since)):
             one.say(changed, moment)
 
     def _inform(self, connection: Connection, one: Conversation, said: ListClustersInfo, moment: float) -> None:
