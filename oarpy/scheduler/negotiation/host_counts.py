@@ -9,14 +9,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, reduce
 from math import inf
+from operator import and_, or_
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oarpy.negotiation.free_groups import FreeGroups, Spans
+from oarpy.negotiation.free_groups import FreeGroups
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.scheduler.negotiation.clusters import HostCluster
 from oarpy.scheduler.negotiation.host_folds import HostFolds
@@ -76,19 +77,43 @@ class HostCounts:
 
         Past ``steps`` slots, a host is free that is so in all of the others but the last one, which never ends.
         """
-        if not self._clusters:
-            return {}
         begins, free = slots
-        table = self._free_hosts(free)
-        if len(table) > steps + 1:
-            rest = np.logical_and.reduce(table[steps - 1 : -1], axis=0, keepdims=True)
-            table = np.concatenate((table[: steps - 1], rest, table[-1:]))
+        if len(free) > steps + 1:
             begins = (*begins[:steps], begins[-1])
+            free = (*free[: steps - 1], reduce(and_, free[steps - 1 : -1]), free[-1])
+        spans = self._spans(begins, free)
         found = {}
-        for cluster, first in zip(self._clusters, self._layout[2], strict=True):
-            kinds = Counter(column.tobytes() for column in table[:, first : first + cluster.size].T)
-            found[cluster.name] = FreeGroups({_spans(begins, kind): number for kind, number in kinds.items()})
+        for cluster in self._clusters:
+            found[cluster.name] = FreeGroups(Counter(tuple(next(spans)) for _ in cluster.sets))
         return found
+
+    def _spans(self, begins: Sequence[float], free: Sequence[int]) -> Iterator[list[tuple[float, float]]]:
+        """Yield the spans in which each host of the clusters, in order, is free; only what changes is looked at."""
+        hosts, owners, owned = self._owners
+        spans: list[list[tuple[float, float]]] = [[] for _ in hosts]
+        since: dict[int, float] = {}
+        before = 0
+        for begin, bits in zip(begins, free, strict=True):
+            changed, taken = (bits ^ before) & owned, ~bits
+            while changed:
+                host = owners[(changed & -changed).bit_length() - 1]
+                changed &= ~hosts[host]
+                is_free = not hosts[host] & taken
+                if is_free and host not in since:
+                    since[host] = begin
+                elif not is_free and host in since:
+                    spans[host].append((since.pop(host), begin))
+            before = bits
+        for host, begin in since.items():
+            spans[host].append((begin, inf))
+        return iter(spans)
+
+    @cached_property
+    def _owners(self) -> tuple[list[int], dict[int, int], int]:
+        """The resources of all hosts in order, which host each resource is of, and all of these resources."""
+        hosts = [bits for cluster in self._clusters for bits in cluster.sets]
+        owners = {place: host for host, bits in enumerate(hosts) for place in positions(bits)}
+        return hosts, owners, reduce(or_, hosts, 0)
 
     def _free_hosts(self, free: Sequence[int]) -> NDArray[np.bool_]:
         """Return for each slot, and each host of the clusters in order, whether all of the host is free."""
@@ -97,17 +122,6 @@ class HostCounts:
         table = np.unpackbits(packed.reshape(len(free), self._size), axis=1, bitorder="little")[:, order]
         found: NDArray[np.bool_] = np.logical_and.reduceat(table.astype(bool), starts, axis=1)
         return found
-
-
-def _spans(begins: Sequence[float], free: bytes) -> Spans:
-    """Return the spans in which a host is free, given slot by slot."""
-    spans: list[tuple[float, float]] = []
-    for begin, end, one in zip(begins, (*begins[1:], inf), free, strict=True):
-        if one and spans and spans[-1][1] == begin:
-            spans[-1] = spans[-1][0], end
-        elif one:
-            spans.append((begin, end))
-    return tuple(spans)
 
 
 def profile_of(begins: Sequence[float], busy: Sequence[int]) -> BusyHosts:
