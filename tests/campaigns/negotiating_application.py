@@ -19,7 +19,7 @@ _WALLTIME = 600
 
 
 class Application(threading.Thread):
-    """Subscribes, asks, changes its mind, starts, and gives its hosts back; attaches again after each loss.
+    """Subscribes, asks, changes its mind, starts, grows, and gives its hosts back; attaches again after each loss.
 
     ``command`` are words of ``oarsub``; without any the launcher says ``done`` after ``lasts`` seconds.
     """
@@ -29,7 +29,7 @@ class Application(threading.Thread):
     ) -> None:
         super().__init__(daemon=True)
         self._connect, self._chance, self._command, self._most = connect, chance, command, most
-        self.lasts = chance.uniform(0.1, 2)
+        self.lasts = chance.uniform(0.1, 4)
         self.job: int | None = None
         self.reason = ""
         self.wrong: list[str] = []
@@ -43,6 +43,8 @@ class Application(threading.Thread):
         self._tag = 0
         self._asked: dict[int, dict[str, int]] = {}
         self._ends: float | None = None
+        self._hosts: set[str] = set()
+        self.granted = self.released = 0
 
     def run(self) -> None:
         """Speak until the end is told."""
@@ -88,7 +90,9 @@ class Application(threading.Thread):
         elif word == "changeNotify":
             self._look(lines, message)
         elif word == "startNotify":
-            self._start(message)
+            self._start(lines, message)
+        elif word in ("granted", "reclaim", "released"):
+            self._resize(lines, message)
         elif word == "refused":
             self._think(lines, message)
         elif word == "ended":
@@ -116,13 +120,32 @@ class Application(threading.Thread):
         self.requests += 1
         lines.say("request", tag=self._tag, hosts=hosts, walltime=_WALLTIME)
 
-    def _start(self, message: Message) -> None:
+    def _start(self, lines: LauncherLines, message: Message) -> None:
         asked = self._asked.get(message["tag"])
         names = {cluster: len(hosts) for cluster, hosts in message["names"].items()}
-        if asked != message["hosts"] or asked != names:
+        if asked != message["hosts"] or (asked != names and not self._hosts):
             self.wrong.append(f"asked for {asked} and got {message}")
+        self._hosts = {name for hosts in message["names"].values() for name in hosts}
         if not self._command and self._ends is None:
             self._ends = time.monotonic() + self.lasts
+            kind = self._chance.choice(["firm", "revocable"])
+            lines.say("extend", tag="more", hosts={self._chance.choice(sorted(names)): 1}, kind=kind)
+
+    def _resize(self, lines: LauncherLines, message: Message) -> None:
+        """Take in more hosts, of which half are given back at once; give back what will be taken; note what is gone."""
+        if message["message"] == "released":
+            self.released += 1
+            self._hosts.difference_update(message["names"])
+        elif message["message"] == "reclaim":
+            lines.say("release", names=message["names"])
+        else:
+            names = {name for hosts in message["names"].values() for name in hosts}
+            if message["tag"] != "more" or not names or names & self._hosts:
+                self.wrong.append(f"holds {sorted(self._hosts)} and got {message}")
+            self.granted += 1
+            self._hosts |= names
+            if self._chance.random() < 0.5:
+                lines.say("release", names=sorted(names))
 
     def _think(self, lines: LauncherLines, message: Message) -> None:
         of, code = message["of"], message["code"]

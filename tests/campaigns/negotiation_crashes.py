@@ -39,6 +39,11 @@ _SHOWN = "SELECT job_id, serial, view FROM applications WHERE state IN ('Submitt
 _LEFT = {
     "applications that are not over": "SELECT job_id, state FROM applications WHERE state <> 'Finished'",
     "hosts still kept back": "SELECT job_id FROM ghosts",
+    "extensions that are not over": "SELECT * FROM extensions WHERE state NOT IN ('Over', 'Withdrawn')",
+    "resizes that are not done": "SELECT * FROM resizes WHERE done_at IS NULL",
+    "applications that were done and did not end well": """
+        SELECT job_id, j.state, message FROM applications a JOIN jobs j USING (job_id)
+        WHERE a.ended = 'done' AND j.state <> 'Terminated'""",
     "applications that had hosts and ended without being done": """
         SELECT job_id, ended FROM applications JOIN jobs USING (job_id) WHERE attempt > 0 AND ended <> 'done'""",
     "batch jobs that did not end well": """
@@ -55,8 +60,15 @@ _BOOKS = (
     "resources held twice",
     "resources still held",
     "resources not Alive",
-    "accounting that does not add up",
 )
+_ACCOUNTS = """
+    WITH counted AS (SELECT coalesce(sum(consumption), 0) AS used FROM accounting WHERE consumption_type = 'USED'),
+    real AS (SELECT count(*) AS rows, coalesce(sum(extract(epoch FROM least(upper(part), j.ended_at)
+            - greatest(lower(part), j.started_at))), 0) AS used
+        FROM assigned_resources a JOIN jobs j USING (job_id), unnest(a.during) AS part
+        WHERE lower(part) < j.ended_at AND upper(part) > j.started_at)
+    SELECT counted.used, real.used, real.rows FROM counted, real WHERE abs(counted.used - real.used) > real.rows * 2
+"""
 
 
 @dataclass(slots=True)
@@ -183,6 +195,7 @@ class NegotiationCampaign(Campaign):
     def _all_books(self) -> list[str]:
         with psycopg.connect(self.sandbox.dsn(), autocommit=True) as connection:
             wrong = wrong_books(connection, [question for question in QUESTIONS if question in _BOOKS])
+            wrong += [f"accounting (used, real, rows): {row}" for row in connection.execute(_ACCOUNTS)]
             marks = {str(job) for (job,) in connection.execute(_MARKED)}
         checked = self.sandbox.run("oarpy", "db", "check", check=False)
         if checked.returncode:
@@ -231,9 +244,11 @@ def told(campaign: NegotiationCampaign) -> str:
     """Say in a few words what was done."""
     strikes = ", ".join(f"{target} {campaign.killed[target]}" for target in campaign.targets)
     attached, asked = sum(one.attached for one in campaign.threads), sum(one.requests for one in campaign.threads)
+    granted, released = sum(one.granted for one in campaign.threads), sum(one.released for one in campaign.threads)
     return (
         f"{strikes}\n  {campaign.amid} of these kills struck while jobs ran; {len(campaign.threads)} applications asked"
-        f" {asked} times and attached again {attached} times; {campaign.compared} times what a launcher knew was"
+        f" {asked} times, grew {granted} times, shrank {released} times and attached again {attached} times;"
+        f" {campaign.compared} times what a launcher knew was"
         f" compared; {campaign.unknown} applications were made that no launcher heard of"
     )
 
