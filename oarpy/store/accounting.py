@@ -84,7 +84,7 @@ def record_karma(connection: Connection, row: KarmaRow) -> None:
 # One statement: the sums and the marks of the jobs they come from are written together or not at all. A job that
 # another session is counting is left to it. Keys are written in order, so two sessions cannot wait for each other.
 # Resources of a job that were held at the same times, as all of a job mostly are, are counted together. What a job that
-# was suspended had given back, since it first held it, is not USED.
+# was suspended had given back, since it first held it, is not USED. What came with an extension counts while held.
 _ACCOUNT = """
     WITH picked AS MATERIALIZED (
         SELECT job_id, user_name, project, queue_name, started_at, ended_at, walltime, submitted_at,
@@ -95,18 +95,26 @@ _ACCOUNT = """
         ORDER BY job_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
     ), sized AS (
         SELECT p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime,
-               extract(epoch FROM p.started_at) AS begin, a.during, count(*) AS resources
+               extract(epoch FROM p.started_at) AS begin, a.during, a.extension_id IS NOT NULL AS came_later,
+               count(*) AS resources
         FROM picked p JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id)
         WHERE p.started_at IS NOT NULL AND p.ended_at > p.started_at AND r.type = 'default'
-        GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, a.during
+        GROUP BY p.job_id, p.user_name, p.project, p.queue_name, p.started_at, p.ended_at, p.walltime, a.during,
+                 came_later
     ), spans AS (
         SELECT user_name, project, queue_name, resources, 'USED' AS consumption_type,
                extract(epoch FROM lower(stretch)) AS begin, extract(epoch FROM upper(stretch)) AS finish
-        FROM sized, unnest(tstzmultirange(tstzrange(started_at, ended_at))
-                           - (tstzmultirange(tstzrange(lower(during), NULL)) - during)) AS stretch
+        FROM sized, unnest(tstzmultirange(tstzrange(started_at, ended_at)) - (tstzmultirange(
+                tstzrange(CASE WHEN NOT came_later THEN lower(during) END, NULL)) - during)) AS stretch
         UNION ALL
         SELECT user_name, project, queue_name, resources, 'ASKED', begin, begin + extract(epoch FROM walltime)
-        FROM sized
+        FROM sized WHERE NOT came_later
+        UNION ALL
+        SELECT user_name, project, queue_name, resources, 'ASKED', extract(epoch FROM lower(stretch)),
+               extract(epoch FROM upper(stretch))
+        FROM sized, unnest(tstzmultirange(tstzrange(started_at, started_at
+                           + extract(epoch FROM walltime)::float8 * interval '1 second')) * during) AS stretch
+        WHERE came_later
     ), shares AS (
         SELECT number, user_name, project, queue_name, consumption_type,
                resources * (least(finish, (number + 1) * %(window)s) - greatest(begin, number * %(window)s))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from oarpy.model.errors import UsageError
 from oarpy.modules.accounting import account
+from oarpy.store.analytics import recount
 from tests.harness.hand_written import rewrite
 from tests.harness.sample_cluster import EPOCH, Connection, Shell, add_job, add_nodes
 
@@ -62,6 +63,31 @@ def test_a_job_over_midnight_fills_two_windows(connection: Connection) -> None:
         (first + DAY, *key, "ASKED"): 3 * 7200,
     }
     assert account(connection, DAY) == 0
+
+
+def test_hosts_that_come_later_or_go_sooner_count_while_they_were_held(connection: Connection) -> None:
+    cores = add_nodes(connection, "node1", cores=3)
+    start = EPOCH.replace(hour=1)
+    job = add_job(
+        connection,
+        "Terminated",
+        user="alice",
+        resources=cores,
+        started=start,
+        seconds=7200,
+        walltime=timedelta(hours=3),
+    )
+    half, end = start + timedelta(hours=1), start + timedelta(hours=2)
+    change = "UPDATE assigned_resources SET during = tstzmultirange(tstzrange(%s, %s)), extension_id = %s"
+    one = f"{change} WHERE (job_id, resource_id) = (%s, %s)"
+    for core, begin, over, extension in zip(
+        cores, (start, start, half), (end, half, end), (None, None, 1), strict=True
+    ):
+        rewrite(connection, one, begin, over, extension, job, core)
+    assert account(connection, DAY) == 1
+    key = (start.replace(hour=0).timestamp(), "alice", "default", "default")
+    assert sums(connection) == {(*key, "USED"): 7200 + 3600 + 3600, (*key, "ASKED"): 2 * 3 * 3600 + 3600}
+    assert recount.differences(connection, DAY) == []
 
 
 def test_what_uses_nothing_is_marked_and_not_summed(connection: Connection) -> None:

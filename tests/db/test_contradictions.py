@@ -56,6 +56,27 @@ def test_a_cluster_at_work_has_no_contradiction(cluster: SmallCluster, dsn: str)
             "job 1 is Running and has given resources back",
         ),
         ("DELETE FROM assigned_resources WHERE job_id = 1", "job 1 is Running and holds no resources"),
+        (
+            "INSERT INTO extensions (job_id, kind, hosts) VALUES (2, 'firm', '{\"\": 1}');"
+            " UPDATE jobs SET state = 'Error', ended_at = '2026-01-02' WHERE job_id = 2;"
+            " DELETE FROM gantt_predictions WHERE job_id = 2",
+            "extension 1 is Waiting, and job 2 is Error",
+        ),
+        (
+            "INSERT INTO resizes (job_id, kind, resource_ids) VALUES (2, 'release', '{2}');"
+            " UPDATE jobs SET state = 'Error', ended_at = '2026-01-02' WHERE job_id = 2;"
+            " DELETE FROM gantt_predictions WHERE job_id = 2",
+            "resize 1 is open, and job 2 is Error",
+        ),
+        (
+            "INSERT INTO extensions (job_id, kind, hosts) VALUES (1, 'firm', '{\"\": 1}');"
+            " UPDATE extensions SET state = 'Granting'",
+            "extension 1 is Granting, and no node is told",
+        ),
+        (
+            "UPDATE assigned_resources SET extension_id = 7 WHERE job_id = 1",
+            "job 1 holds 1 resources by extension 7, which is none",
+        ),
         ("DELETE FROM reserved_resources", "reservation 3 was accepted, and no resources are reserved for it"),
         (
             "INSERT INTO reserved_resources (job_id, resource_id, during) VALUES (2, 4, '[2500-01-01,2500-01-02)')",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from oarpy.store.jobs.details import details
+from oarpy.store.jobs.scope import JobScope
 from oarpy.store.negotiation import extensions, resizes
+from oarpy.store.passes import gantt
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -153,3 +157,19 @@ def test_hosts_of_a_cluster_that_is_gone_are_never_given(cluster: SmallCluster, 
     ask(cluster, job, 1, cluster_name="n3")
     named.plan()
     assert held(cluster, job) == [1, 3]
+
+
+def test_who_looks_sees_what_a_job_has_now_and_when_it_had_what(cluster: SmallCluster, job: int) -> None:
+    ask(cluster, job, 2)
+    cluster.plan()
+    confirm(cluster)
+    resizes.order(cluster.connection, job, "release", [3])
+    confirm(cluster)
+    (found,) = details(cluster.connection, JobScope((job,)))
+    assert found.hosts == ("n1", "n2")
+    now = cluster.now()
+    bars = gantt.bars(cluster.connection, now - timedelta(hours=1), now + timedelta(hours=2))
+    assert sorted(one.resource_ids for one in bars) == [(1,), (2,), (3,)]
+    first, second, third = sorted(bars, key=lambda one: one.resource_ids)
+    assert first.begin < second.begin == third.begin
+    assert first.end == second.end > third.end

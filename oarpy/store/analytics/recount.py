@@ -27,8 +27,10 @@ _DIFFERENCES = """
     ), stretches AS (
         SELECT c.user_name, c.project, c.queue_name, kind.name, kind.during, count(*) AS resources
         FROM counted c JOIN assigned_resources a USING (job_id) JOIN resources r USING (resource_id),
-             LATERAL (VALUES ('USED', c.ran * (a.during + tstzmultirange(tstzrange(NULL, lower(a.during))))),
-                             ('ASKED', c.asked)) AS kind(name, during)
+             LATERAL (VALUES ('USED', c.ran * CASE WHEN a.extension_id IS NULL
+                                  THEN a.during + tstzmultirange(tstzrange(NULL, lower(a.during))) ELSE a.during END),
+                             ('ASKED', CASE WHEN a.extension_id IS NULL THEN c.asked ELSE c.asked * a.during END))
+                 AS kind(name, during)
         WHERE r.type = 'default' AND NOT isempty(kind.during)
         GROUP BY c.job_id, c.user_name, c.project, c.queue_name, kind.name, kind.during
     ), windows AS (

@@ -89,12 +89,12 @@ _JOBS = f"""
     ORDER BY j.job_id
 """  # noqa: S608 - columns named in the source
 
-# Held now or held until the job ended, with the nodes in their order.
+# Held now or held until the job ended, with the nodes in their order; of a job that runs not what it gave back.
 _ASSIGNED = """
     SELECT a.job_id, array_agg(a.resource_id ORDER BY a.resource_id),
            array_agg(DISTINCT r.network_address) FILTER (WHERE r.network_address IS NOT NULL)
-    FROM assigned_resources a JOIN resources r ON r.resource_id = a.resource_id
-    WHERE a.job_id = ANY(%s)
+    FROM assigned_resources a JOIN resources r ON r.resource_id = a.resource_id JOIN jobs j ON j.job_id = a.job_id
+    WHERE a.job_id = ANY(%s) AND (upper_inf(a.during) OR a.suspended OR NOT is_live(j.state))
     GROUP BY a.job_id
 """
 

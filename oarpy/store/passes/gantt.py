@@ -23,7 +23,8 @@ class GanttBar:
     resource_ids: tuple[int, ...]
 
 
-# Jobs that ended in the period (from the index on the end), jobs that run, accepted reservations, predictions.
+# Jobs that ended in the period (from the index on the end), jobs that run, accepted reservations, predictions. One that
+# has grown or shrunk has a bar for each time at which it held the same.
 _BARS = """
     WITH bars AS (
         SELECT job_id, started_at AS begin, ended_at AS finish FROM jobs
@@ -34,8 +35,15 @@ _BARS = """
     ), placed AS (
         SELECT b.job_id, b.begin, b.finish, array_agg(a.resource_id ORDER BY a.resource_id) AS resources
         FROM bars b JOIN assigned_resources a ON a.job_id = b.job_id
-        WHERE b.finish > %(begin)s
+        WHERE b.finish > %(begin)s AND NOT EXISTS (SELECT FROM resizes r WHERE r.job_id = b.job_id)
         GROUP BY b.job_id, b.begin, b.finish
+        UNION ALL
+        SELECT b.job_id, greatest(b.begin, lower(part)) AS since, least(b.finish, upper(part)) AS until,
+               array_agg(a.resource_id ORDER BY a.resource_id)
+        FROM bars b JOIN assigned_resources a ON a.job_id = b.job_id CROSS JOIN LATERAL unnest(a.during) AS part
+        WHERE b.finish > %(begin)s AND EXISTS (SELECT FROM resizes r WHERE r.job_id = b.job_id)
+          AND (upper_inf(part) OR upper(part) > greatest(b.begin, %(begin)s)) AND lower(part) < least(b.finish, %(end)s)
+        GROUP BY b.job_id, since, until
         UNION ALL
         SELECT g.job_id, g.start_time, g.end_time, ARRAY(
             SELECT number FROM unnest(g.resources) AS part, generate_series(lower(part), upper(part) - 1) AS number)

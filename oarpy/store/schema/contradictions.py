@@ -75,6 +75,39 @@ _QUERIES = (
         LEFT JOIN assigned_amounts a ON (a.consumable, a.block) = (c.consumable, c.block) AND upper_inf(a.during)
     GROUP BY c.consumable, c.block HAVING c.held <> coalesce(sum(a.amount), 0) ORDER BY c.consumable, c.block
     """,
+    # Jobs that grow and shrink. What the next pass and the launcher settle is none for a minute.
+    """
+    SELECT format('extension %s is %s, and job %s is %s', extension_id, e.state, job_id, j.state),
+           format('UPDATE extensions SET state = ''Over'' WHERE extension_id = %s', extension_id)
+    FROM extensions e JOIN jobs j USING (job_id)
+    WHERE e.state IN ('Waiting', 'Granting', 'Granted') AND NOT is_live(j.state)
+      AND j.ended_at < now() - interval '1 minute' ORDER BY extension_id
+    """,
+    """
+    SELECT format('resize %s is open, and job %s is %s', resize_id, job_id, j.state),
+           format('UPDATE resizes SET done_at = now() WHERE resize_id = %s', resize_id)
+    FROM resizes r JOIN jobs j USING (job_id)
+    WHERE r.done_at IS NULL AND NOT is_live(j.state) AND j.ended_at < now() - interval '1 minute' ORDER BY resize_id
+    """,
+    """
+    SELECT format('extension %s is Granting, and no node is told', extension_id),
+           format('UPDATE extensions SET state = ''Granted'' WHERE extension_id = %s', extension_id)
+    FROM extensions e JOIN jobs j USING (job_id)
+    WHERE e.state = 'Granting' AND is_live(j.state)
+      AND NOT EXISTS (SELECT FROM resizes r WHERE r.extension_id = e.extension_id AND r.done_at IS NULL)
+    ORDER BY extension_id
+    """,
+    """
+    SELECT format('job %s holds %s resources by extension %s, which is %s', a.job_id, count(*), a.extension_id,
+                  CASE WHEN e.extension_id IS NULL THEN 'none' WHEN e.job_id <> a.job_id THEN 'that of another job'
+                       ELSE e.state END),
+           format('UPDATE assigned_resources SET extension_id = NULL, reclaim_at = NULL'
+                  ' WHERE job_id = %s AND extension_id = %s', a.job_id, a.extension_id)
+    FROM assigned_resources a LEFT JOIN extensions e USING (extension_id)
+    WHERE (upper_inf(a.during) OR a.suspended) AND a.extension_id IS NOT NULL
+      AND (e.extension_id IS NULL OR e.job_id <> a.job_id OR e.state NOT IN ('Granting', 'Granted'))
+    GROUP BY a.job_id, a.extension_id, e.extension_id ORDER BY a.job_id
+    """,
     # Reservations
     """
     SELECT format('reservation %s was accepted, and no resources are reserved for it', job_id),
