@@ -80,10 +80,8 @@ def test_hosts_that_come_later_or_go_sooner_count_while_they_were_held(connectio
     half, end = start + timedelta(hours=1), start + timedelta(hours=2)
     change = "UPDATE assigned_resources SET during = tstzmultirange(tstzrange(%s, %s)), extension_id = %s"
     one = f"{change} WHERE (job_id, resource_id) = (%s, %s)"
-    for core, begin, over, extension in zip(
-        cores, (start, start, half), (end, half, end), (None, None, 1), strict=True
-    ):
-        rewrite(connection, one, begin, over, extension, job, core)
+    for core, held in zip(cores, ((start, end, None), (start, half, None), (half, end, 1)), strict=True):
+        rewrite(connection, one, *held, job, core)
     assert account(connection, DAY) == 1
     key = (start.replace(hour=0).timestamp(), "alice", "default", "default")
     assert sums(connection) == {(*key, "USED"): 7200 + 3600 + 3600, (*key, "ASKED"): 2 * 3 * 3600 + 3600}
