@@ -77,6 +77,8 @@ class Negotiator:
         self._conversations: dict[Conversation, None] = {}
         self._speakers: dict[int, Conversation] = {}
         self._per_user: Counter[int] = Counter()
+        self._kept: dict[Conversation, KeepRequest] = {}
+        """Answers that keep requests, until they are written; each is the first line of its conversation."""
         self._come: set[int] = set()
         self._gone: set[int] = set()
         """Jobs whose launchers came or left, until that is written."""
@@ -102,6 +104,8 @@ class Negotiator:
                 self._accept(moment)
             elif isinstance(key.fileobj, socket.socket):
                 self._serve(connection, key.data, key.fileobj, events, moment)
+        while self._kept:
+            self._note_kept(connection, moment)
         self._note_presence(connection)
         self._tell(connection, moment)
         if moment - self._swept >= _SWEEP:
@@ -179,6 +183,7 @@ class Negotiator:
         if one.call is not None:
             self._hang_up(one)
         one.socket.close()
+        self._kept.pop(one, None)
         del self._conversations[one]
         self._per_user[one.speaking.uid] -= 1
         if one.job is not None and self._speakers.get(one.job) is one:
@@ -190,13 +195,17 @@ class Negotiator:
 
     def _listen_to(self, connection: Connection, one: Conversation, moment: float) -> None:
         """Take lines until one has to be waited for. One is heard again when the database was lost meanwhile."""
-        while one.lines and one.call is None and not one.closing:
+        while one.lines and one.call is None and not one.closing and one not in self._kept:
             if not one.may_speak(moment):
                 one.refuse(None, TRY_LATER, "too many messages a second (negotiation.message_rate)", moment)
                 one.closing = True
                 return
             try:
-                self._hear(connection, one, read(one.lines[0]), moment)
+                said = read(one.lines[0])
+                if isinstance(said, KeepRequest) and one.job is not None:
+                    self._kept[one] = said
+                    return
+                self._hear(connection, one, said, moment)
             except Unreadable as error:
                 one.refuse(error.word, MALFORMED, str(error), moment, error.tag)
             one.lines.popleft()
@@ -220,8 +229,6 @@ class Negotiator:
                 one.tag = getattr(said, "tag", None)
                 words = json.dumps({"message": said.WORD, **said.entry()})
                 self._call(one, said.WORD, "oarnegotiate", ["--ask", str(one.job), "--request", words], moment)
-            case KeepRequest():
-                self._keep(connection, one, said, moment)
             case GiveBack():
                 self._done(connection, one, moment)
 
@@ -315,10 +322,20 @@ class Negotiator:
         facts = ClusterFacts(counted, known, self._configuration.scheduler.security_time)
         one.say(facts.message(said.clusters), moment)
 
-    def _keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
+    def _note_kept(self, connection: Connection, moment: float) -> None:
+        """Write the answers of all launchers that keep their requests, at once, and hear what they said after that."""
+        serials = {one.job: said.serial for one, said in self._kept.items() if one.job is not None}
+        noted = applications.keep(connection, serials)
+        kept, self._kept = self._kept, {}
+        for one, said in kept.items():
+            if one.job is not None and one.job not in noted:
+                self._refuse_keep(connection, one, said, moment)
+            one.lines.popleft()
+            self._listen_to(connection, one, moment)
+            self._watch(one)
+
+    def _refuse_keep(self, connection: Connection, one: Conversation, said: KeepRequest, moment: float) -> None:
         assert one.job is not None
-        if applications.keep(connection, one.job, said.serial):
-            return
         row = applications.named(connection, [one.job])[one.job]
         if row.state in told.SHOWN:
             one.refuse(

@@ -26,10 +26,16 @@ _ASK = """
 """
 
 _KEEP = """
-    UPDATE applications SET answered = greatest(answered, %(serial)s)
-    WHERE job_id = %(job)s AND state IN ('Submitted', 'RequestSent', 'Waiting') AND serial >= %(serial)s
-    RETURNING answered
+    UPDATE applications a SET answered = greatest(a.answered, k.serial)
+    FROM unnest(%(jobs)s::bigint[], %(serials)s::bigint[]) AS k(job_id, serial)
+    WHERE a.job_id = k.job_id AND a.state IN ('Submitted', 'RequestSent', 'Waiting') AND a.serial >= k.serial {locked}
+    RETURNING a.job_id
 """
+# Rows that a pass is writing are left out: who waits for several of these could keep a pass waiting in turn.
+_KEEP_UNLOCKED = _KEEP.format(
+    locked="AND a.job_id IN (SELECT job_id FROM applications WHERE job_id = ANY(%(jobs)s) FOR UPDATE SKIP LOCKED)"
+)
+_KEEP_ONE = _KEEP.format(locked="")
 
 _PRESENT = "UPDATE applications SET lost_since = NULL WHERE job_id = ANY(%s) AND lost_since IS NOT NULL"
 _LOST = "UPDATE applications SET lost_since = now() WHERE job_id = ANY(%s) AND lost_since IS NULL"
@@ -180,9 +186,14 @@ def ask(
     return connection.execute(_ASK, values).fetchone() is not None
 
 
-def keep(connection: Connection, job: int, serial: int) -> bool:
-    """Note that a view was answered; return whether it came in time, and the view was sent."""
-    return connection.execute(_KEEP, {"job": job, "serial": serial}).fetchone() is not None
+def keep(connection: Connection, serials: Mapping[int, int]) -> set[int]:
+    """Note for jobs which views were answered; return those that answered in time, and a view that was sent."""
+    values = {"jobs": list(serials), "serials": list(serials.values())}
+    noted = {job for (job,) in connection.execute(_KEEP_UNLOCKED, values)}
+    for job in serials.keys() - noted:
+        found = connection.execute(_KEEP_ONE, {"jobs": [job], "serials": [serials[job]]})
+        noted |= {one for (one,) in found}
+    return noted
 
 
 def note_present(connection: Connection, jobs: Sequence[int]) -> None:
