@@ -283,8 +283,9 @@ _ADD_USAGE = """
           WHERE EXISTS (SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
                         WHERE a.job_id = t.job_id AND r.network_address = t.node)
           GROUP BY job_id, attempt) u
-    WHERE j.job_id = u.job_id AND j.attempt = u.attempt AND j.state IN ('Running', 'Finishing')
-      AND j.final_state IS DISTINCT FROM 'Waiting'
+    WHERE j.job_id = u.job_id AND j.attempt = u.attempt
+      AND (j.state = 'Finishing' AND j.final_state <> 'Waiting' OR j.state = 'Running' AND EXISTS (
+          SELECT FROM resizes s WHERE s.job_id = j.job_id AND s.done_at IS NULL AND s.kind <> 'grant'))
 """
 
 # A job that never started cannot be Terminated.
