@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.store.negotiation import resizes
+from oarpy.store.negotiation import growth, resizes
 from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -204,6 +204,7 @@ def test_a_node_that_never_comes_is_given_up_and_the_job_lives(cluster: SmallClu
         cluster.watch()
         cluster.launch()
     assert (extension_state(cluster, extension), holds(cluster, job)) == ("Over", {"n1"})
+    assert cluster.sql("SELECT kind, done_at IS NULL FROM resizes") == [("take", False)]
     rows = cluster.sql("SELECT state FROM extensions WHERE job_id = %s ORDER BY extension_id", job)
     assert rows == [("Over",), ("Waiting",)]
     assert cluster.state(job) == "Running"
@@ -231,6 +232,8 @@ def test_what_a_node_cannot_do_is_given_up_for_good(cluster: SmallCluster) -> No
     assert cluster.sql("SELECT extension_id, state FROM extensions") == [(extension, "Over")]
     ((text,),) = cluster.sql("SELECT description FROM event_logs WHERE type = 'EXTENSION_FAILED'")
     assert text == "node n2: user 'ann' does not exist on this node"
+    (told,) = growth.growth(cluster.connection, [job])[job].resizes
+    assert (told.kind, told.extension) == ("take", None), "nobody is told that it was granted"
     assert (holds(cluster, job), files(cluster, job), cluster.state(job)) == ({"n1"}, {"n1": "n1"}, "Running")
 
 

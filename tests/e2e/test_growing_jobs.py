@@ -127,12 +127,14 @@ def growing(sandbox: Sandbox) -> Iterator[Growing]:
 
 
 def test_a_job_works_on_a_host_that_it_got_and_no_more_on_one_that_it_gave_back(growing: Growing) -> None:
-    growing.grow()
+    more = growing.sandbox.run("oarresize", str(growing.job), "+1")
+    assert more.stdout == f"Granted: job {growing.job} has n1.\n"
     growing.settled("n2", "n1")
     assert growing.oarsh("n1", "uniq $OAR_NODEFILE; echo $OAR_JOB_ID").stdout.split() == ["n2", "n1", str(growing.job)]
     with growing.step("n1") as step:
         before = set(growing.processes())
-        growing.leave("n1")
+        fewer = growing.sandbox.run("oarresize", str(growing.job), "-n1")
+        assert fewer.stdout == f"Released: job {growing.job} has n1 no more.\n"
         growing.settled("n2")
         assert step.wait(DEADLINE) != 0
     assert len(growing.processes()) < len(before)

@@ -74,14 +74,11 @@ _EMPTIED = """
 
 # The extension is over with what it got; one like it keeps its rank, unless a newer one has taken its place.
 _TAKE_BACK = """
-    WITH given_up AS (
-        UPDATE resizes SET done_at = statement_timestamp()
-        WHERE resize_id = %(resize)s AND done_at IS NULL RETURNING job_id, resource_ids, extension_id
-    ), taken AS (
-        INSERT INTO resizes (job_id, kind, resource_ids) SELECT job_id, 'take', resource_ids FROM given_up
+    WITH taken AS (
+        UPDATE resizes SET kind = 'take', extension_id = NULL
+        WHERE resize_id = %(resize)s AND kind = 'grant' AND done_at IS NULL
     ), over AS (
-        UPDATE extensions e SET state = 'Over' FROM given_up g
-        WHERE e.extension_id = g.extension_id AND e.state = 'Granting'
+        UPDATE extensions e SET state = 'Over' WHERE e.extension_id = %(extension)s AND e.state = 'Granting'
         RETURNING e.job_id, e.kind, e.tag, e.hosts, e.asked_at
     )
     INSERT INTO extensions (job_id, kind, tag, hosts, asked_at)
@@ -159,6 +156,6 @@ def confirm(connection: Connection, resizes: Sequence[int]) -> None:
 
 def take_back(connection: Connection, resize: ResizeRow, why: str, *, again: bool) -> None:
     """Give up a grant that a node cannot follow, ``again``: the extension waits for other hosts."""
-    connection.execute(_TAKE_BACK, {"resize": resize.id, "again": again})
+    connection.execute(_TAKE_BACK, {"resize": resize.id, "extension": resize.extension, "again": again})
     log(connection, [NewEvent("EXTENSION_FAILED", why, resize.job)])
     notifications.tell(connection, "negotiator")

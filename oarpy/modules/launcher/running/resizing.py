@@ -150,6 +150,8 @@ class Resizes:
                 for change in failed:
                     why = self._progress[change.resize.id].failed or "a node that was to come to it is away"
                     resizes.take_back(connection, change.resize, why, again=change.resize.away)
+        for change in failed:
+            del self._progress[change.resize.id]  # the same resize takes back now what it gave
         for change in followed:
             self._let_forget(change, channels)
         done = {change.resize.job for change in (*failed, *followed)}
