@@ -61,14 +61,16 @@ def negotiate(snapshot: Snapshot, orders: Mapping[str, Order], matchers: Matcher
     service = Service(gantt, kept.ghosts, rules, snapshot.now)
     for turn in planner.turns():
         application, job = applications.get(turn.job.id), turn.job
+        gantt.turn = turn
         if application is not None and not turn.again:
-            gantt.turn = turn
             service.turn(application)
-        elif application is None and is_served_later(job):
+        elif application is not None:  # it had its view, and waited for a job behind it
+            application.start = gantt.place(application)
+        elif is_served_later(job):
             planner.settle(job, Decision(Verdict.BEHIND_HIGHER_PRIORITY, _beyond(len(asked.line))))
         else:
             planner.look_at(turn)
-        if gantt.note_start(job) and application is None:
+        if gantt.note_start(job) and (application is None or turn.again):
             service.give_way()
     placements = (placement_of(job.id, planner.decisions[job.id], snapshot.platform) for job in snapshot.waiting)
     made = Plan(tuple(placements), tuple(sorted(planner.kill)), planner.slots, planner.broken)

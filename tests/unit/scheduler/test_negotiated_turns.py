@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.model.dependency import Dependency
 from oarpy.model.setting_values import GhostRule
 from oarpy.scheduler.decide import Decisions, decide
 from oarpy.scheduler.negotiation.clusters import clusters_of
@@ -221,3 +222,11 @@ def test_a_batch_job_that_starts_behind_it_is_in_its_view() -> None:
     assert started(made) == [3]
     (view,) = [one.changes["all"].flat(10) for one in made.negotiated.events if isinstance(one, ViewChange)]
     assert view == [10, 50, 3, 40, 2]
+
+
+def test_one_that_depends_on_a_job_behind_it_is_told_its_start_after_that_job() -> None:
+    waiting, asked = application(7, 4, ranked=5)
+    anterior = job(8, "/network_address=1", 30, submitted=9)
+    made = decided((replace(waiting, depends_on=(Dependency(8),)), asked), anterior)
+    assert started(made) == [8]
+    assert EstimatedStart(7, 1, 40) in made.negotiated.events
