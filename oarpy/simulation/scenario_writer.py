@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, asdict, fields
 from math import inf, isinf
 from typing import TYPE_CHECKING
 
+from oarpy.model.job_types import BESTEFFORT
 from oarpy.model.request import ResourceRequest
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.gantt.gantt import bits_held
@@ -34,7 +35,10 @@ _ROWS = frozenset({"id", "type", "state", RESOURCE_ID})
 
 
 def scenario_of(snapshot: Snapshot) -> Json:
-    """Return ``snapshot`` as a scenario; its conditions are in it as the sets of resources that they admit."""
+    """Return ``snapshot`` as a scenario; its conditions are in it as the sets of resources that they admit.
+
+    Extensions that wait are left out: a scenario has no jobs that grow.
+    """
     platform, reserved = snapshot.platform, {one.job.id for one in snapshot.reservations}
     written: Json = {
         "now": snapshot.now,
@@ -49,7 +53,7 @@ def scenario_of(snapshot: Snapshot) -> Json:
             {"name": one.name, "level": one.level, "capacity": dict(one.capacities)} for one in snapshot.consumables
         ],
         "running": [_running(job, platform) for job in snapshot.holding if job.id not in reserved],
-        "jobs": [_job(job) for job in snapshot.waiting],
+        "jobs": [_job(job) for job in snapshot.waiting if job.part is None],
         "reservations": [_reservation(one, platform) for one in snapshot.reservations],
         "walltime_requests": [_changed(one) for one in snapshot.walltime_requests],
         "filters": {text: platform.ids_of(bits) for text, bits in snapshot.filters.items()},
@@ -158,7 +162,9 @@ def _quota(rule: QuotaRule) -> Json:
 
 def _running(job: HoldingJob, platform: Platform) -> Json:
     """Return a job that holds resources, these by their ids."""
-    written = _changed(job, "bits", "resources", "consumes", "given_back", "resumes")
+    written = _changed(job, "bits", "resources", "consumes", "given_back", "resumes", "part")
+    if job.part is not None:  # others take it as they take what a best-effort job has
+        written["types"] = [*job.types, BESTEFFORT]
     written["resources"] = platform.ids_of(bits_held(platform, job))
     if job.consumes:
         written["consumes"] = {one.name: one.amount for one in job.consumes}

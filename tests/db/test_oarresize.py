@@ -91,3 +91,27 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert connection.execute(
         "SELECT (SELECT count(*) FROM extensions), (SELECT count(*) FROM resizes)"
     ).fetchall() == [(0, 0)]
+
+
+def test_rules_look_at_what_is_asked_for_and_at_the_time_that_is_left(
+    submit: Submitter, connection: Connection
+) -> None:
+    job = str(submit.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 1"))
+    run_pass(connection)
+    text = (
+        "for request in job.alternatives:\n"
+        "    if request.groups[0].levels[0].count > 1 and request.walltime <= 3600:\n"
+        "        refuse('one host more at a time')\n"
+    )
+    connection.execute("INSERT INTO admission_rules (name, priority, rule_text) VALUES ('one', 50, %s)", [text])
+    found = submit(job, "+2", command="oarresize")
+    assert (found.status, found.err.count("one host more at a time")) == (3, 1)
+    assert submit(job, "+1", command="oarresize").out == f"Granted: job {job} has n3.\n"
+
+
+def test_a_job_that_shares_its_hosts_does_not_grow(submit: Submitter, connection: Connection) -> None:
+    job = str(submit.job_id("-t", "timesharing=user,*", "-l", "/nodes=1,walltime=1:0:0", "sleep 1"))
+    run_pass(connection)
+    found = submit(job, "+1", command="oarresize")
+    assert (found.status, found.out) == (3, "")
+    assert f"job {job} shares its resources" in found.err

@@ -16,13 +16,13 @@ from oarpy.client.submission.submission import Submitted
 from oarpy.model.durations import LONGEST_DURATION
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import NEGOTIATED
-from oarpy.model.request import Group, Level, ResourceRequest
+from oarpy.model.request import Group, ResourceRequest
 from oarpy.model.states import NegotiationState
 from oarpy.model.submission import OPTIONS
 from oarpy.model.submission_checks import LONGEST_PATH
+from oarpy.modules.metascheduler.extensions.extension_line import host_group
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
-from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications, unattended
 from oarpy.store.negotiation.row_faults import fault
@@ -161,9 +161,7 @@ def host_groups(asked: Mapping[str, int], clusters: Mapping[str, HostCluster], l
             has = f"it has {cluster.size}"
             hint = has if cluster.most == cluster.size else f"{has}, of which one application may have {cluster.most}"
             raise AdmissionRefused(f"{hosts} {level}s of cluster '{name[:60]}'", hint=hint)
-        names = ", ".join("'" + one.replace("'", "''") + "'" for one in cluster.hosts)
-        counted = NETWORK_ADDRESS if level == HOST else level
-        groups.append(Group((Level(counted, hosts),), f"network_address IN ({names})"))
+        groups.append(host_group(hosts, cluster.hosts, level))
     return tuple(groups)
 
 

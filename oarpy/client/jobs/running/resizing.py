@@ -16,10 +16,10 @@ from oarpy.client.session import Session
 from oarpy.client.submission import submission
 from oarpy.model.errors import AdmissionRefused, NotFound, OarpyError, Unreachable, UsageError
 from oarpy.model.job_types import read_types
-from oarpy.model.request import Group, Level, ResourceRequest
+from oarpy.model.request import ResourceRequest
 from oarpy.model.states import ExtensionState, JobState
+from oarpy.modules.metascheduler.extensions.extension_line import host_group
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
-from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications, extensions, resizes
 from oarpy.store.negotiation.resizes import ResizableJob
@@ -64,7 +64,8 @@ def extend(
         raise AdmissionRefused(f"job {job_id} shares its resources", hint="only jobs with hosts of their own grow")
     if hosts:
         request = _request(hosts, clusters, level, job.seconds_left)
-        submission.readmitted(session, submissions.record_of(connection, job_id), {"alternatives": (request,)})
+        more = {"alternatives": (request,), "reservation": None, "array_size": 1, "dependencies": ()}
+        submission.readmitted(session, submissions.record_of(connection, job_id), more)
     with connection.transaction():
         if not extensions.lock(connection, job_id):
             raise OarpyError(f"job {job_id} has ended meanwhile")
@@ -194,6 +195,5 @@ def _clusters(session: Session, job_id: int) -> tuple[str, dict[str, HostCluster
 def _request(hosts: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str, left: float) -> ResourceRequest:
     """Return more hosts as a request of ``oarsub -l`` for the time that the job has left (seconds)."""
     named = {name: count for name, count in hosts.items() if name != ANY}
-    anywhere = Group((Level(NETWORK_ADDRESS, hosts[ANY]),)) if ANY in hosts else None
-    groups = (*((anywhere,) if anywhere else ()), *host_groups(named, clusters, level))
-    return ResourceRequest(groups, walltime=max(math.ceil(left), 1))
+    anywhere = (host_group(hosts[ANY], None, HOST),) if ANY in hosts else ()
+    return ResourceRequest((*anywhere, *host_groups(named, clusters, level)), walltime=max(math.ceil(left), 1))
