@@ -6,12 +6,22 @@ import random
 
 import pytest
 
+from oarpy.modules.accounting import Accounting
+from oarpy.modules.loop.module import run
+from oarpy.store.analytics import recount
 from oarpy.store.negotiation import resizes
 from tests.db.test_resizes_on_nodes import NODES, files, grant, holds, made, release, running
 from tests.harness.small_cluster import Connection, SmallCluster
 
 pytestmark = pytest.mark.db
 STEPS = 25
+WINDOW = 86400
+USED = """
+    SELECT (SELECT sum(consumption) FROM accounting WHERE consumption_type = 'USED'),
+           (SELECT sum(extract(epoch FROM upper(part) - lower(part)))
+            FROM jobs JOIN assigned_resources a USING (job_id),
+                 unnest(a.during * tstzmultirange(tstzrange(started_at, ended_at))) AS part)
+"""
 
 
 class Disorder:
@@ -85,7 +95,6 @@ class Disorder:
             if not self.cluster.node(name).connected:
                 self.cluster.reconnect(name)
         self.cluster.settle()
-        self.cluster.launcher.close()  # nodes are let forget at leisure, or now
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -98,7 +107,8 @@ def test_in_the_end_nodes_and_database_agree(connection: Connection, seed: int) 
     assert resizes.opened(connection) == []
     for job, first in disorder.first.items():
         if job not in disorder.jobs:
-            assert (cluster.state(job), holds(cluster, job), files(cluster, job)) == ("Terminated", set(), {})
+            assert (cluster.state(job), holds(cluster, job)) == ("Terminated", set())
+            assert {*files(cluster, job)} <= {first}, "which forgets the job at leisure"
             continue
         names = holds(cluster, job)
         read = files(cluster, job)
@@ -106,3 +116,10 @@ def test_in_the_end_nodes_and_database_agree(connection: Connection, seed: int) 
         assert {*read} == names or (names == {first} and read == {}), "it was never resized"
         assert len(set(read.values())) <= 1
         assert all(lines.split()[0] == first and set(lines.split()) == names for lines in read.values())
+    # what each host was held for is what is counted
+    cluster.delete(*disorder.jobs)
+    cluster.settle()
+    run(Accounting(cluster.settings), connection, cluster.now())
+    ((used, held),) = cluster.sql(USED)
+    assert used == held > 0
+    assert recount.differences(connection, WINDOW) == []

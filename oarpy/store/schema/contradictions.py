@@ -106,6 +106,8 @@ _QUERIES = (
     FROM assigned_resources a LEFT JOIN extensions e USING (extension_id)
     WHERE (upper_inf(a.during) OR a.suspended) AND a.extension_id IS NOT NULL
       AND (e.extension_id IS NULL OR e.job_id <> a.job_id OR e.state NOT IN ('Granting', 'Granted'))
+      AND NOT EXISTS (SELECT FROM resizes r WHERE r.job_id = a.job_id AND r.done_at IS NULL AND r.kind <> 'grant'
+                        AND a.resource_id = ANY(r.resource_ids))
     GROUP BY a.job_id, a.extension_id, e.extension_id ORDER BY a.job_id
     """,
     # Reservations
