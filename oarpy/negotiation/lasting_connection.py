@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from oarpy.negotiation.exchange import Exchange, Message
 from oarpy.negotiation.line_streams import LineStreams
@@ -77,6 +78,8 @@ class LastingConnection(threading.Thread):
                 if not self._come_again(status):
                     return
         finally:
+            if self._exchange.ended is None and not self._leaving.is_set():
+                self.lost = self.lost or "what heard the server has failed"
             self.over = True
             self._ended()
 
@@ -96,7 +99,7 @@ class LastingConnection(threading.Thread):
         if self.lost or self._leaving.wait(self._pause):
             return False
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        with self._lock:
+        with self._lock, suppress(OSError):  # where no process can be started now, it is tried again
             self._streams = self._new_streams()
             self._streams.write(line_of(self._exchange.attach()))
         return True
@@ -115,7 +118,8 @@ class LastingConnection(threading.Thread):
             else:
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
-                    if not self._take(json.loads(line)):
+                    message = _read(line)
+                    if message is None or not self._take(message):
                         return
             asked = data is None
 
@@ -153,3 +157,12 @@ class LastingConnection(threading.Thread):
         self._exchange.interrupted = True
         for one in [*self._exchange.again(attached)]:
             self._streams.write(line_of(one))
+
+
+def _read(line: bytes) -> Message | None:
+    """Return what the server says; None for what is no message: whoever wrote that is not the server."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) and "message" in message else None

@@ -49,6 +49,7 @@ from oarpy.wire.messages import (
     Report,
     Resized,
     Resumed,
+    RunLaunchers,
     RunScript,
     ScriptEnded,
     Start,
@@ -251,7 +252,9 @@ class Messages:
 
     def _whole_script(self) -> dict[str, Any]:
         spec = self._late(self.chance.randrange(10**6, 10**6 + 50))
-        kind = self.chance.choice(["prologue", "epilogue"])
+        kind = self.chance.choice(["prologue", "epilogue", "launcher"])
+        if kind == "launcher":
+            return dict(json.loads(encode_command(RunLaunchers((spec,)))))
         return dict(json.loads(encode_command(RunScript(kind, "/bin/sh", 60.0, (spec,), self.chance.random() < 0.3))))
 
     def _script(self) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from oarpy.negotiation.exchange import Message
 from oarpy.negotiation.line_streams import LineStreams
 from oarpy.negotiation.negotiated_job import MessageRefused, NegotiatedJob, NotConnected
 from oarpy.negotiation.profiles import BusyHosts
@@ -28,9 +29,13 @@ class Server:
         self._files: list[Any] = []
         self._answering = ThreadPoolExecutor(1)
         self.status = 1
+        self.fails = 0
 
     def streams(self) -> LineStreams:
         """Return a connection, as the launcher has it."""
+        if self.fails:
+            self.fails -= 1
+            raise BlockingIOError
         launcher, server = socket.socketpair()
         socket.send_fds(self._listening[0], [b"c"], [server.fileno()])
         server.close()
@@ -68,7 +73,11 @@ class Server:
 
     def say(self, word: str, **fields: object) -> None:
         """Say something to the launcher."""
-        self._ends[-1].sendall(json.dumps({"message": word, **fields}).encode() + b"\n")
+        self.say_line(json.dumps({"message": word, **fields}).encode() + b"\n")
+
+    def say_line(self, line: bytes) -> None:
+        """Say something, whatever it is."""
+        self._ends[-1].sendall(line)
 
     def hear(self) -> dict[str, Any]:
         """Return what the launcher says next."""
@@ -228,6 +237,28 @@ def test_refusals_and_lost_connections_are_errors() -> None:
         server.hang_up()
         with pytest.raises(NotConnected, match="does not let"):
             job.next(TIMEOUT)
+
+
+def test_nonsense_and_a_lack_of_processes_are_lost_connections() -> None:
+    with subscribed() as (job, server):
+        job.next(TIMEOUT)
+        server.fails = 2
+        server.say_line(b"Segmentation fault\n")
+        server.accept()
+        assert server.fails == 0
+        assert server.hear() == {"message": "attach", "job": 7, "serial": 1}
+        server.say("attached", job=7, state="Submitted", tag=None, serial=1)
+        server.say("ended", reason="lost")
+        assert take(job, 1) == [{"message": "ended", "reason": "lost"}]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_function_that_fails_ends_the_connection() -> None:
+    def hear(message: Message) -> None:
+        raise RuntimeError(message["message"])
+
+    with subscribed(hear=hear) as (job, _server), pytest.raises(NotConnected, match="has failed"):
+        job.next(TIMEOUT)
 
 
 def test_messages_can_be_heard_by_a_function() -> None:
