@@ -70,6 +70,12 @@ def _some_hosts(value: Any) -> dict[str, int]:
     return hosts
 
 
+def _some_names(value: Any) -> tuple[str, ...]:
+    if not (names := each(text)(value)):
+        raise ValueError
+    return names
+
+
 def _totals(value: Any) -> dict[str, float]:
     if type(value) is not dict:
         raise TypeError
@@ -165,7 +171,7 @@ class ExtendHosts(LauncherMessage, word="extend"):
 class ReleaseHosts(LauncherMessage, word="release"):
     """Give hosts back while running."""
 
-    names: tuple[str, ...] = field(each(text))
+    names: tuple[str, ...] = field(_some_names)
 
 
 class SignAsked(LauncherMessage, word="ping"):

@@ -10,8 +10,9 @@ import pytest
 
 from tests.harness.gateway_process import GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator
-from tests.harness.oarsub_cluster import build, contents, settings
+from tests.harness.oarsub_cluster import build, contents, run_pass, settings
 from tests.harness.sample_cluster import Connection
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.db
 
@@ -76,7 +77,19 @@ AFTER = [
     Said(3, "walltime", "request", {"tag": 1, "hosts": {"all#1": 1}, "walltime": 1e12}),
     Said(2, "serial 7 was never sent", "request", {"tag": 1, "hosts": {"all#1": 1}, "walltime": 60, "serial": 7}),
     Said(2, "serial 7 was never sent", "keep", {"serial": 7}),
-    Said(1, "has not started", "done"),
+    Said(1, "", "done"),
+    Said(1, "", "extend", {"tag": 1, "hosts": {"all#1": 1}, "kind": "firm"}),
+    Said(1, "", "release", {"names": ["n2"]}),
+]
+RUNNING = [
+    Said(1, "started", "request", {"tag": 2, "hosts": {"all#1": 1}, "walltime": 60}),
+    Said(1, "started", "keep", {"serial": 1}),
+    Said(4, "nowhere", "extend", {"tag": 3, "hosts": {"nowhere": 1}, "kind": "firm"}),
+    Said(3, "hosts of cluster", "extend", {"tag": 3, "hosts": {"all#1": 99}, "kind": "revocable"}),
+    Said(2, "bad value", "extend", {"tag": 3, "hosts": {"all#1": 1}, "kind": "steel"}),
+    Said(4, "n77", "release", {"names": ["n77"]}),
+    Said(3, "first host", "release", {"names": ["n2"]}),
+    Said(2, "", "release", {"names": []}),
 ]
 
 
@@ -107,6 +120,18 @@ COMMANDS = [
     Typed(2, "--bandwidth 0", ("oaradmin", "links", "set", "red", "blue", "--latency", "1", "--bandwidth", "0")),
     Typed(2, "nan", ("oaradmin", "links", "set", "red", "blue", "--latency", "nan", "--bandwidth", "1")),
     Typed(4, "red", ("oaradmin", "links", "delete", "red", "blue")),
+]
+RESIZES = [
+    Typed(2, "no change", ("oarresize", "JOB", "two")),
+    Typed(2, "no change", ("oarresize", "JOB", "+-1")),
+    Typed(2, "revocable", ("oarresize", "JOB", "-n3", "--revocable")),
+    Typed(4, "nowhere", ("oarresize", "JOB", "+1@nowhere")),
+    Typed(3, "hosts of cluster", ("oarresize", "JOB", "+99@all#1")),
+    Typed(4, "n77", ("oarresize", "JOB", "-n77")),
+    Typed(3, "first host", ("oarresize", "JOB", "-n2")),
+    Typed(4, "999", ("oarresize", "999", "+1")),
+    Typed(5, "", ("oarresize", "JOB", "+1@all#1"), NOBODY),
+    Typed(3, "launcher_host", ("oarsub", "--launcher", "/bin/true", "sleep 1")),
 ]
 
 
@@ -154,6 +179,24 @@ def test_bad_messages_and_commands_are_refused_in_one_line_and_change_nothing(
     assert len(BEFORE) + len(AFTER) + len(COMMANDS) >= 30
     one.say("ping")
     one.hear("pong")
+
+
+def test_bad_changes_of_a_running_job_are_refused_in_one_line_and_change_nothing(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    one = launcher(running)
+    one.say("subscribe", filter={"properties": "host = 'n2'"})
+    job = one.hear("subscribed")["job"]
+    one.hear("changeNotify")
+    one.say("request", tag=1, hosts={"all#1": 1}, walltime=600)
+    state = "SELECT state FROM applications"
+    until(lambda: connection.execute(state).fetchone() == ("RequestSent",), "the request is stored")
+    run_pass(connection)
+    assert one.hear("startNotify")["names"] == {"all#1": ["n2"]}
+    before = contents(connection)
+    assert [wrong for said in RUNNING for wrong in ill_refused(one, said)] == []
+    assert [wrong for typed in RESIZES for wrong in ill_ended(running, typed, str(job))] == []
+    assert contents(connection) == before
 
 
 def test_without_a_negotiator_the_command_says_so(connection: Connection, cluster_environment: dict[str, str]) -> None:

@@ -42,6 +42,13 @@ OTHERS = [
     "INSERT INTO ghosts VALUES (1, '-infinity', 'infinity', '{[1,3)}', '{}', '{}')",
     "INSERT INTO ghosts VALUES (1, now(), now(), '{[900,901)}', '{1}', '{9007199254740991}')",
     "INSERT INTO ghosts VALUES (1, now(), now() + interval '1 hour', '{}', '{1,1}', '{1,2}')",
+    "INSERT INTO extensions (job_id, kind, hosts) VALUES (1, 'firm', '{\"all#1\": \"x\"}')",
+    "INSERT INTO extensions (job_id, kind, hosts) VALUES (1, 'firm', '{\"all#1\": -1}')",
+    "INSERT INTO extensions (job_id, kind, hosts) VALUES (1, 'revocable', '{\"nowhere\": 1}')",
+    "INSERT INTO extensions (job_id, kind, hosts) VALUES (1, 'revocable', '{}')",
+    "INSERT INTO extensions (job_id, kind, hosts, told) VALUES (1, 'firm', '{\"all#1\": 1}', '3')",
+    "INSERT INTO extensions (job_id, kind, hosts, told, tag) VALUES (1, 'firm', '{\"all#1\": 1}', '{}', '[]')",
+    "INSERT INTO extensions (job_id, kind, hosts, asked_at) VALUES (1, 'firm', '{\"all#1\": 1}', 'infinity')",
 ]
 
 
@@ -133,6 +140,7 @@ def restore(connection: Connection, job: int, row: Jsonb) -> None:
     with connection.transaction():
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute("DELETE FROM ghosts")
+        connection.execute("DELETE FROM extensions")
         connection.execute("DELETE FROM applications WHERE job_id = %s", [job])
         connection.execute(
             "INSERT INTO applications SELECT * FROM jsonb_populate_record(NULL::applications, %s)", [row]

@@ -35,7 +35,8 @@ class ToldGrowth:
             elif row is not None:
                 yield {"message": "granted", "tag": row.tag, "kind": row.kind, **_hosts(one.hosts, cluster_of)}
         for row in growth.extensions.values():
-            if row.state == ExtensionState.WAITING and row.told and row.told != self.estimates.get(row.id):
+            known = self.estimates.get(row.id)
+            if row.state == ExtensionState.WAITING and isinstance(row.told, Mapping) and row.told not in ({}, known):
                 self.estimates[row.id] = row.told
                 yield {"message": "estimate", **row.told}
         for at, hosts in growth.reclaimed.items():
