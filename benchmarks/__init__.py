@@ -2,7 +2,7 @@
 
 They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
 ``processor_time``, ``server_processes`` and ``results`` are what several of them share, ``launcher_connections``
-belongs to ``negotiation``. May import everything.
+and ``growing_job`` belong to ``negotiation``. May import everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MEASUREMENTS = {
     "predictions": "how often starts fall into the intervals that users are told: --traces FOLDER",
     "simulation": "the simulator on real traces: --traces FOLDER",
     "esp2": "ESP2 beside the published efficiencies; --real runs the light variant for real",
-    "negotiation": "applications that negotiate: from events to views read, views, idle connections",
+    "negotiation": "applications that negotiate: from events to views read, views, idle connections, extensions",
     "agent": "starts and ends of short jobs at one node's agent",
     "nodes": "many nodes on one machine, each with an agent of its own",
     "soak": "many jobs through one server",

@@ -7,7 +7,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,11 @@ class LauncherConnection:
         found = [(at, json.loads(line)) for at, line in self.heard if f'"message":"{word}"'.encode() in line]
         self.heard.clear()
         return found
+
+    def messages(self) -> Iterator[Heard]:
+        """Yield what was heard, oldest first; each is forgotten with that."""
+        while self.heard:
+            yield json.loads(self.heard.pop(0)[1])
 
     def early(self, data: bytes) -> None:
         """Take in what arrived before the lines were read."""

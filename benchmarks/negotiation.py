@@ -5,7 +5,8 @@ one when all is at rest, the second one right after the pass that saw the first.
 an end until the last launcher has read the view that shows it; each answers it with ``keep``. Agents are left out:
 what the launcher module and the nodes do is written by the benchmark.
 
-Then a pass is decided again in this process, with the time that each view takes, and connections are left idle.
+Then a pass is decided again in this process, with the time that each view takes, and connections are left idle. Last, a
+job on four real nodes asks for a host and gives it back, some times.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.negotiation import cluster_pass
 from oarpy.store import database
 
+from .growing_job import grant_times
 from .launcher_connections import LauncherConnection, LauncherCrowd
 from .processor_time import of_processes, session_of
 from .results import save
@@ -328,7 +330,9 @@ def measure(cluster: NegotiatingCluster, options: argparse.Namespace) -> dict[st
     views, whole = view_times(cluster.sandbox)
     report |= {"view_median_ms": 1000 * statistics.median(views), "view_longest_ms": 1000 * max(views)}
     report |= {"decision_seconds": whole}
-    return report | idle_costs(cluster, options.idle, options.seconds)
+    report |= idle_costs(cluster, options.idle, options.seconds)
+    grants = grant_times(options.rounds)
+    return report | {"grant_median_seconds": statistics.median(grants), "grant_longest_seconds": max(grants)}
 
 
 _MEANINGS = {
@@ -344,6 +348,8 @@ _MEANINGS = {
     "idle_connections": "idle connections",
     "idle_mib": "they take (at most 100), MiB",
     "idle_percent": "and (at most 1) % of a processor",
+    "grant_median_seconds": "from extend to granted, median, s",
+    "grant_longest_seconds": "the same, the longest (at most 0.5), s",
 }
 
 

@@ -71,6 +71,19 @@ def test_a_pass_gives_hosts_that_are_free_and_nodes_confirm(cluster: SmallCluste
     assert held(cluster, other) == [1, 2]
 
 
+def test_one_of_a_job_that_is_being_started_is_looked_at_again_soon(cluster: SmallCluster) -> None:
+    number = cluster.submit("/nodes=1,walltime=1:0:0")
+    cluster.plan()
+    assert cluster.states([number]) == ["toLaunch"]
+    ask(cluster, number, 1)
+    outcome = cluster.plan()
+    assert held(cluster, number) == [1]
+    assert outcome.wake_at is not None
+    assert outcome.wake_at <= cluster.now().timestamp() + 1
+    cluster.settle()
+    assert held(cluster, number) == [1, 2]
+
+
 def test_one_that_waits_is_told_when_and_takes_its_turn(cluster: SmallCluster, job: int) -> None:
     other = cluster.submit("/nodes=3,walltime=0:20:0")
     cluster.settle()

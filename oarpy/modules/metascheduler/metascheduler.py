@@ -128,8 +128,8 @@ class Metascheduler:
             word += f", {len(decided.victims)} best-effort to cancel"
         delays = (owed, self._memory.owed(decided.plan), told_applications.owed(reading, self._negotiation))
         instants = [time.time() + one for one in delays if one is not None]
-        if reading.extensions and (taken := told_extensions.next_taken(reading.extensions, decided)) is not None:
-            instants.append(max(taken, now + 1))
+        if reading.extensions and (look := told_extensions.next_look(reading.extensions, decided, now)) is not None:
+            instants.append(max(look, now + 1))
         if decided.wake_at is not None:
             instants.append(max(decided.wake_at, now + 1))
         self._early.committed(read, min(instants, default=None))

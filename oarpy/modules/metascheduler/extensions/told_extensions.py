@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from oarpy.model.states import ExtensionState
+from oarpy.model.states import ExtensionState, JobState
 from oarpy.modules.metascheduler.extensions.extension_line import ExtensionLine, held_id, waiting_id
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.plan import Placement
@@ -13,6 +13,8 @@ from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import extensions
 from oarpy.store.negotiation.extensions import ExtensionRow, Grant
+
+_STARTING = (JobState.TO_LAUNCH, JobState.LAUNCHING)
 
 
 def write(connection: Connection, line: ExtensionLine, decided: Decisions, snapshot: Snapshot) -> None:
@@ -38,9 +40,14 @@ def write(connection: Connection, line: ExtensionLine, decided: Decisions, snaps
         notifications.tell(connection, "negotiator")
 
 
-def next_taken(line: ExtensionLine, decided: Decisions) -> float | None:
-    """Return the instant at which the next host is to be taken (epoch seconds), None if none is."""
+def next_look(line: ExtensionLine, decided: Decisions, now: float) -> float | None:
+    """Return the instant at which the next host is to be taken (epoch seconds), None if none is.
+
+    Extensions of jobs that are being started are looked at again soon: nobody tells a pass when these run.
+    """
     dates = [one.reclaim_at for one in line.hosts if one.reclaim_at is not None]
+    if any(one.row.state == ExtensionState.WAITING and one.job_state in _STARTING for one in line.rows):
+        dates.append(now)
     return min([*dates, *(at for _, at in decided.reclaimed)], default=None)
 
 
