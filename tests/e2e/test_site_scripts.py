@@ -71,6 +71,18 @@ def test_every_script_runs_once_for_every_job_on_every_node(cluster: Sandbox) ->
         assert ran(cluster, job) in (expected("n1"), expected("n2"))
 
 
+def test_nodes_that_a_job_gets_and_gives_back_have_their_scripts_each_time(cluster: Sandbox) -> None:
+    (job,) = cluster.job_ids("-l", "{host='n1'}/nodes=1,walltime=1:0:0", "sleep 600")
+    cluster.wait_for([job], ["Running"], DEADLINE)
+    for _ in range(2):
+        assert cluster.run("oarresize", str(job), "+1").stdout == f"Granted: job {job} has n2.\n"
+        assert cluster.run("oarresize", str(job), "-n2").stdout == f"Released: job {job} has n2 no more.\n"
+    assert ran(cluster, job)["epilogue n1"] == 0
+    cluster.run("oardel", str(job))
+    cluster.wait_for([job], ["Error"], DEADLINE)
+    assert ran(cluster, job) == expected("n1", "n2", "n2")
+
+
 @pytest.mark.parametrize("kind", ["prologue", "epilogue"])
 def test_a_launcher_killed_during_the_scripts_of_nodes_loses_nothing(cluster: Sandbox, kind: str) -> None:
     hold = cluster.directory.parent / f"hold.{kind}"
