@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -35,3 +36,43 @@ def ndrms(
     found, report = reproduce(traces, figures or (), quick=quick, output=output, as_json=as_json)
     write(report)
     raise typer.Exit(status(found))
+
+
+@app.command()
+def reallocation(
+    traces: Annotated[
+        Path | None,
+        typer.Option("--traces", metavar="DIR", help="Has the logs CTC-SP2-1996-3.1-cln, SDSC-SP2-1998-4.2-cln."),
+    ] = None,
+    scenarios: Annotated[
+        list[str] | None, typer.Option("--scenario", metavar="NAME", help="jan to jun, pwa-g5k; default all.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("reallocation"),
+    quick: Annotated[bool, typer.Option("--quick", help="The first jobs of each site; judges nothing.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")] = 1,
+    processes: Annotated[
+        int | None, typer.Option("--processes", metavar="N", min=1, help="Processes; default one a core.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster instead.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the finished runs of DIR.")] = False,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+) -> None:
+    """INRIA RR-7226, jobs that move between clusters: a line for each claim; exit status 1 if one fails."""
+    from oarpy.grid.experiments.reallocation_report import reproduce_reallocation
+    from oarpy.reproduction.pools import all_processes, dask_pool, local_pool
+
+    report, status = reproduce_reallocation(
+        output,
+        dask_pool(dask) if dask else local_pool(processes or all_processes()),
+        sys.stderr,
+        traces=traces,
+        scenarios=scenarios or (),
+        seed=seed,
+        quick=quick,
+        fresh=fresh,
+        as_json=as_json,
+    )
+    write(report)
+    raise typer.Exit(status)

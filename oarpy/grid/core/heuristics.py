@@ -12,7 +12,6 @@ from math import inf
 from oarpy.grid.core.broker_state import HeuristicName, JobId, MappedJob
 
 Score = Callable[[MappedJob, Sequence[float], float, float], float]
-"""From a job, its ECTs on all clusters, its current ECT and the best new one, to a number: the greatest is chosen."""
 
 
 def _sufferage(_job: MappedJob, ects: Sequence[float], _current: float, _new: float) -> float:
@@ -32,15 +31,16 @@ SCORES: Mapping[HeuristicName, Score] = {
 }
 
 
-def choose(
+def scores(
     heuristic: HeuristicName,
     jobs: Sequence[MappedJob],
     ects: Mapping[JobId, Sequence[float]],
-    current_and_new: Callable[[MappedJob], tuple[float, float]],
-) -> int:
-    """Return the place of the chosen job among ``jobs``, which are in order of submission."""
-    if heuristic == "mct":
-        return 0
+    current: Mapping[JobId, float],
+    new: Mapping[JobId, float],
+) -> list[float]:
+    """Return a number for each job, from its ECTs on all clusters, its current ECT and the best new one.
+
+    The greatest is chosen, of equal ones the first.
+    """
     score = SCORES[heuristic]
-    found = [score(job, ects[job.id], *current_and_new(job)) for job in jobs]
-    return found.index(max(found))
+    return [score(job, ects[job.id], current[job.id], new[job.id]) for job in jobs]

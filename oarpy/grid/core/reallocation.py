@@ -6,14 +6,11 @@ join the queue where it ends first. ECTs are asked anew after each change, on th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 
-from oarpy.grid.core.broker_state import BrokerState, MappedJob, PassInProgress, WaitingPart
+from oarpy.grid.core.broker_state import BrokerState, PassInProgress, WaitingPart
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
-from oarpy.grid.core.heuristics import choose
-
-_CurrentAndNew = Callable[[MappedJob], tuple[float, float]]
+from oarpy.grid.core.heuristics import scores
 
 
 def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
@@ -43,26 +40,29 @@ def _asked(passing: PassInProgress, clusters: tuple[str, ...]) -> AskEcts:
 
 
 def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
-    """Algorithm 1: choose jobs until one moves, or none is left."""
-    waits = {one.job.id: state.places[one.cluster] for one in passing.left}
-
-    def current_and_new(job: MappedJob) -> tuple[float, float]:
-        ects, here = passing.ects[job.id], waits[job.id]
-        return ects[here], min((ect for place, ect in enumerate(ects) if place != here), default=inf)
-
-    while passing.left:
-        one = _next(state, passing, current_and_new)
-        current, new = current_and_new(one.job)
-        if new + state.reallocation.threshold < current:
-            here = waits[one.job.id]
-            target = next(
-                state.names[place] for place, ect in enumerate(passing.ects[one.job.id]) if place != here and ect == new
-            )
-            return _changed(
-                state, passing, MoveJob(one.job.id, one.cluster, target, current, new), (one.cluster, target)
-            )
+    """Algorithm 1: choose jobs until one moves, or none is left. ECTs stay the same until then, and so do choices."""
+    current, new = {}, {}
+    for one in passing.left:
+        ects, here = passing.ects[one.job.id], state.places[one.cluster]
+        current[one.job.id] = ects[here]
+        new[one.job.id] = min((ect for place, ect in enumerate(ects) if place != here), default=inf)
+    jobs = [one.job for one in passing.left]
+    found = scores(state.reallocation.heuristic, jobs, passing.ects, current, new)
+    order = sorted(range(len(jobs)), key=lambda place: -found[place])
+    for count, chosen in enumerate(order):
+        one = passing.left[chosen]
+        if new[one.job.id] + state.reallocation.threshold < current[one.job.id]:
+            passing.left = [passing.left[place] for place in sorted(order[count + 1 :])]
+            return _moved(state, passing, one, current[one.job.id], new[one.job.id])
     state.passing = None
     return []
+
+
+def _moved(state: BrokerState, passing: PassInProgress, one: WaitingPart, current: float, new: float) -> list[Action]:
+    """Move a job to the first other cluster where it ends at ``new``."""
+    here, ects = state.places[one.cluster], passing.ects[one.job.id]
+    target = next(state.names[place] for place, ect in enumerate(ects) if place != here and ect == new)
+    return _changed(state, passing, MoveJob(one.job.id, one.cluster, target, current, new), (one.cluster, target))
 
 
 def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
@@ -75,21 +75,17 @@ def _put_anew(state: BrokerState, passing: PassInProgress) -> list[Action]:
     """Algorithm 2: let the chosen job join the queue where it ends first, ties where it was."""
     noted = passing.noted
     assert noted is not None
-    one = _next(state, passing, lambda job: (noted[job.id], min(passing.ects[job.id])))
-    ects, here = passing.ects[one.job.id], state.places[one.cluster]
-    new = min(ects)
+    jobs = [one.job for one in passing.left]
+    best = {job.id: min(passing.ects[job.id]) for job in jobs}
+    found = scores(state.reallocation.heuristic, jobs, passing.ects, noted, best)
+    one = passing.left.pop(found.index(max(found)))
+    ects, here, new = passing.ects[one.job.id], state.places[one.cluster], best[one.job.id]
     place = here if ects[here] == new else ects.index(new)
     target = state.names[place]
     change: Action = JoinQueue(one.job.id, target)
     if place != here:
         change = MoveJob(one.job.id, one.cluster, target, noted[one.job.id], new)
     return _changed(state, passing, change, (target,))
-
-
-def _next(state: BrokerState, passing: PassInProgress, current_and_new: _CurrentAndNew) -> WaitingPart:
-    """Take the chosen job out of those that are left."""
-    jobs = [one.job for one in passing.left]
-    return passing.left.pop(choose(state.reallocation.heuristic, jobs, passing.ects, current_and_new))
 
 
 def _changed(state: BrokerState, passing: PassInProgress, change: Action, clusters: tuple[str, ...]) -> list[Action]:

@@ -5,7 +5,7 @@ Users of such sites start campaigns: a script submits many like jobs one after t
     burst of 5 jobs       one job          burst of 3 jobs
     |||||..................|................|||...............> time
 
-Each burst has a user's size; sizes and run times are those of the Lublin-Feitelson model for a machine of that size. Run
+Each burst has one size. Sizes and run times are those of the Lublin-Feitelson model for a machine of that size. Run
 times are scaled so that the site would be used to :data:`LOAD` by them. These constants were chosen before the first
 run, and are not tuned.
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from math import inf
 
 from oarpy.grid.simulation.queues import QueuedJob
@@ -99,38 +100,47 @@ class CountedQueue:
 
 
 class PlannedQueue(CountedQueue):
-    """First come first served (``in_order``: nobody starts before one ahead), or conservative backfilling."""
+    """A queue whose jobs all have a planned start. The plan stands until something happens that it did not foresee."""
 
-    def __init__(self, procs: int, *, in_order: bool) -> None:
+    def __init__(self, procs: int) -> None:
         super().__init__(procs)
-        self._in_order = in_order
-        self._profile: FreeProcessors | None = None
+        self._stands = False
         self._starts: dict[int, float] = {}
-        self._floor = -inf
         self._next = inf
+
+    def _begin_plan(self, now: float) -> None:
+        """Begin a plan with what is held."""
+        raise NotImplementedError
+
+    def _place(self, job: QueuedJob, now: float) -> float:
+        """Return the start of a job behind all others, and let it hold its processors."""
+        raise NotImplementedError
+
+    def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
+        """Return when each of these jobs would start behind the queue."""
+        raise NotImplementedError
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join; a plan that stands gets a place more."""
         super().join(job, now)
-        if self._profile is not None:
-            self._place(self._profile, job, now)
+        if self._stands:
+            self._enter(job, now)
 
     def leave(self, number: int) -> None:
         """Take a job out of the queue; those behind it may move up."""
         super().leave(number)
-        self._profile = None
+        self._stands = False
 
     def hold(self, number: int, procs: int, end: float, now: float) -> None:
         """Hold processors that the plan may have given to others."""
         super().hold(number, procs, end, now)
-        self._changed(now, end, procs)
+        self._stands = False
 
     def free(self, number: int, now: float) -> None:
         """Free what a job holds; before its predicted end, others may move up."""
-        end, procs = self._held[number]
+        if self._held[number][0] > now:
+            self._stands = False
         super().free(number, now)
-        if end > now:
-            self._changed(now, end, -procs)
 
     def plan(self, now: float) -> list[int]:
         """Return who starts now."""
@@ -148,36 +158,91 @@ class PlannedQueue(CountedQueue):
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
         """Return when jobs would end if each took its walltime."""
-        profile = self._plan(now)
-        floor = max(now, self._floor) if self._in_order else now
-        found = []
-        for job in jobs:
-            start = self._starts.get(job.number)
-            found.append((profile.earliest(job.procs, job.walltime, floor) if start is None else start) + job.walltime)
-        return found
+        self._plan(now)
+        starts = self._behind([job for job in jobs if job.number not in self._waiting], now)
+        return [
+            job.walltime + (starts[job.number] if job.number in starts else self._starts[job.number]) for job in jobs
+        ]
 
-    def _changed(self, now: float, end: float, procs: int) -> None:
-        """Note that processors are taken which the plan did not foresee: it falls, unless nobody waits."""
-        if self._waiting or self._profile is None:
-            self._profile = None
-        else:
-            self._profile.take(now, end, procs)
-
-    def _plan(self, now: float) -> FreeProcessors:
+    def _plan(self, now: float) -> None:
         """Make the plan anew if it does not stand."""
-        if self._profile is None:
-            self._profile = FreeProcessors(self._procs, now, self._held.values())
-            self._starts.clear()
-            self._floor, self._next = now, inf
-            for job in self._waiting.values():
-                self._place(self._profile, job, now)
-        return self._profile
+        if self._stands:
+            return
+        self._stands = True
+        self._starts.clear()
+        self._next = inf
+        self._begin_plan(now)
+        for job in self._waiting.values():
+            self._enter(job, now)
 
-    def _place(self, profile: FreeProcessors, job: QueuedJob, now: float) -> None:
-        start = profile.earliest(job.procs, job.walltime, max(now, self._floor) if self._in_order else now)
-        profile.take(start, start + job.walltime, job.procs)
+    def _enter(self, job: QueuedJob, now: float) -> None:
+        start = self._place(job, now)
         self._starts[job.number] = start
-        self._floor, self._next = start, min(self._next, start)
+        self._next = min(self._next, start)
+
+
+class FcfsQueue(PlannedQueue):
+    """First come first served: nobody starts before one ahead.
+
+    So from the last planned start on processors only become free, and the earliest start of the next job does not
+    depend on how long it takes.
+    """
+
+    def __init__(self, procs: int) -> None:
+        super().__init__(procs)
+        self._floor = -inf
+        self._left = procs
+        self._ends: list[tuple[float, int]] = []
+
+    def _begin_plan(self, now: float) -> None:
+        self._floor = now
+        self._ends = sorted(one for one in self._held.values() if one[0] > now)
+        self._left = self._procs - sum(procs for _, procs in self._ends)
+
+    def _place(self, job: QueuedJob, now: float) -> float:
+        self._advance(now)
+        while self._left < job.procs:
+            self._floor, procs = heappop(self._ends)
+            self._left += procs
+        self._left -= job.procs
+        heappush(self._ends, (self._floor + job.walltime, job.procs))
+        return self._floor
+
+    def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
+        if not jobs:
+            return {}
+        self._advance(now)
+        instants, free = [self._floor], [self._left]
+        for end, procs in sorted(self._ends):
+            instants.append(end)
+            free.append(free[-1] + procs)
+        return {job.number: instants[bisect_left(free, job.procs)] for job in jobs}
+
+    def _advance(self, now: float) -> None:
+        """Let the tail of the plan begin at ``now`` at the earliest."""
+        if self._floor < now:
+            self._floor = now
+            while self._ends and self._ends[0][0] <= now:
+                self._left += heappop(self._ends)[1]
+
+
+class ConservativeQueue(PlannedQueue):
+    """Conservative backfilling: a job gets the earliest place that moves none ahead of it."""
+
+    def __init__(self, procs: int) -> None:
+        super().__init__(procs)
+        self._profile = FreeProcessors(procs, -inf, ())
+
+    def _begin_plan(self, now: float) -> None:
+        self._profile = FreeProcessors(self._procs, now, self._held.values())
+
+    def _place(self, job: QueuedJob, now: float) -> float:
+        start = self._profile.earliest(job.procs, job.walltime, now)
+        self._profile.take(start, start + job.walltime, job.procs)
+        return start
+
+    def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
+        return {job.number: self._profile.earliest(job.procs, job.walltime, now) for job in jobs}
 
 
 class EasyQueue(CountedQueue):

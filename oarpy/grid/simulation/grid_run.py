@@ -32,7 +32,7 @@ from oarpy.grid.core.exchanges import (
     WithdrawJobs,
 )
 from oarpy.grid.core.step import step
-from oarpy.grid.simulation.counted_queues import EasyQueue, PlannedQueue
+from oarpy.grid.simulation.counted_queues import ConservativeQueue, EasyQueue, FcfsQueue
 from oarpy.grid.simulation.named_queue import NamedQueue
 from oarpy.grid.simulation.queues import ClusterQueue, QueuedJob
 from oarpy.grid.simulation.scenario import EngineName, GridJob, GridScenario, QueuePolicy
@@ -268,7 +268,9 @@ def queue_of(engine: EngineName, policy: QueuePolicy, procs: int) -> ClusterQueu
     """Return an empty queue of a cluster."""
     if engine == "production":
         return NamedQueue(procs, policy)
-    return EasyQueue(procs) if policy == "easy" else PlannedQueue(procs, in_order=policy == "fcfs")
+    if policy == "easy":
+        return EasyQueue(procs)
+    return FcfsQueue(procs) if policy == "fcfs" else ConservativeQueue(procs)
 
 
 def _number(job: int | str) -> int:

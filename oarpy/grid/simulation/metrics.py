@@ -37,15 +37,15 @@ class GridMetrics:
         return asdict(self)
 
 
-def judge(scenario: GridScenario, outcome: GridOutcome) -> GridMetrics:
-    """Return the metrics of a run; where passes may move jobs, the scenario is run without them too."""
+def judge(scenario: GridScenario, outcome: GridOutcome, without: Sequence[JobCourse] | None = None) -> GridMetrics:
+    """Return the metrics of a run. Where passes may move jobs, the scenario is run ``without`` them, unless it was."""
     pairs = list(zip(scenario.jobs, outcome.courses, strict=True))
     together = [pair for pair in pairs if pair[0].components]
     local = [pair for pair in pairs if pair[0].cluster is not None]
     capacity = _capacity(scenario, pairs)
     wasted = sum(_waiting(*pair) for pair in together)
     used_together = sum(_used(*pair) for pair in together)
-    impacted, early, rel = _impact(scenario, pairs)
+    impacted, early, rel = _impact(scenario, pairs, without)
     return GridMetrics(
         success=_percent(sum(course.state == "Terminated" for _, course in together), len(together)),
         local_killed=_percent(sum(course.state == "Killed" for _, course in local), len(local)),
@@ -62,13 +62,16 @@ def judge(scenario: GridScenario, outcome: GridOutcome) -> GridMetrics:
     )
 
 
-def _impact(scenario: GridScenario, pairs: Sequence[_Pair]) -> tuple[float, float, float]:
+def _impact(
+    scenario: GridScenario, pairs: Sequence[_Pair], without: Sequence[JobCourse] | None
+) -> tuple[float, float, float]:
     """Return the % of mapped jobs whose end passes changed, the % of these that end earlier, and their response."""
     mapped = [place for place, (job, _) in enumerate(pairs) if job.mapped]
     if not mapped or not scenario.reallocation.algorithm:
         return 0, 0, 1
-    still = replace(scenario, reallocation=replace(scenario.reallocation, algorithm=0))
-    without = GridRun(still).run().courses
+    if without is None:
+        still = replace(scenario, reallocation=replace(scenario.reallocation, algorithm=0))
+        without = GridRun(still).run().courses
     both = [(_response_of(*pairs[place]), _response_of(pairs[place][0], without[place])) for place in mapped]
     changed = [(one, other) for one, other in both if abs(one - other) > _EQUAL]
     if not changed:

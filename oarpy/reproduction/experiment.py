@@ -1,0 +1,41 @@
+"""An experiment: a function, and the parameters of each of its runs, all of them plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Parameters = Mapping[str, str | int | float]
+"""What makes a run the one that it is: names and plain values."""
+Values = dict[str, Any]
+"""What a run returns: plain values, as JSON has them."""
+RunFunction = Callable[[Parameters, Mapping[str, str]], Values]
+"""A function of a module, of a run's parameters and of the places where its inputs are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """An experiment: ``function`` is called for each of ``runs``, in any order and process.
+
+    ``version`` changes whenever the same parameters would give other values. ``places`` do not change what comes out.
+    """
+
+    name: str
+    version: int
+    function: RunFunction
+    runs: Sequence[Parameters]
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def title(self, run: Parameters) -> str:
+        """Return the name of a run: its parameters, and the version of the experiment."""
+        words = "-".join(str(value) for value in run.values() if value != "")
+        return f"{words}-v{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """A run that has no values, and why."""
+
+    parameters: Parameters
+    reason: str

@@ -1,0 +1,65 @@
+"""What a paper claims, what was found, and whether it holds: as lines, CSV, JSON, and an exit status."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO
+
+from oarpy.simulation.reports.output_files import write_file
+
+_COLUMNS = ("claim", "paper", "ours", "judged", "holds")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim, what the paper has and what was found, and whether it ``holds``; ``-`` where runs are missing.
+
+    Only what is ``judged`` decides about the exit status.
+    """
+
+    claim: str
+    paper: str
+    ours: str
+    judged: bool
+    holds: Literal["yes", "no", "-"]
+
+    def cells(self) -> dict[str, str]:
+        """Return it as texts by column."""
+        judged = "yes" if self.judged else "no"
+        return dict(zip(_COLUMNS, (self.claim, self.paper, self.ours, judged, self.holds), strict=True))
+
+
+def verdict(holds: bool) -> Literal["yes", "no"]:
+    """Return the word for whether something holds."""
+    return "yes" if holds else "no"
+
+
+def status(claims: Sequence[JudgedClaim]) -> int:
+    """Return the exit status: 1 if a judged claim does not hold."""
+    return int(any(one.judged and one.holds == "no" for one in claims))
+
+
+def write_claims(path: Path, claims: Sequence[JudgedClaim]) -> None:
+    """Write the claims as CSV. Raises :class:`OarpyError` when it cannot be written."""
+
+    def rows(file: TextIO) -> None:
+        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(one.cells() for one in claims)
+
+    write_file(path, rows)
+
+
+def claims_text(claims: Sequence[JudgedClaim], *, as_json: bool) -> str:
+    """Return the claims a line each, or as JSON."""
+    if as_json:
+        return json.dumps({"claims": [one.cells() for one in claims]}, indent=1) + "\n"
+    return "".join(
+        f"{one.claim}: {'holds' if one.holds == 'yes' else 'does not hold' if one.holds == 'no' else 'not run'}"
+        f"{'' if one.judged else ' (not judged)'}; paper: {one.paper}; ours: {one.ours}\n"
+        for one in claims
+    )

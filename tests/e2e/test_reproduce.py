@@ -1,0 +1,108 @@
+"""Experiments of ``oarpy reproduce``: interrupted ones go on, and nothing of what comes out depends on who did it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.e2e
+
+QUICK = ("reproduce", "reallocation", "--quick", "--scenario", "feb")
+RUNS = 52
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    """Return a quick call that writes below ``folder``."""
+    return [os.path.join(os.path.dirname(sys.executable), "oarpy"), *QUICK, "--output", str(folder), *options]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return all files below a folder, but the seconds."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name != "timing.json")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def finished(folder: Path) -> Sequence[Path]:
+    """Return the files of finished runs."""
+    return list((folder / "runs").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole quick call by one process."""
+    folder = tmp_path_factory.mktemp("one")
+    done = subprocess.run(command(folder, "--processes", "1"), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, one_process: Path) -> None:
+    with subprocess.Popen(
+        command(tmp_path, "--processes", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+    ) as cut:
+        until(lambda: len(finished(tmp_path)) >= 5, "some runs have finished")
+        os.killpg(cut.pid, signal.SIGKILL)
+    kept = {path: path.stat().st_mtime_ns for path in finished(tmp_path)}
+    assert 5 <= len(kept) < RUNS
+    done = subprocess.run(command(tmp_path, "--processes", "2"), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert f"runs: {RUNS - len(kept)} done, {len(kept)} kept from before, {RUNS} in all" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert files(tmp_path) == files(one_process)
+
+
+@pytest.fixture
+def dask_address() -> Iterator[str]:
+    """The address of a Dask cluster of two worker processes on this machine."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster_writes_the_same_files(tmp_path: Path, one_process: Path, dask_address: str) -> None:
+    done = subprocess.run(command(tmp_path, "--dask", dask_address), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path) == files(one_process)
+
+
+def test_fresh_forgets_what_was_done(one_process: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished(one_process)}
+    done = subprocess.run(command(one_process, "--fresh", "--json"), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert f"runs: {RUNS} done, 0 kept from before" in done.stderr
+    assert all(path.stat().st_mtime_ns > at for path, at in before.items())
+    claims = json.loads(done.stdout)["claims"]
+    assert {claim["claim"]: claim["holds"] for claim in claims if claim["judged"] == "yes"} == {
+        "B1": "-",
+        "B2": "-",
+        "pwa": "-",
+        "january": "-",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--scenario", "march"], ["march", "jan"]),
+        (["--scenario", "pwa-g5k"], ["pwa-g5k", "--traces"]),
+        (["--scenario", "pwa-g5k", "--traces", "/nowhere"], ["CTC-SP2", "/nowhere"]),
+        (["--processes", "0"], ["processes", "0"]),
+    ],
+)
+def test_what_cannot_be_asked_for_gets_one_line(tmp_path: Path, options: list[str], words: list[str]) -> None:
+    done = subprocess.run(command(tmp_path / "x", *options), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert [word for word in words if word not in done.stderr] == []
