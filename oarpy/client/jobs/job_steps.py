@@ -67,7 +67,7 @@ def running_job(session: Session, job_id: int) -> RunningJob:
     until = time.monotonic() + _LAUNCH_PATIENCE
     while (row := _launched(session, job_id)) is None:
         if time.monotonic() > until:
-            raise NotFound(f"job {job_id} does not run: it is {JobState.LAUNCHING}")
+            raise NotFound(f"job {job_id} does not run yet")
         time.sleep(_LAUNCH_LOOK)
     with connection.transaction():
         if read_types(row.types).runs_nothing:
@@ -83,7 +83,10 @@ def running_job(session: Session, job_id: int) -> RunningJob:
 
 
 def _launched(session: Session, job_id: int) -> LaunchRow | None:
-    """Return the row of a job that runs, None while it is being launched: its program may know before the database."""
+    """Return the row of a job that runs, None while it is being launched.
+
+    Its program may know before the database that it runs, and its launcher knows its hosts before it does.
+    """
     with session.connection.transaction():
         handles = requests.find(session.connection, JobScope((job_id,), live=False))
         if not handles:
@@ -91,7 +94,7 @@ def _launched(session: Session, job_id: int) -> LaunchRow | None:
         if handles[0].user != session.user:
             raise NotAllowed(f"job {job_id} belongs to '{handles[0].user}', not to '{session.user}'")
         rows = execution.launch_rows(session.connection, [job_id], JobState.RUNNING)
-    if not rows and handles[0].state != JobState.LAUNCHING:
+    if not rows and handles[0].state not in (JobState.TO_LAUNCH, JobState.LAUNCHING):
         raise NotFound(f"job {job_id} does not run: it is {handles[0].state}")
     return rows[0] if rows else None
 
