@@ -385,8 +385,16 @@ def generate(
 @app.command()
 def demo(
     directory: Annotated[Path, typer.Option("--directory", help="Where the demo cluster lives.")] = Path(".oarpy/demo"),
+    negotiate: Annotated[
+        bool, typer.Option("--negotiate", help="Applications that choose their hosts, grow and shrink; needs dask.")
+    ] = False,
 ) -> None:
     """Run jobs of every kind for real on a cluster on this machine, print the transcript, stop cleanly."""
+    if negotiate:
+        from oarpy.local_cluster.negotiation_demo import run_negotiation_demo
+
+        run_negotiation_demo(directory.resolve())
+        return
     from oarpy.local_cluster.demo import run_demo
 
     run_demo(directory.resolve())

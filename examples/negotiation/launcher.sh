@@ -47,7 +47,11 @@ fi
 chosen='' working=''
 while read -r line; do
     case $line in
-        '{"message":"subscribed"'*) echo "OAR_JOB_ID=$(value job)" >&2 ;;
+        '{"message":"subscribed"'*)
+            OAR_JOB_ID=$(value job)
+            export OAR_JOB_ID
+            echo "OAR_JOB_ID=$OAR_JOB_ID" >&2
+            ;;
         '{"message":"changeNotify"'*)
             if [ -z "$chosen" ]; then
                 chosen=$(choose)

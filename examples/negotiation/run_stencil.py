@@ -6,6 +6,7 @@
 
 In the second case it is the launcher of its job. Hosts that are granted compute from the next steps on. When some are
 reclaimed, their rows go to those that stay; then they are released, and asked for again. The checksum stays the same.
+SIGTERM ends it early, with the checksum of the steps done.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -63,6 +65,11 @@ class ElasticStencil:
         self.options = options
         self.hosts: list[str] = []
         self.cluster = ""
+        self.interrupted = False
+
+    def interrupt(self, *_: object) -> None:
+        """Let the present steps be the last ones."""
+        self.interrupted = True
 
     def run(self) -> None:
         """Make the job, compute, and give the hosts back. Raises OSError when a process is lost."""
@@ -72,7 +79,7 @@ class ElasticStencil:
         with Stencil(self.options.plate, partial(over_oarsh, number), self.options.address) as running:
             self._spread(running)
             self._ask_for_more()
-            while running.step < self.options.steps:
+            while running.step < self.options.steps and not self.interrupted:
                 while (message := self.job.next(0)) is not None:
                     self._hear(message, running)
                 running.run(min(_STEPS_AT_ONCE, self.options.steps - running.step))
@@ -148,7 +155,9 @@ def main(words: Sequence[str]) -> None:
     try:
         if options.hosts:
             with NegotiatedJob() as job:
-                ElasticStencil(job, options).run()
+                elastic = ElasticStencil(job, options)
+                signal.signal(signal.SIGTERM, elastic.interrupt)
+                elastic.run()
         else:
             run_fixed(options)
     except OSError as error:

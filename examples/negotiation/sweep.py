@@ -120,6 +120,7 @@ class SweepLauncher:
             self._job.keep()
         else:
             self._asked = asked
+            print(f"asks for {sum(choice.hosts.values())} hosts, for {asked[1]:g} s", file=sys.stderr)
             self._job.request(*asked)
 
     def _work(self, hosts: Iterable[str]) -> None:
