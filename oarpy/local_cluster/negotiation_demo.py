@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 from oarpy import examples
-from oarpy.local_cluster.sandbox import Sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings
 from oarpy.local_cluster.transcript import FINAL, Transcript, play
 from oarpy.model.errors import OarpyError
 
 _NODES = 8
-_SETTINGS = {"negotiation": {"reclaim_notice": 5.0, "launcher_host": "node1"}}
+_SETTINGS: Settings = {"negotiation": {"reclaim_notice": 5.0, "launcher_host": "node1"}}
 _TIMEOUT = 60.0
 """Seconds: the longest wait for a line of a program. All are short on a machine with nothing else to do."""
 _PYTHON = ("python", "-m")

@@ -27,7 +27,7 @@ def test_they_wait_until_the_job_runs(connection: Connection, monkeypatch: pytes
         seen.append(cluster.state(job))
         cluster.settle()
 
-    monkeypatch.setattr(job_steps.time, "sleep", pause)
+    monkeypatch.setattr("oarpy.client.jobs.job_steps.time.sleep", pause)
     found = job_steps.running_job(session, job)
     assert [node.name for node in found.nodes] == ["n1"]
     assert seen == ["toLaunch"]
