@@ -15,7 +15,11 @@ from oarpy.wire.negotiation import NOT_ALLOWED, line_of
 _SILENCE = 30.0
 """Seconds of silence after which a sign of life is asked for; after as many again the connection is given up."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
-"""Seconds between two attempts to attach again; each pause is twice as long as the one before."""
+"""Seconds between two attempts to attach again; each pause is twice as long as the one before.
+
+After a connection that lasted for the longest it begins anew. So two launchers of one job, which take it from each
+other, do that without haste.
+"""
 _LEAVING = 5.0
 """Seconds for the server to notice that the launcher leaves."""
 
@@ -46,6 +50,7 @@ class LastingConnection(threading.Thread):
         self._patience = patience
         self._pause = _FIRST_PAUSE
         self._away_since: float | None = None
+        self._attached_at = time.monotonic()
         self._lock = threading.Lock()
         self._leaving = threading.Event()
         self._streams = streams()
@@ -87,7 +92,10 @@ class LastingConnection(threading.Thread):
         """Attach over a new connection; return False, and say why, when there is to be none."""
         now = time.monotonic()
         with self._lock:
-            self._away_since = now if self._away_since is None else self._away_since
+            if self._away_since is None:
+                self._away_since = now
+                if now - self._attached_at >= _LONGEST_PAUSE:
+                    self._pause = _FIRST_PAUSE
         if status == NOT_ALLOWED:
             self.lost = "the server does not let this launcher speak for the job"
         elif self._exchange.job is None:
@@ -153,7 +161,7 @@ class LastingConnection(threading.Thread):
 
     def _resume(self, attached: Message) -> None:
         """Say again what was lost with the connection before."""
-        self._away_since, self._pause = None, _FIRST_PAUSE
+        self._away_since, self._attached_at = None, time.monotonic()
         self._exchange.interrupted = True
         for one in [*self._exchange.again(attached)]:
             self._streams.write(line_of(one))

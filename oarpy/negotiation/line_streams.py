@@ -70,6 +70,11 @@ class CommandStreams(LineStreams):
         self._child.stdin.close()
         self._child.stdout.close()
 
+    @property
+    def pid(self) -> int:
+        """The process id of the child."""
+        return self._child.pid
+
     def end(self) -> int:
         """End the child, which leaves when its input ends, and return its exit status."""
         super().end()
