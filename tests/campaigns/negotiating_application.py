@@ -154,5 +154,7 @@ class Application(threading.Thread):
             self._ask(lines, self._asked[self._tag])
         elif code == _TRY_LATER and of == "subscribe":
             raise ConnectionError("again")
+        elif code == _TRY_LATER and of in ("extend", "release"):
+            return
         elif code != _WRONG_MOMENT:  # the start and a request may cross each other
             self.wrong.append(f"{message}")

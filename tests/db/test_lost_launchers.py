@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, gateway
 from tests.harness.launchers import LauncherProcess, launcher, negotiator
-from tests.harness.oarsub_cluster import build, decide, settings
+from tests.harness.oarsub_cluster import build, decide, let_run, settings
 from tests.harness.sample_cluster import Connection
 from tests.harness.waiting import until
 
@@ -178,3 +178,22 @@ def locked(dsn: str, job: int) -> Iterator[None]:
         holder.execute("SELECT FROM applications WHERE job_id = %s FOR UPDATE", [job])
         yield
         holder.rollback()
+
+
+def test_who_is_done_before_the_job_runs_has_it_ended_when_it_does(
+    running: GatewayProcess, environment: dict[str, str], connection: Connection
+) -> None:
+    with negotiator(environment, running):
+        one, job = subscribed(running)
+        one.say("request", tag=1, hosts={"all#1": 1}, walltime=60)
+        state = "SELECT a.state, j.state FROM applications a JOIN jobs j USING (job_id)"
+        until(lambda: connection.execute(state).fetchone() == ("RequestSent", "Waiting"), "the request is stored")
+        decide(connection)
+        assert one.hear("startNotify")["tag"] == 1
+        one.say("done")
+        one.say("ping")
+        one.hear("pong")
+        assert connection.execute(state).fetchone() == ("Started", "toLaunch")
+        assert asked_to_end(connection) == {}
+        let_run(connection)
+        until(lambda: asked_to_end(connection) == {job: "application done"}, "the job is ended")

@@ -16,7 +16,7 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.model.states import NegotiationState
+from oarpy.model.states import JobState, NegotiationState
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.negotiator import handover, told
@@ -58,6 +58,8 @@ from oarpy.wire.negotiation import (
 
 log = structlog.get_logger()
 
+_BEFORE_IT_RUNS = (JobState.TO_LAUNCH, JobState.LAUNCHING)
+"""A job that never began cannot end well, so one that is done before waits until it runs."""
 _SWEEP = 1.0
 """Seconds between two looks for who is silent, lost or overdue."""
 
@@ -350,7 +352,10 @@ class Negotiator:
         if row.state != NegotiationState.STARTED:
             one.refuse(GiveBack.WORD, WRONG_MOMENT, "the job has not started, or is over", moment)
             return
-        self._end(connection, [one.job], "done", APPLICATION_DONE)
+        if row.job_state in _BEFORE_IT_RUNS:
+            one.done = True
+        else:
+            self._end(connection, [one.job], "done", APPLICATION_DONE)
 
     def _end(self, connection: Connection, jobs: Sequence[int], reason: str, why: str) -> None:
         """Note the reason that applications are told of their ends, and have their jobs ended."""
@@ -392,6 +397,9 @@ class Negotiator:
         for job in changed:
             one = self._speakers[job]
             one.seen = versions.get(job)
+            if one.done and job in rows and rows[job].job_state not in _BEFORE_IT_RUNS:
+                self._end(connection, [job], "done", APPLICATION_DONE)
+                one.done = False
             if job in rows:
                 for message in told.news(rows[job], names.get(job, {}), grown.get(job, JobGrowth()), one):
                     one.say(message, moment)
