@@ -10,6 +10,7 @@ import pytest
 from oarpy.store.jobs.details import details
 from oarpy.store.jobs.scope import JobScope
 from oarpy.store.negotiation import extensions, resizes
+from oarpy.store.pages import gantt_spans
 from oarpy.store.passes import gantt
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
@@ -186,3 +187,8 @@ def test_who_looks_sees_what_a_job_has_now_and_when_it_had_what(cluster: SmallCl
     first, second, third = sorted(bars, key=lambda one: one.resource_ids)
     assert first.begin < second.begin == third.begin
     assert first.end == second.end > third.end
+    cells = gantt_spans.axis(cluster.connection, ["network_address"])
+    spans = gantt_spans.spans(cluster.connection, now - timedelta(hours=1), now + timedelta(hours=2), cells, 100)
+    assert sorted([one.begin, one.end, one.places.tolist()] for one in spans) == sorted(
+        [one.begin, one.end, [one.resource_ids[0] - 1, 1]] for one in bars
+    )

@@ -57,6 +57,11 @@ def test_what_has_to_wait_has_an_estimate_and_can_be_withdrawn(submit: Submitter
     assert found.status == 0
     assert found.out.startswith(f"Pending for job {job}, foreseen for 20")
     assert f"when job {other} should be over" in found.out
+    shown = json.loads(submit("-J", "-j", job, command="oarstat").out)[job]["extensions"]
+    assert [(one["kind"], one["hosts"], one["state"], one["start"] > 0) for one in shown] == [
+        ("firm", {"": 1}, "Waiting", True)
+    ]
+    assert "extensions = +1 firm Waiting\n" in submit("-f", "-j", job, command="oarstat").out
     found = submit(job, "+0", command="oarresize")
     assert found.out == f"Accepted: nothing is pending any more for job {job}.\n"
     assert connection.execute("SELECT state FROM extensions").fetchall() == [("Withdrawn",)]

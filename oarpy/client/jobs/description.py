@@ -10,9 +10,11 @@ from oarpy.client.rendering import JsonValue, local_date, one_line
 from oarpy.model.amounts import format_amount
 from oarpy.model.durations import format_duration
 from oarpy.model.file_names import file_name
+from oarpy.model.states import ExtensionState
 from oarpy.scheduler.forecast.start_intervals import FEWEST, LEVEL
 from oarpy.store.events import Event
 from oarpy.store.jobs.details import JobDetails, JobRow
+from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.told_start import ToldStart
 
 
@@ -33,6 +35,7 @@ def as_json(job: JobDetails, *, private: bool, environment: Mapping[str, str] | 
         "assigned_resources": job.resource_ids,
         "assigned_network_address": job.hosts,
         "assigned_amounts": _amounts_json(job),
+        **({"extensions": [_extension_json(one) for one in job.extensions]} if job.extensions else {}),
         "queue": row.queue,
         "command": row.command if private else None,
         "launchingDirectory": row.directory,
@@ -99,6 +102,7 @@ def as_text(job: JobDetails, *, private: bool) -> str:
         "assigned_resources": "+".join(map(str, job.resource_ids)),
         "assigned_hostnames": "+".join(job.hosts),
         **({"assigned_amounts": amounts_text(job)} if job.amounts else {}),
+        **({"extensions": ", ".join(map(_extension_text, job.extensions))} if job.extensions else {}),
         "reserved_resources": "+".join(map(str, job.reserved_ids)),
         "reservation": row.reservation,
         "walltime": _duration(walltime(job)),
@@ -156,6 +160,17 @@ def _amounts_json(job: JobDetails) -> dict[str, JsonValue]:
     for one in job.amounts:
         found.setdefault(one.consumable, {})[one.block] = one.amount
     return dict(found)
+
+
+def _extension_json(one: ExtensionRow) -> dict[str, JsonValue]:
+    """Return hosts that were asked for a running job; ``start`` is when they are foreseen while they are waited for."""
+    start = one.told["start"] if one.told and one.state == ExtensionState.WAITING else None
+    return {"kind": one.kind, "hosts": dict(one.hosts), "state": one.state, "start": _whole(start)}
+
+
+def _extension_text(one: ExtensionRow) -> str:
+    hosts = "+".join(f"{count}@{cluster}" if cluster else str(count) for cluster, count in one.hosts.items())
+    return f"+{hosts} {one.kind} {one.state}"
 
 
 def scheduled_start(row: JobRow) -> float | None:

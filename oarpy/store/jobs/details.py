@@ -14,6 +14,8 @@ from oarpy.store.database import Connection
 from oarpy.store.events import Event, job_events
 from oarpy.store.jobs.kill_requests import reason_of_kill
 from oarpy.store.jobs.scope import JobScope
+from oarpy.store.negotiation import extensions
+from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.passes.snapshot_rows import requests as stored_requests
 from oarpy.store.passes.snapshot_rows import stored_dependency
 from oarpy.store.passes.told_start import TOLD_COLUMNS, ToldStart
@@ -70,6 +72,7 @@ class JobDetails:
     events: tuple[Event, ...]
     amounts: tuple[ConsumableHolding, ...] = ()
     told: ToldStart | None = None
+    extensions: tuple[ExtensionRow, ...] = ()
 
 
 _JOBS = f"""
@@ -132,6 +135,9 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
     requests = _requests(connection, {row.submission_id for row in rows})
     events = job_events(connection, ids)
     amounts = of_jobs(connection, ids)
+    asked: dict[int, list[ExtensionRow]] = defaultdict(list)
+    for extension in extensions.of_jobs(connection, ids):
+        asked[extension.job].append(extension)
     return tuple(
         JobDetails(
             row,
@@ -142,6 +148,7 @@ def details(connection: Connection, scope: JobScope) -> tuple[JobDetails, ...]:
             events.get(row.job_id, ()),
             amounts.get(row.job_id, ()),
             told[row.job_id],
+            tuple(asked[row.job_id]),
         )
         for row in rows
     )

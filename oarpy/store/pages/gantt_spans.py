@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,13 @@ _BARS = """
 _ASSIGNED = """
     SELECT job_id, string_agg(int4send(resource_id), '\\x') FROM assigned_resources
     WHERE job_id = ANY(ARRAY(SELECT unnest(%s::bigint[]))) GROUP BY job_id
+"""
+# Of jobs that have grown or shrunk: what they held when.
+_RESIZED = """
+    SELECT a.job_id, extract(epoch FROM lower(part))::float8, extract(epoch FROM upper(part))::float8,
+           array_agg(a.resource_id)
+    FROM assigned_resources a CROSS JOIN LATERAL unnest(a.during) AS part
+    WHERE a.job_id IN (SELECT job_id FROM resizes WHERE job_id = ANY(%s)) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 _PLANNED = """
     SELECT g.job_id, lower(part), upper(part) FROM gantt_predictions g, unnest(g.resources) AS part
@@ -102,12 +110,24 @@ def spans(connection: Connection, begin: datetime, end: datetime, cells: Axis, l
     period = {"begin": begin, "end": end, "limit": limit}
     with with_past(connection) if has_past_since(connection, begin) else nullcontext():
         rows = connection.execute(_BARS, period, binary=True).fetchall()
-        placed = _placed(connection, [row[0] for row in rows if not row[3] and row[0] not in cells.past], cells)
+        begun = [row[0] for row in rows if not row[3] and row[0] not in cells.past]
+        resized = _resized(connection, begun, cells)
+        placed = _placed(connection, [job for job in begun if job not in resized], cells)
     _keep(cells, {row[0]: placed[row[0]] for row in rows if row[7] in _OVER and row[0] in placed})
     placed.update(cells.past)
     planned = _planned(connection, [row[0] for row in rows if row[3]], cells)
     nowhere = np.empty(0, dtype=np.int32)
-    return tuple(Span(*(*row, (planned if row[3] else placed).get(row[0], nowhere))) for row in rows)
+    found: list[Span] = []
+    for row in rows:
+        job, planned_only = row[0], row[3]
+        if planned_only or job not in resized:
+            found.append(Span(*(*row, (planned if planned_only else placed).get(job, nowhere))))
+            continue
+        for since, until, places in resized[job]:
+            begun_at, over_at = max(row[1], since), min(row[2], until)
+            if begun_at < over_at:
+                found.append(Span(*(job, begun_at, over_at, *row[3:], places)))
+    return tuple(found)
 
 
 def _keep(cells: Axis, over: dict[int, Places]) -> None:
@@ -122,6 +142,20 @@ def _placed(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[in
     counts = np.array([len(row[1]) // 4 for row in rows], dtype=np.int64)
     resources = np.frombuffer(b"".join(row[1] for row in rows), dtype=">i4").astype(np.int64)
     return _runs(np.repeat(owners, counts), resources, cells)
+
+
+def _resized(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[int, list[tuple[float, float, Places]]]:
+    """Return what those of these jobs held when that have grown or shrunk: instants are epoch seconds."""
+    rows = connection.execute(_RESIZED, [list(jobs)]).fetchall()
+    if not rows:
+        return {}
+    pieces = np.repeat(np.arange(len(rows)), [len(row[3]) for row in rows])
+    places = _runs(pieces, np.array([one for row in rows for one in row[3]], dtype=np.int64), cells)
+    found: dict[int, list[tuple[float, float, Places]]] = {}
+    for piece, (job, since, until, _) in enumerate(rows):
+        if piece in places:
+            found.setdefault(job, []).append((since, inf if until is None else until, places[piece]))
+    return found
 
 
 def _planned(connection: Connection, jobs: Sequence[int], cells: Axis) -> dict[int, Places]:
