@@ -31,9 +31,11 @@ def ndrms(
     as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
 ) -> None:
     """INRIA RR-7389, applications that negotiate: a line for each claim; exit status 1 if one fails."""
+    from oarpy.benchmarks.negotiated_run import run_for_real
+
     from oarpy.simulation.ndrms.reproduction import reproduce, status
 
-    found, report = reproduce(traces, figures or (), quick=quick, output=output, as_json=as_json)
+    found, report = reproduce(traces, figures or (), quick=quick, output=output, as_json=as_json, real=run_for_real)
     write(report)
     raise typer.Exit(status(found))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -12,10 +13,13 @@ from typing import TextIO
 from oarpy.model.errors import UsageError
 from oarpy.simulation.ndrms.charts import can_draw, write_chart
 from oarpy.simulation.ndrms.claims import PublishedClaim, claims, end_delays
-from oarpy.simulation.ndrms.experiments import Experiment, Results, measure_all
+from oarpy.simulation.ndrms.experiments import Experiment, Measured, Results, measure_all, workload
 from oarpy.simulation.ndrms.figures import FIGURES, JUDGED, READINGS
-from oarpy.simulation.ndrms.workloads import read_log
+from oarpy.simulation.ndrms.workloads import LoggedJob, read_log
+from oarpy.simulation.negotiation.workload import Workload
 from oarpy.simulation.reports.output_files import write_file, writing
+
+RealServer = Callable[[Workload], tuple[int, float]]
 
 COLUMNS = ("figure", "claim", "rank", "sizes", "judged", "paper", "ours", "holds")
 FIELDS = (
@@ -27,7 +31,6 @@ LACKS = (
     "The curves of figures 7 to 12 are not in the text at hand: only what it says of them is compared.",
     "The log LLNL-Atlas-2006-1.1-cln of the source is not at hand: 2.1-cln is replayed instead.",
     "Parameters of complex applications are not in the text: ours are in the guide for researchers.",
-    "Figure 12 is not run: it needs a server of negotiated jobs.",
 )
 
 
@@ -38,9 +41,12 @@ def reproduce(
     quick: bool = False,
     output: Path = Path("ndrms"),
     as_json: bool = False,
+    real: RealServer | None = None,
     err: TextIO | None = None,
 ) -> tuple[list[PublishedClaim], str]:
     """Run what ``figures`` need, write their CSV and SVG files to ``output``; return the claims and the report.
+
+    ``real`` runs a workload on a real server, and returns the bytes of all lines and the processor seconds.
 
     Raises :class:`UsageError` for a figure that does not exist or a log that is not there, and :class:`OarpyError` when
     a file cannot be written.
@@ -55,6 +61,7 @@ def reproduce(
     wanted = list(dict.fromkeys(figures or FIGURES))
     runs = {(figure, reading): list(FIGURES[figure](reading, quick)) for figure in wanted for reading in readings}
     results = measure_all((one for found in runs.values() for one in found), log, err or sys.stderr)
+    results |= _served(runs.get((12, JUDGED), ()), results, log, real)
     drawing = can_draw()
     for figure in wanted:
         of_figure = dict.fromkeys(one for reading in readings for one in runs[figure, reading])
@@ -66,6 +73,18 @@ def reproduce(
     found = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
     lacks = LACKS if drawing else (*LACKS, "Charts are not drawn: they need the extra plots (matplotlib).")
     return found, _json(found, lacks) if as_json else _table(found, lacks)
+
+
+def _served(
+    experiments: Iterable[Experiment], results: Results, log: Sequence[LoggedJob], real: RealServer | None
+) -> dict[Experiment, Measured]:
+    """Return what was measured of experiments, with what they take on a real server."""
+    served = {}
+    for one in experiments if real is not None else ():
+        assert real is not None
+        size, seconds = real(workload(one, log))
+        served[one] = replace(results[one], real_bytes=size, real_seconds=round(seconds, 3))
+    return served
 
 
 def status(found: Sequence[PublishedClaim]) -> int:
