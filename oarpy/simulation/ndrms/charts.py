@@ -74,7 +74,10 @@ def write_chart(path: Path, figure: int, results: Results) -> None:
         columns = min(len(panels), 2)
         drawn = Figure(figsize=(columns * _PANEL[0], rows * _PANEL[1]), layout="constrained")
         for axes, (title, points) in zip(drawn.subplots(rows, columns, squeeze=False).flat, panels, strict=True):
-            _draw(axes, figure, title, points)
+            if figure == 12:
+                _draw_beside(axes, title, [value for _, value in points])
+            else:
+                _draw(axes, figure, title, points)
         drawn.suptitle(f"Figure {figure}, rank by first request, processors as hosts")
         drawn.savefig(picture, format="svg", metadata={"Title": f"Figure {figure}", "Date": None})
     with writing(path):
@@ -87,6 +90,11 @@ def _panels(figure: int, results: Results) -> list[tuple[str, list[tuple[Experim
         return [("mean end delay (s)", _over_draws(later, _mean)), ("maximum end delay (s)", _over_draws(later, max))]
     if figure == 11:
         return [("waste (M host-seconds)", [(one, (measured.waste or 0) / 1e6) for one, measured in results.items()])]
+    if figure == 12:
+        ((one, measured),) = results.items()
+        sizes = (measured.bytes / MEGABYTE, (measured.real_bytes or 0) / MEGABYTE)
+        seconds = (measured.seconds, measured.real_seconds or 0.0)
+        return [("all lines (MB)", [(one, size) for size in sizes]), (_COSTS[-1].title, [(one, s) for s in seconds])]
     return [(panel.title, [(one, panel.value(measured)) for one, measured in results.items()]) for panel in _COSTS]
 
 
@@ -114,6 +122,12 @@ def _draw(axes: Axes, figure: int, title: str, points: Points) -> None:
     axes.grid(color="#dddddd", linewidth=0.6)
     if len(lines) > 1:
         axes.legend(frameon=False)
+
+
+def _draw_beside(axes: Axes, title: str, values: list[float]) -> None:
+    """Draw what is simulated beside what is real."""
+    axes.bar(["simulated", "real"], values, width=0.5)
+    axes.set(ylabel=title)
 
 
 def _name(figure: int, one: Experiment) -> str:

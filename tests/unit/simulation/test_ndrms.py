@@ -8,12 +8,21 @@ from pathlib import Path
 import pytest
 
 from oarpy.model.errors import UsageError
+from oarpy.negotiation.launchers import Moldable
 from oarpy.simulation.ndrms.claims import claims
-from oarpy.simulation.ndrms.experiments import Experiment, Measured, measure
-from oarpy.simulation.ndrms.figures import FIGURES, JUDGED, READINGS, wastes
+from oarpy.simulation.ndrms.experiments import Experiment, Measured, measure, workload
+from oarpy.simulation.ndrms.figures import FIGURES, JUDGED, READINGS, real_servers, wastes
 from oarpy.simulation.ndrms.oar_like import OarLikeRun, configurations
 from oarpy.simulation.ndrms.reproduction import reproduce, status
-from oarpy.simulation.ndrms.workloads import DrawnApplication, LoggedJob, latency, platform, sequence, with_complex
+from oarpy.simulation.ndrms.workloads import (
+    TICKS,
+    DrawnApplication,
+    LoggedJob,
+    latency,
+    platform,
+    sequence,
+    with_complex,
+)
 
 LOG = [LoggedJob(8 * (1 + index % 40), 60 + 7 * index) for index in range(60)]
 
@@ -93,6 +102,23 @@ def test_claims_without_their_runs_are_open() -> None:
         assert {claim.holds for claim in found} == {"-"}
         assert all(claim.ours.startswith("not run") for claim in found)
         assert status(found) == 0
+
+
+def test_a_real_server_is_compared_with_the_simulation() -> None:
+    (one,) = real_servers(JUDGED, False)
+    for size, seconds, expected in ((1500, 3.3, ["yes", "yes"]), (1501, 3.4, ["no", "no"])):
+        measured = Measured(1, 1000, 1, 1, 1.0, real_bytes=size, real_seconds=seconds)
+        assert [claim.holds for claim in claims(12, JUDGED, {one: measured})] == expected
+
+
+def test_great_jobs_are_left_out_where_a_real_server_runs() -> None:
+    (one,) = real_servers(JUDGED, False)
+    log = [LoggedJob(8, 900), LoggedJob(8, 901)] * 300
+    found = workload(one, log).participants
+    assert len(found) == 200
+    assert {
+        round(each.launcher.time.on(platform(1)[0], 8)) for each in found if isinstance(each.launcher, Moldable)
+    } == {900 * TICKS}
 
 
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
