@@ -2,7 +2,8 @@
 
 They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
 ``processor_time``, ``server_processes`` and ``results`` are what several of them share, ``launcher_connections``
-and ``growing_job`` belong to ``negotiation``. May import everything.
+and ``growing_job`` belong to ``negotiation``, the former to ``negotiated_run`` too, which is the real server of
+``oarpy reproduce``. May import everything.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +42,8 @@ class LauncherConnection:
         now = time.time()
         self.heard += [(now, line) for line in lines]
         if any(b'"message":"ping"' in line for line in lines):
-            self.say("pong")
+            with suppress(OSError):  # the server has left meanwhile
+                self.say("pong")
         return len(lines)
 
     def take(self, word: str) -> list[tuple[float, Heard]]:
@@ -90,10 +92,14 @@ class LauncherCrowd:
 
     def close(self) -> None:
         """Leave."""
-        for one in self.all:
-            self._selector.unregister(one.socket)
-            one.socket.close()
-        self.all.clear()
+        for one in self.all[:]:
+            self.leave(one)
+
+    def leave(self, one: LauncherConnection) -> None:
+        """Close one connection."""
+        self._selector.unregister(one.socket)
+        one.socket.close()
+        self.all.remove(one)
 
 
 def _request(variables: Mapping[str, str]) -> dict[str, object]:

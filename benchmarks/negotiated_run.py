@@ -189,6 +189,7 @@ class _Launchers:
             one.ends = time.time() + float(one.participant.launcher.run_time(message["hosts"])) / TICKS
         elif word == "ended":
             self._live.remove(one)
+            self._crowd.leave(one.connection)
             if message["reason"] != "done":
                 raise OarpyError(f"an application ended otherwise than planned: {message['reason']}")
         elif word == "refused" and message["code"] != 1:

@@ -164,6 +164,20 @@ def test_a_job_held_since_it_was_read_does_not_start(cluster: SmallCluster) -> N
     assert cluster.held() == {}
 
 
+def test_a_job_that_asks_for_something_else_since_it_was_read_is_left_to_the_next_pass(cluster: SmallCluster) -> None:
+    job, other = cluster.submit(), cluster.submit()
+    moldables = dict(
+        cluster.sql("SELECT job_id, m.moldable_id FROM jobs JOIN moldable_descriptions m USING (submission_id)")
+    )
+    cluster.sql("DELETE FROM moldable_descriptions WHERE moldable_id = %s", moldables[job])
+    starts = [decisions.StartRow(one, moldables[one], 60, [number]) for number, one in enumerate((job, other), 1)]
+    foretold = [decisions.Prediction(one, "starts", "", moldables[one], 1.0, 2.0, "{[1,1]}") for one in (job, other)]
+    decisions.predict(cluster.connection, foretold)
+    assert [row[0] for row in cluster.sql("SELECT job_id FROM gantt_predictions")] == [other]
+    assert decisions.start(cluster.connection, starts) == [other]
+    assert cluster.held() == {2: other}
+
+
 def test_a_job_deleted_just_after_it_was_placed_never_runs(cluster: SmallCluster) -> None:
     job = cluster.submit()
     cluster.launch()

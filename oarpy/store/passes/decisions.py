@@ -73,8 +73,9 @@ class Prediction:
     """An ``int4multirange`` as text, ``{[1,4],[7,7]}``."""
 
 
-# A job that was deleted or held since the pass read it does not move, so it gets no resources. Those of the others are
-# held from the statement's own time on: what was released while the pass began was held until after its now().
+# A job that was deleted or held since the pass read it, or asks for something else by now, does not move, so it gets no
+# resources. Those of the others are held from the statement's own time on: what was released while the pass began was
+# held until after its now().
 _START = """
     WITH started AS (
         UPDATE jobs j
@@ -86,6 +87,7 @@ _START = """
             AS s(job_id, moldable_id, walltime, summary)
         WHERE j.job_id = s.job_id AND j.state = 'Waiting'
           AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = j.job_id AND k.state <> 'done')
+          AND EXISTS (SELECT FROM moldable_descriptions m WHERE m.moldable_id = s.moldable_id)
         RETURNING j.job_id
     ), given AS (
         INSERT INTO assigned_resources (job_id, resource_id, during, exclusive, guest)
@@ -142,6 +144,7 @@ _REFUSE = """
     INSERT INTO event_logs (type, job_id, description) SELECT %(event)s, job_id, reason FROM refused
 """
 
+# What was placed is foretold, unless the job asks for something else by now: the pass after this one will tell.
 _PREDICT = """
     INSERT INTO gantt_predictions (job_id, verdict, reason, moldable_id, start_time, end_time, resources)
     SELECT p.job_id, p.verdict, p.reason, p.moldable_id, to_timestamp(p.start_time), to_timestamp(p.end_time),
@@ -150,6 +153,7 @@ _PREDICT = """
                 %(starts)s::float8[], %(ends)s::float8[], %(resources)s::text[])
         AS p(job_id, verdict, reason, moldable_id, start_time, end_time, resources)
     JOIN jobs j ON j.job_id = p.job_id AND j.state IN ('Waiting', 'Hold', 'toAckReservation')
+    WHERE p.moldable_id IS NULL OR EXISTS (SELECT FROM moldable_descriptions m WHERE m.moldable_id = p.moldable_id)
     ON CONFLICT (job_id) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason,
         moldable_id = excluded.moldable_id, start_time = excluded.start_time, end_time = excluded.end_time,
         resources = excluded.resources
