@@ -175,7 +175,10 @@ class _Launchers:
 
     def _say(self, one: _Speaker, word: str, **fields: object) -> None:
         self.bytes += len(line_of({"message": word, **fields}))
-        one.connection.say(word, **fields)
+        try:
+            one.connection.say(word, **fields)
+        except OSError as error:
+            raise OarpyError(f"the server has left the launcher of application {one.participant.id}: {error}") from None
 
     def _hear(self, one: _Speaker, message: Mapping[str, Any]) -> None:
         word = message["message"]

@@ -223,7 +223,7 @@ def _figure_12(runs: _Runs) -> Iterator[Finding]:
         ("b", "processor time of server and launchers, real / simulated <= 3.3", 3.3),
     ):
         if measured is None:
-            yield letter, paper, "a real server runs under the judged reading, without --quick", None
+            yield letter, paper, "no real server ran; one is tried under the judged reading, without --quick", None
             continue
         assert measured.real_bytes is not None
         assert measured.real_seconds is not None

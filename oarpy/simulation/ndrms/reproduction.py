@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from oarpy.model.errors import UsageError
+from oarpy.model.errors import OarpyError, UsageError
 from oarpy.simulation.ndrms.charts import can_draw, write_chart
 from oarpy.simulation.ndrms.claims import PublishedClaim, claims, end_delays
 from oarpy.simulation.ndrms.experiments import Experiment, Measured, Results, measure_all, workload
@@ -61,14 +61,14 @@ def reproduce(
     wanted = list(dict.fromkeys(figures or FIGURES))
     runs = {(figure, reading): list(FIGURES[figure](reading, quick)) for figure in wanted for reading in readings}
     results = measure_all((one for found in runs.values() for one in found), log, err or sys.stderr)
-    results |= _served(runs.get((12, JUDGED), ()), results, log, real)
+    results |= _served(runs.get((12, JUDGED), ()), results, log, real, err or sys.stderr)
     drawing = can_draw()
     for figure in wanted:
         of_figure = dict.fromkeys(one for reading in readings for one in runs[figure, reading])
         rows = partial(_write_rows, figure, {one: results[one] for one in of_figure})
         write_file(output / f"figure{figure:02}.csv", rows)
-        if drawing and runs[figure, JUDGED]:
-            judged = {one: results[one] for one in runs[figure, JUDGED]}
+        judged = {one: results[one] for one in runs[figure, JUDGED]}
+        if drawing and judged and (figure != 12 or any(one.real_bytes for one in judged.values())):
             write_chart(output / f"figure{figure:02}.svg", figure, judged)
     found = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
     lacks = LACKS if drawing else (*LACKS, "Charts are not drawn: they need the extra plots (matplotlib).")
@@ -76,13 +76,22 @@ def reproduce(
 
 
 def _served(
-    experiments: Iterable[Experiment], results: Results, log: Sequence[LoggedJob], real: RealServer | None
+    experiments: Iterable[Experiment],
+    results: Results,
+    log: Sequence[LoggedJob],
+    real: RealServer | None,
+    err: TextIO,
 ) -> dict[Experiment, Measured]:
-    """Return what was measured of experiments, with what they take on a real server."""
-    served = {}
-    for one in experiments if real is not None else ():
-        assert real is not None
-        size, seconds = real(workload(one, log))
+    """Return what was measured of experiments, with what they take on a real server; one that fails is told."""
+    served: dict[Experiment, Measured] = {}
+    if real is None:
+        return served
+    for one in experiments:
+        try:
+            size, seconds = real(workload(one, log))
+        except OarpyError as error:
+            err.write(f"figure 12 is not run: {error}\n")
+            continue
         served[one] = replace(results[one], real_bytes=size, real_seconds=round(seconds, 3))
     return served
 
