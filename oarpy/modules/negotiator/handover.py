@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from oarpy.configuration import Configuration
@@ -16,6 +17,8 @@ from oarpy.wire.frames import Malformed
 from oarpy.wire.openings import Request, Speaker, read_speaker
 
 _LARGEST = 1024
+_OWN_FILES = 64
+"""Open files of the negotiator beside connections and calls."""
 _TIMEOUT = 10.0
 _CREDENTIALS = struct.Struct("iII")
 
@@ -73,6 +76,16 @@ def listen(configuration: Configuration) -> socket.socket:
     return listening
 
 
+def room(connections: int) -> int:
+    """Let so many connections have the files that they need, each with a call; return for how many there is room."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + _OWN_FILES
+    if soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+    return min(connections, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_FILES) // 2)
+
+
 @contextmanager
 def _short(path: str) -> Iterator[str]:
     """Yield another name of a socket, by its open folder: addresses of sockets have at most 107 bytes."""
@@ -99,6 +112,8 @@ def receive(listening: socket.socket) -> tuple[socket.socket, Speaking] | None:
         except OSError:
             return None
         if len(descriptors) != 2:
+            for one in descriptors:
+                os.close(one)
             return None
         connection = socket.socket(fileno=descriptors[0])
         try:

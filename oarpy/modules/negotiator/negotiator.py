@@ -76,6 +76,7 @@ class Negotiator:
         self._reader = SnapshotReader(configuration)
         self._selector = selectors.DefaultSelector()
         self._listening: socket.socket | None = None
+        self._most = self._settings.connections
         self._conversations: dict[Conversation, None] = {}
         self._speakers: dict[int, Conversation] = {}
         self._per_user: Counter[int] = Counter()
@@ -93,6 +94,7 @@ class Negotiator:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Hear who has something to say, and tell who has something to be told."""
         if self._listening is None:
+            self._most = handover.room(self._settings.connections)
             self._listening = handover.listen(self._configuration)
             self._selector.register(self._listening, selectors.EVENT_READ, None)
             applications.note_all_lost(connection)
@@ -141,7 +143,7 @@ class Negotiator:
                     None, AGAINST_RULES, "too many connections of yours (negotiation.connections_per_user)", moment
                 )
                 one.closing = True
-            elif len(self._conversations) > self._settings.connections:
+            elif len(self._conversations) > self._most:
                 one.refuse(None, AGAINST_RULES, "too many connections (negotiation.connections)", moment)
                 one.closing = True
             else:
