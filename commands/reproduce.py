@@ -41,6 +41,39 @@ def ndrms(
 
 
 @app.command()
+def deadlines(
+    figures: Annotated[
+        list[int] | None, typer.Option("--figure", metavar="N", help="1 to 9, once for each; default all.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("deadlines"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer jobs and seeds; judges nothing.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")] = 1,
+    processes: Annotated[
+        int | None, typer.Option("--processes", metavar="N", min=1, help="Processes; default one a core.")
+    ] = None,
+    dask: Annotated[str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the finished runs of DIR.")] = False,
+    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+) -> None:
+    """Deadlines and co-allocation without reservations: a line for each claim; exit status 1 if one fails."""
+    from oarpy.grid.experiments.deadlines_report import reproduce_deadlines
+    from oarpy.reproduction.pools import all_processes, dask_pool, local_pool
+
+    report, status = reproduce_deadlines(
+        output,
+        dask_pool(dask) if dask else local_pool(processes or all_processes()),
+        sys.stderr,
+        figures=figures or (),
+        seed=seed,
+        quick=quick,
+        fresh=fresh,
+        as_json=as_json,
+    )
+    write(report)
+    raise typer.Exit(status)
+
+
+@app.command()
 def reallocation(
     traces: Annotated[
         Path | None,

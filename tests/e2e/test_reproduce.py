@@ -92,6 +92,33 @@ def test_fresh_forgets_what_was_done(one_process: Path) -> None:
     }
 
 
+def test_figures_of_the_paper_on_deadlines_go_on_too(tmp_path: Path) -> None:
+    program = [
+        os.path.join(os.path.dirname(sys.executable), "oarpy"),
+        "reproduce",
+        "deadlines",
+        "--quick",
+        "--figure",
+        "1",
+    ]
+    first = subprocess.run([*program, "--output", str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert (first.returncode, first.stdout.count("ours: not run")) == (0, 8), first.stderr
+    before = files(tmp_path)
+    again = subprocess.run([*program, "--output", str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert again.stdout == first.stdout
+    assert files(tmp_path) == before
+    lines = (tmp_path / "figure01.csv").read_text().splitlines()
+    assert len(lines) == 5
+    cells = dict(zip(lines[0].split(","), lines[1].split(","), strict=True))
+    assert (cells["requested_local"], cells["requested_global"], cells["wait"], cells["seeds"]) == (
+        "30",
+        "10",
+        "inf",
+        "2",
+    )
+    assert float(cells["success_low"]) <= float(cells["success"]) <= float(cells["success_high"])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -102,13 +102,13 @@ class GridRun:
         self._agenda: list[tuple[float, Happening, Any]] = []
         self._started = count()
 
-    def run(self) -> GridOutcome:
-        """Run until every job is over."""
+    def run(self, until: float = inf) -> GridOutcome:
+        """Run until every job is over; what would happen after ``until`` does not."""
         for number, job in enumerate(self._jobs):
             self._note(job.submit, Happening.ARRIVAL, number)
         if self._scenario.reallocation.algorithm:
             self._note(min(job.submit for job in self._jobs) + self._scenario.period, Happening.PASS, 0)
-        while self._left:
+        while self._left and self._agenda[0][0] <= until:
             now, kind, what = heappop(self._agenda)
             if kind is Happening.END:
                 self._end(what[1], now)
