@@ -59,6 +59,8 @@ _ARRAY = 20
 """Batch jobs of one submission."""
 _QUIET = 1.5 * TIMER
 _DEADLINE = 120.0
+_KEPT_AT = 15.0
+"""Seconds until hosts that were freed are kept back, if they are."""
 _BEGIN = re.compile(rb'"changes":\{[^\[]*\[(\d+)')
 
 _LET_RUN = """
@@ -72,6 +74,7 @@ _RUNNING = """
     SELECT job_id FROM jobs WHERE state = 'Running' AND expected_end(jobs) > now() + interval '5 minutes'
     AND NOT 'negotiated' = ANY(types) ORDER BY random() LIMIT %s
 """
+_MADE = "SELECT extract(epoch FROM made_at)::int FROM ghosts WHERE job_id = %s"
 _IN_LINE = "SELECT count(*) FROM applications WHERE state IN ('RequestSent', 'Waiting')"
 _WAITING = "SELECT count(*) FROM jobs WHERE state = 'Waiting'"
 # What a subscription and its first view leave, of jobs that are held.
@@ -155,22 +158,25 @@ class NegotiatingCluster:
             self.connection.execute(statement, [job])
         return time.time()
 
-    def delay(self, ended: float, after: int) -> tuple[float, float, int]:
-        """Return the seconds until the first and the last launcher have read a view of a pass later than ``after``.
+    def delay(self, job: int, ended: float) -> float | None:
+        """Return the seconds until the last launcher has read the view of the pass that saw the end of a job.
 
-        The third value is the instant of that pass. Launchers whose view did not change are told nothing.
+        What is kept back of the job tells which pass that was; None if nothing was. Launchers whose view did not change
+        are told nothing.
         """
-        read: list[tuple[float, int]] = []
-        expected = self._value(_IN_LINE)
-        until = time.monotonic() + _DEADLINE
-        while len(read) < expected and time.monotonic() < until:
-            if self.crowd.listen(0.02):
-                read += [found for one in self.crowd.all for found in _views(one, after)]
-            elif read and time.time() - read[-1][0] > TIMER:
-                break
-        if not read:
-            raise OarpyError("no launcher was shown the end of a job")
-        return read[0][0] - ended, read[-1][0] - ended, max(instant for _, instant in read)
+        read: dict[LauncherConnection, list[tuple[float, int]]] = {}
+        made = math.inf
+        last, until = time.time(), time.monotonic() + _KEPT_AT
+        while time.monotonic() < until and (math.isinf(made) or time.time() - last < TIMER / 2):
+            self.crowd.listen(0.02)
+            for one in self.crowd.all:
+                if found := _views(one):
+                    read.setdefault(one, []).extend(found)
+                    last = time.time()
+            if math.isinf(made) and (row := self.connection.execute(_MADE, [job]).fetchone()):
+                made, last = row[0], time.time()
+        seen = [at for views in read.values() for at, instant in views if instant == made]
+        return max(seen) - ended if seen else None
 
     def count(self, statement: str) -> int:
         """Return the number that a statement asks for."""
@@ -188,19 +194,12 @@ class NegotiatingCluster:
                 raise OarpyError(f"after {_DEADLINE:g} s it is still not so that {what}")
 
 
-def _views(one: LauncherConnection, after: int) -> list[tuple[float, int]]:
-    """Return when a launcher has read the first view of a pass later than ``after``, and when that pass was; answer it.
-
-    Nothing is returned for views of that pass and those before.
-    """
-    found = []
-    for at, line in one.heard:
-        begin = _BEGIN.search(line)
-        if begin and int(begin[1]) > after:
-            found.append((at, int(begin[1])))
+def _views(one: LauncherConnection) -> list[tuple[float, int]]:
+    """Return when a launcher has read views, and when the pass was that made each; it answers them."""
+    found = [(at, int(begin[1])) for at, line in one.heard if (begin := _BEGIN.search(line))]
     for _, view in one.take("changeNotify"):
         one.say("keep", serial=view["serial"])
-    return found[:1]
+    return found
 
 
 @contextmanager
@@ -231,20 +230,19 @@ def negotiating_cluster(directory: Path, hosts: int, cores: int) -> Iterator[Neg
 
 def delays(cluster: NegotiatingCluster, rounds: int, draw: random.Random) -> tuple[list[float], list[float]]:
     """Return the seconds from ends of jobs to the last view read: when all was at rest, and right after a pass."""
-    at_rest, after_pass = [], []
+    found: tuple[list[float], list[float]] = [], []
     for number in range(rounds):
         cluster.rest()
-        first, second = (row[0] for row in cluster.connection.execute(_RUNNING, [2]).fetchall())
-        ended = cluster.end(first)
-        heard, last, instant = cluster.delay(ended, int(ended) - 1)
-        at_rest.append(last)
-        time.sleep(draw.uniform(0.0, max(0.0, 0.9 * TIMER - (last - heard))))
-        _, last, _ = cluster.delay(cluster.end(second), instant)
-        after_pass.append(last)
-        line = cluster.count(_IN_LINE)
-        sys.stdout.write(f"{number + 1:3} at rest {at_rest[-1]:.3f} s, after a pass {last:.3f} s, {line} in line\n")
-        sys.stdout.flush()
-    return at_rest, after_pass
+        jobs = [row[0] for row in cluster.connection.execute(_RUNNING, [2]).fetchall()]
+        for job, kind in zip(jobs, found, strict=True):
+            last = cluster.delay(job, cluster.end(job))
+            if last is not None:
+                kind.append(last)
+            time.sleep(draw.uniform(0.0, TIMER / 2))
+            told = "nothing kept back" if last is None else f"{last:.3f} s"
+            sys.stdout.write(f"{number + 1:3} {told}, {cluster.count(_IN_LINE)} in line\n")
+            sys.stdout.flush()
+    return found
 
 
 def view_times(sandbox: Sandbox) -> tuple[list[float], float]:
