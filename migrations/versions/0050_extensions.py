@@ -112,6 +112,7 @@ def _create_resizes() -> None:
         comment="what the nodes of running jobs are to be told: hosts that come or go",
     )
     op.create_index("resizes_job", "resizes", ["job_id"])
+    op.create_index("resizes_extension", "resizes", ["extension_id"])
     op.create_index("resizes_open", "resizes", ["job_id"], postgresql_where=text("done_at IS NULL"))
 
 

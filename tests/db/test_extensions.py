@@ -12,6 +12,7 @@ from oarpy.store.jobs.scope import JobScope
 from oarpy.store.negotiation import extensions, resizes
 from oarpy.store.pages import gantt_spans
 from oarpy.store.passes import gantt
+from oarpy.store.past import moving
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
@@ -192,3 +193,25 @@ def test_who_looks_sees_what_a_job_has_now_and_when_it_had_what(cluster: SmallCl
     assert sorted([one.begin, one.end, one.places.tolist()] for one in spans) == sorted(
         [one.begin, one.end, [one.resource_ids[0] - 1, 1]] for one in bars
     )
+
+
+def test_what_a_job_had_goes_to_the_past_and_comes_back_as_it_was(cluster: SmallCluster, job: int) -> None:
+    ask(cluster, job, 2)
+    cluster.plan()
+    confirm(cluster)
+    cluster.delete(job)
+    cluster.settle()
+    rows = (
+        "SELECT * FROM extensions ORDER BY 1",
+        "SELECT * FROM resizes ORDER BY 1",
+        "SELECT * FROM assigned_resources ORDER BY 1, 2",
+    )
+    before = [cluster.sql(query) for query in rows]
+    ((submission,),) = cluster.sql("SELECT submission_id FROM jobs")
+    connection = cluster.connection
+    with connection.transaction():
+        assert moving.move(connection, cluster.now().date().replace(day=1), [submission]) == 1
+    assert [cluster.sql(query) for query in rows] == [[], [], []]
+    with connection.transaction():
+        moving.recall(connection, [job])
+    assert [cluster.sql(query) for query in rows] == before

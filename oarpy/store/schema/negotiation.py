@@ -177,5 +177,6 @@ resizes = table(
     column("done_at", INSTANT, "when the nodes had confirmed, or the job was over; NULL before", optional=True),
     rule("resizes_grant_extensions", "(kind = 'grant') = (extension_id IS NOT NULL)"),
     Index("resizes_job", "job_id"),
+    Index("resizes_extension", "extension_id"),
     Index("resizes_open", "job_id", postgresql_where=text("done_at IS NULL")),
 )
