@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oarpy.client.rendering import write
+
+if TYPE_CHECKING:
+    from oarpy.reproduction.pools import Pool
+
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer jobs and seeds; judges nothing.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")]
+Processes = Annotated[int | None, typer.Option("--processes", metavar="N", min=1, help="Default: one a core.")]
+Dask = Annotated[str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Forget the finished runs of DIR.")]
+Json = Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")]
 
 app = typer.Typer(no_args_is_help=True, help="Experiments of papers, run again.")
 
@@ -28,7 +38,7 @@ def ndrms(
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For figureNN.csv and figureNN.svg.")] = Path(
         "ndrms"
     ),
-    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """INRIA RR-7389, applications that negotiate: a line for each claim; exit status 1 if one fails."""
     from oarpy.benchmarks.negotiated_run import run_for_real
@@ -46,22 +56,19 @@ def deadlines(
         list[int] | None, typer.Option("--figure", metavar="N", help="1 to 9, once for each; default all.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("deadlines"),
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer jobs and seeds; judges nothing.")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")] = 1,
-    processes: Annotated[
-        int | None, typer.Option("--processes", metavar="N", min=1, help="Processes; default one a core.")
-    ] = None,
-    dask: Annotated[str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the finished runs of DIR.")] = False,
-    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+    quick: Quick = False,
+    seed: Seed = 1,
+    processes: Processes = None,
+    dask: Dask = None,
+    fresh: Fresh = False,
+    as_json: Json = False,
 ) -> None:
     """Deadlines and co-allocation without reservations: a line for each claim; exit status 1 if one fails."""
     from oarpy.grid.experiments.deadlines_report import reproduce_deadlines
-    from oarpy.reproduction.pools import all_processes, dask_pool, local_pool
 
     report, status = reproduce_deadlines(
         output,
-        dask_pool(dask) if dask else local_pool(processes or all_processes()),
+        _pool(processes, dask),
         sys.stderr,
         figures=figures or (),
         seed=seed,
@@ -83,24 +90,21 @@ def reallocation(
         list[str] | None, typer.Option("--scenario", metavar="NAME", help="jan to jun, pwa-g5k; default all.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For all files.")] = Path("reallocation"),
-    quick: Annotated[bool, typer.Option("--quick", help="The first jobs of each site; judges nothing.")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="First seed.")] = 1,
-    processes: Annotated[
-        int | None, typer.Option("--processes", metavar="N", min=1, help="Processes; default one a core.")
-    ] = None,
+    quick: Quick = False,
+    seed: Seed = 1,
+    processes: Processes = None,
     dask: Annotated[
         str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster instead.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the finished runs of DIR.")] = False,
-    as_json: Annotated[bool, typer.Option("-J", "--json", help="Print JSON.")] = False,
+    fresh: Fresh = False,
+    as_json: Json = False,
 ) -> None:
     """INRIA RR-7226, jobs that move between clusters: a line for each claim; exit status 1 if one fails."""
     from oarpy.grid.experiments.reallocation_report import reproduce_reallocation
-    from oarpy.reproduction.pools import all_processes, dask_pool, local_pool
 
     report, status = reproduce_reallocation(
         output,
-        dask_pool(dask) if dask else local_pool(processes or all_processes()),
+        _pool(processes, dask),
         sys.stderr,
         traces=traces,
         scenarios=scenarios or (),
@@ -111,3 +115,9 @@ def reallocation(
     )
     write(report)
     raise typer.Exit(status)
+
+
+def _pool(processes: int | None, dask: str | None) -> Pool:
+    from oarpy.reproduction.pools import all_processes, dask_pool, local_pool
+
+    return dask_pool(dask) if dask else local_pool(processes or all_processes())

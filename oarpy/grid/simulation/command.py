@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
 from oarpy.grid.simulation.grid_run import GridOutcome, GridRun, JobCourse
@@ -12,6 +11,7 @@ from oarpy.grid.simulation.metrics import judge
 from oarpy.grid.simulation.reader import read_grid
 from oarpy.grid.simulation.scenario import GridJob, GridScenario
 from oarpy.model.errors import UsageError
+from oarpy.simulation.scenarios.input_file import text_of
 
 _NOT_A_SCENARIO = 2
 
@@ -24,7 +24,7 @@ def run_grid(paths: Sequence[str], out: TextIO, err: TextIO) -> int:
     status = 0
     for path in paths:
         try:
-            scenario = read_grid(_text(path))
+            scenario = read_grid(text_of(path))
         except UsageError as error:
             err.write(f"{path}: {error}\n")
             status = _NOT_A_SCENARIO
@@ -69,13 +69,3 @@ def _entry(job: GridJob, course: JobCourse, jobs: Sequence[GridJob]) -> dict[str
 def _number(value: float | None) -> float | None:
     """Return whole numbers as such."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError("not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(f"cannot be read: {reason}") from None

@@ -10,6 +10,7 @@ did not foresee. So an end when it was predicted costs nothing, and a job that j
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
@@ -99,7 +100,7 @@ class CountedQueue:
             CountedQueue.hold(self, number, job.procs, now + job.walltime, now)
 
 
-class PlannedQueue(CountedQueue):
+class PlannedQueue(CountedQueue, ABC):
     """A queue whose jobs all have a planned start. The plan stands until something happens that it did not foresee."""
 
     def __init__(self, procs: int) -> None:
@@ -108,17 +109,17 @@ class PlannedQueue(CountedQueue):
         self._starts: dict[int, float] = {}
         self._next = inf
 
+    @abstractmethod
     def _begin_plan(self, now: float) -> None:
         """Begin a plan with what is held."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _place(self, job: QueuedJob, now: float) -> float:
         """Return the start of a job behind all others, and let it hold its processors."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _behind(self, jobs: Iterable[QueuedJob], now: float) -> dict[int, float]:
         """Return when each of these jobs would start behind the queue."""
-        raise NotImplementedError
 
     def join(self, job: QueuedJob, now: float) -> None:
         """Let a job join; a plan that stands gets a place more."""

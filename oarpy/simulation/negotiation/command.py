@@ -9,6 +9,7 @@ from oarpy.model.errors import UsageError
 from oarpy.simulation.negotiation.journal import Journal
 from oarpy.simulation.negotiation.reader import read_workload
 from oarpy.simulation.negotiation.run import NegotiationRun
+from oarpy.simulation.scenarios.input_file import text_of
 
 
 def run_negotiate(path: Path, out: TextIO) -> None:
@@ -16,16 +17,10 @@ def run_negotiate(path: Path, out: TextIO) -> None:
 
     Raises :class:`UsageError` before anything is written.
     """
-    workload = read_workload(_text(path))
+    try:
+        text = text_of(path)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
+    workload = read_workload(text)
     journal = Journal(out, workload.ticks)
     journal.total(NegotiationRun(workload, journal.note).run())
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not UTF-8 text", hint="give a JSON file") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(f"{path}: cannot be read: {reason}", hint="give a JSON file") from None

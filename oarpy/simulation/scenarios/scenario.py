@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import TextIO
 
@@ -14,6 +13,7 @@ from oarpy.scheduler.decide import decide
 from oarpy.scheduler.order.queue_orders import ORDERS, Order
 from oarpy.scheduler.snapshot import Snapshot
 from oarpy.simulation.scenario_writer import decisions_json, placement_json
+from oarpy.simulation.scenarios.input_file import text_of
 from oarpy.simulation.scenarios.reader import read_scenario
 
 _NOT_A_SCENARIO = 2
@@ -38,7 +38,7 @@ def run_plan(
     for path in paths:
         started = perf_counter()
         try:
-            snapshot = read_scenario(_read(path), orders)
+            snapshot = read_scenario(text_of(path), orders)
         except UsageError as error:
             err.write(f"{path}: {error}\n")
             status = _NOT_A_SCENARIO
@@ -47,17 +47,6 @@ def run_plan(
         out.write(_planned(snapshot, orders, read if timing else None, decisions) + "\n")
         out.flush()
     return status
-
-
-def _read(path: str) -> str:
-    """Return the text of a file. Raises :class:`UsageError` when it cannot be read."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError("not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(f"cannot be read: {reason}") from None
 
 
 def _planned(snapshot: Snapshot, orders: Mapping[str, Order], read: float | None, decisions: bool) -> str:
