@@ -41,7 +41,7 @@ from oarpy.modules.metascheduler.set_aside import made_of, set_aside_text, unpla
 from oarpy.modules.metascheduler.waiting_rows import WaitingRows
 from oarpy.scheduler.resources.consumables import Consumable
 from oarpy.scheduler.resources.matching import Matchers
-from oarpy.scheduler.resources.platform import Platform, Resource
+from oarpy.scheduler.resources.platform import ASLEEP, Platform, Resource
 from oarpy.scheduler.rules.energy import idle_nodes
 from oarpy.scheduler.rules.reservations import OVERRUN, promised
 from oarpy.scheduler.snapshot import (
@@ -69,10 +69,6 @@ LAUNCH = 5
 """Seconds that a launch may take and the job still counts as begun when a pass of this process started it."""
 _MOST_CONDITIONS = 1000
 """Conditions and compiled requests that no waiting job uses are forgotten when there are more than this."""
-
-
-_ASLEEP = "(asleep)"
-"""Orders resources by whether they sleep; no property can have this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +265,7 @@ class SnapshotReader:
         self._platform = Platform.build(
             rows, hierarchy=[name for name in self._kinds if name != "resource_id"], order=order
         )
-        self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(_ASLEEP))
+        self._asleep = self._platform.bits_of(row.id for row in rows if row.properties.get(ASLEEP))
         outages, over = maintenance_outages(connection, self._platform, now)
         self._outages = (*outages, *ends_of_availability(rows, self._platform, now))
         self._unchanged_until = min(self._unchanged_until, over)
@@ -296,11 +292,11 @@ class SnapshotReader:
                 row = replace(row, state="Absent")
             if saving:
                 asleep = row.state == "Absent" and until is not None and until > now
-                marked = {**row.properties, _ASLEEP: asleep}
+                marked = {**row.properties, ASLEEP: asleep}
                 row = replace(row, state="Alive" if asleep else row.state, properties=marked)
             found.append(row)
         order = self._configuration.scheduler.resource_order
-        return found, (_ASLEEP, *order) if saving else order
+        return found, (ASLEEP, *order) if saving else order
 
     def _check_order(self, connection: Connection) -> None:
         """Raise :class:`UsageError`, at the first reading, for a property of ``resource_order`` that there is not.

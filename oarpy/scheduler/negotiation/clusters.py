@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -18,7 +18,7 @@ from operator import or_
 
 from oarpy.scheduler.resources.bit_sets import positions
 from oarpy.scheduler.resources.consumables import Capacities, Consumable
-from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
+from oarpy.scheduler.resources.platform import ASLEEP, NETWORK_ADDRESS, RESOURCE_ID, Platform, Resource
 
 ALL = "all"
 """The cluster of all hosts, where no property names clusters."""
@@ -30,13 +30,23 @@ QUOTAS = "*"
 _OF_A_HOST = frozenset(
     {NETWORK_ADDRESS, RESOURCE_ID, "host", "hostname", "ip", "cpu", "core", "thread", "cpuset", "gpu", "gpudevice"}
 )
-"""Properties that name a host or a part of it."""
-_PASSING = frozenset({"state", "state_by", "state_since", "drain", "available_upto"})
-"""Columns of resources that tell how they are at the moment."""
-
-
+"""Properties that name a host or a part of it, whatever their values."""
+_PASSING = frozenset({"state", "state_by", "state_since", "drain", "available_upto", ASLEEP})
+"""Properties that tell how resources are at the moment."""
+_ENOUGH = 3
+"""Of so many hosts, each with a text of its own in a property, that property names them."""
+_Values = dict[str, set[object]]
+"""The values that the resources of a host have of each property."""
 _Kind = tuple[object, ...]
-"""What is equal for the hosts of one cluster, last what they have of consumables."""
+"""What is equal for the hosts of one cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    name: str
+    bits: int
+    values: _Values
+    amounts: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ def clusters_of(
     given, and are in none.
     """
     capacities = Capacities(consumables, platform)
-    groups: dict[object, dict[_Kind, list[tuple[str, int]]]] = {}
+    groups: dict[object, list[_Host]] = {}
     for block in platform.blocks(NETWORK_ADDRESS):
         bits = block.bits & platform.default_type
         if not bits or bits & ~platform.alive:
@@ -95,8 +105,8 @@ def clusters_of(
         value = rows[0].properties.get(named_by) if named_by else ALL
         if value is None:
             continue
-        kind = *_kind(rows), _amounts(capacities, bits)
-        groups.setdefault(value, {}).setdefault(kind, []).append((str(block.value), bits))
+        host = _Host(str(block.value), bits, _values(rows), _amounts(capacities, bits))
+        groups.setdefault(value, []).append(host)
     return tuple(_clusters(platform, groups, share))
 
 
@@ -115,7 +125,7 @@ def counted_at(platform: Platform, clusters: Iterable[HostCluster], level: str) 
     for one in clusters:
         if sets := tuple(part for block in blocks if (part := block.bits & one.bits)):
             parts = _values([platform.resources[place] for place in positions(sets[0])])
-            counts = {name: len(some) for name, some in parts.items() if name in _OF_A_HOST & platform.levels}
+            counts = {name: len(parts[name]) for name in one.resources if name in parts}
             found.append(replace(one, sets=sets, resources=counts))
     return tuple(found)
 
@@ -127,38 +137,63 @@ def _amounts(capacities: Capacities, bits: int) -> tuple[tuple[str, int], ...]:
     return tuple((name, amount) for name, amount in found if amount)
 
 
-def _clusters(
-    platform: Platform, groups: Mapping[object, Mapping[_Kind, list[tuple[str, int]]]], share: float
-) -> Iterator[HostCluster]:
-    for value, kinds in groups.items():
-        ordered = sorted(kinds.items(), key=lambda kind: min(platform.ids_of(kind[1][0][1])))
-        for number, (kind, hosts) in enumerate(ordered, 1):
-            name = str(value) if len(ordered) == 1 else f"{value}#{number}"
-            values = _values([platform.resources[place] for place in positions(hosts[0][1])])
+def _clusters(platform: Platform, groups: Mapping[object, Sequence[_Host]], share: float) -> Iterator[HostCluster]:
+    for value, members in groups.items():
+        naming = _naming(members)
+        kinds: dict[_Kind, list[_Host]] = {}
+        for host in members:
+            kinds.setdefault(_kind(host, naming), []).append(host)
+        ordered = sorted(kinds.values(), key=lambda hosts: min(platform.ids_of(hosts[0].bits)))
+        for number, hosts in enumerate(ordered, 1):
+            values = hosts[0].values
             yield HostCluster(
-                name,
+                str(value) if len(ordered) == 1 else f"{value}#{number}",
                 value,
                 len(ordered) == 1,
-                tuple(host for host, _ in hosts),
-                tuple(bits for _, bits in hosts),
-                {name: len(some) for name, some in values.items() if name in _OF_A_HOST & platform.levels},
-                {name: some.pop() for name, some in values.items() if name not in _OF_A_HOST and len(some) == 1},
-                dict(kind[-1]),  # type: ignore[call-overload]
+                tuple(host.name for host in hosts),
+                tuple(host.bits for host in hosts),
+                {name: len(some) for name, some in values.items() if _counts(name, some, platform)},
+                {name: next(iter(some)) for name, some in values.items() if name not in naming and len(some) == 1},
+                dict(hosts[0].amounts),
                 share,
             )
 
 
-def _kind(rows: Sequence[Resource]) -> tuple[object, ...]:
-    """Return what is equal for hosts of one class: their numbers of resources, and the properties of these."""
-    values = _values(rows)
-    plain = sorted((name, sorted(map(repr, some))) for name, some in values.items() if name not in _OF_A_HOST)
-    parts = sorted((name, len(some)) for name, some in values.items() if name in _OF_A_HOST)
-    return len(rows), repr(plain), repr(parts)
+def _counts(name: str, values: Collection[object], platform: Platform) -> bool:
+    """Tell whether a property is a level of which a host has parts."""
+    return name in platform.levels and (name in _OF_A_HOST or len(values) > 1)
 
 
-def _values(rows: Sequence[Resource]) -> dict[str, set[object]]:
+def _naming(hosts: Sequence[_Host]) -> frozenset[str]:
+    """Return the properties that name these hosts or parts of them.
+
+    Besides the well-known ones, they are those that have a value of its own for each host, and either are texts with a
+    digit, as addresses and serial numbers are, or have several values in a host, as levels within it do.
+    """
+    found = set(_OF_A_HOST)
+    for name in {name for host in hosts for name in host.values} - _OF_A_HOST:
+        sets = [host.values.get(name, set()) for host in hosts]
+        apart = all(sets) and sum(map(len, sets)) == len(set().union(*sets))
+        inside = any(len(some) > 1 for some in sets)
+        if apart and (inside or (len(hosts) >= _ENOUGH and all(map(_identifies, set().union(*sets))))):
+            found.add(name)
+    return frozenset(found)
+
+
+def _identifies(value: object) -> bool:
+    return isinstance(value, str) and any(sign.isdigit() for sign in value)
+
+
+def _kind(host: _Host, naming: frozenset[str]) -> _Kind:
+    """Return what is equal for hosts of one class: how many resources, properties of these, and consumables."""
+    plain = sorted((name, sorted(map(repr, some))) for name, some in host.values.items() if name not in naming)
+    parts = sorted((name, len(some)) for name, some in host.values.items() if name in naming)
+    return host.bits.bit_count(), repr(plain), repr(parts), host.amounts
+
+
+def _values(rows: Sequence[Resource]) -> _Values:
     """Return the values of each property, but for those that change while a host stays what it is."""
-    found: dict[str, set[object]] = {}
+    found: _Values = {}
     for row in rows:
         for name, value in row.properties.items():
             if name not in _PASSING and value is not None:

@@ -10,6 +10,8 @@ from oarpy.scheduler.resources.bit_sets import bits_at, positions
 
 RESOURCE_ID = "resource_id"
 NETWORK_ADDRESS = "network_address"
+ASLEEP = "(asleep)"
+"""Property of resources that can be woken, where energy is saved; no site can name one so."""
 DEFAULT_ALIASES: Final[Mapping[str, str]] = {"nodes": NETWORK_ADDRESS}
 DEFAULT_TYPE = "default"
 _RESERVABLE = frozenset({"Alive", "Absent", "Suspected"})

@@ -33,6 +33,38 @@ def test_hosts_of_different_consumables_are_different_classes() -> None:
     ]
 
 
+def of_hosts(*hosts: list[dict[str, object]]) -> Platform:
+    """Return hosts h0, h1, ... of resources with these properties."""
+    rows = [
+        Resource(10 * host + place, properties={"network_address": f"h{host}", **properties})
+        for host, resources in enumerate(hosts)
+        for place, properties in enumerate(resources, 1)
+    ]
+    return Platform.build(rows)
+
+
+def test_what_names_a_host_or_a_part_of_it_makes_no_class_and_its_parts_are_counted() -> None:
+    hosts: list[list[dict[str, object]]] = [
+        [{"mac": f"02:0{host}", "numa": 2 * host + part, "core": 2 * host + part} for part in (1, 2)]
+        for host in range(3)
+    ]
+    (one,) = clusters_of(of_hosts(*hosts))
+    assert one.hosts == ("h0", "h1", "h2")
+    assert one.resources == {"network_address": 1, "core": 2, "numa": 2}
+    assert one.properties == {}
+
+
+def test_hosts_that_differ_in_what_they_are_stay_classes_though_each_is_alone() -> None:
+    for name, values in (("mem", (16, 32, 64)), ("vendor", ("amd", "arm", "intel")), ("model", ("x1", "x2"))):
+        found = clusters_of(of_hosts(*([{name: value}] for value in values)))
+        assert [one.properties[name] for one in found] == list(values)
+
+
+def test_hosts_that_sleep_are_of_the_class_of_those_that_are_awake() -> None:
+    (one,) = clusters_of(of_hosts([{"(asleep)": True}], [{"(asleep)": False}]))
+    assert (one.name, one.properties) == ("all", {})
+
+
 @pytest.mark.parametrize(
     ("level", "size", "resources"),
     [
