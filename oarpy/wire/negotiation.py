@@ -60,6 +60,8 @@ def _tag(value: Any) -> Tag:
 def _hosts(value: Any) -> dict[str, int]:
     if type(value) is not dict or len(value) > _MOST_CLUSTERS:
         raise TypeError
+    if "" in value:
+        raise ValueError
     at_least_one = _whole(1)
     return {cluster: at_least_one(hosts) for cluster, hosts in value.items()}
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
-from oarpy.modules.negotiator.first_view import first_view
+from oarpy.modules.negotiator.first_view import FirstView, first_view
 from oarpy.negotiation.profiles import BusyHosts
 from oarpy.store.negotiation import applications
 from tests.harness.sample_cluster import Connection
@@ -22,17 +22,23 @@ WALLTIME = 3000
 
 def views(cluster: SmallCluster) -> list[BusyHosts]:
     """Return the first view of an application that asks for all four hosts, and that of the pass after its request."""
-    job = cluster.submit("/nodes=4,walltime=0:50:0", types=("negotiated",))
     connection = cluster.connection
-    applications.add(connection, job, applications.NewApplication({}, "host", False, "keep", ""))
-    (row,) = applications.named(connection, [job]).values()
-    with connection.transaction():
-        first = first_view(connection, SnapshotReader(cluster.settings), cluster.settings, row)
+    job, first = first_of(cluster)
     applications.show_first(connection, job, {}, {}, first.informed)
     assert applications.ask(connection, job, 1, {"all": 4}, WALLTIME, None)
     cluster.plan()
     (row,) = applications.named(connection, [job]).values()
     return [BusyHosts.of(first.profiles["all"][1]), BusyHosts.of(row.view["all"][1])]
+
+
+def first_of(cluster: SmallCluster) -> tuple[int, FirstView]:
+    """Return an application that has asked for nothing, and its first view."""
+    job = cluster.submit("/nodes=4,walltime=0:50:0", types=("negotiated",))
+    connection = cluster.connection
+    applications.add(connection, job, applications.NewApplication({}, "host", False, "keep", ""))
+    (row,) = applications.named(connection, [job]).values()
+    with connection.transaction():
+        return job, first_view(connection, SnapshotReader(cluster.settings), cluster.settings, row)
 
 
 def made(connection: Connection, share: float = 1.0) -> SmallCluster:
@@ -83,3 +89,19 @@ def test_beyond_the_share_of_one_application(connection: Connection) -> None:
     for view in views(cluster):
         assert view.busy == (3, 2)
         assert view.ends[1] > time.time() + 10**9
+
+
+def test_what_was_freed_since_the_last_pass_is_still_busy_in_a_first_view(connection: Connection) -> None:
+    cluster = made(connection)
+    job = cluster.submit("/nodes=3,walltime=0:50:0")
+    cluster.settle()
+    until = cluster.job(job, "started_at").timestamp() + WALLTIME
+    cluster.sql("UPDATE jobs SET state = 'Finishing', final_state = 'Terminated' WHERE job_id = %s", job)
+    cluster.sql("UPDATE jobs SET state = 'Terminated', ended_at = now(), left_nothing = true WHERE job_id = %s", job)
+    _, first = first_of(cluster)
+    view = BusyHosts.of(first.profiles["all"][1])
+    assert view.busy == (3,)
+    assert abs(view.ends[0] - until - cluster.settings.scheduler.security_time) <= 1
+    cluster.plan()
+    _, first = first_of(cluster)
+    assert BusyHosts.of(first.profiles["all"][1]).busy == ()

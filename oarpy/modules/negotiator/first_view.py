@@ -57,7 +57,10 @@ def first_view(
 
 
 def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
-    """Return what the last pass has left occupied: by who holds, by who has a place, and by what is kept back."""
+    """Return what the last pass has left occupied: by who holds, by who has a place, and by what is kept back.
+
+    What was freed since then is seen by no pass yet: it is busy as long as its job might have held it.
+    """
     gantt = Gantt(snapshot)
     gantt.protect(snapshot.holding, snapshot.besteffort_minimum_life)
     gantt.hold(job for job in snapshot.holding if not job.besteffort)
@@ -68,4 +71,7 @@ def _left(connection: Connection, snapshot: Snapshot) -> Gantt:
     for ghost in ghosts.kept(connection):
         bits = snapshot.platform.bits_of(ghost.resources)
         gantt.whole.take(snapshot.now, ghost.until, bits, EXCLUSIVE, found=False)
+    for freed in ghosts.freed_lately(connection):
+        until, bits = freed.end + snapshot.security_time, snapshot.platform.bits_of(freed.resources)
+        gantt.whole.take(snapshot.now, max(until, snapshot.now), bits, EXCLUSIVE, found=False)
     return gantt

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from oarpy.model.states import ExtensionState
-from oarpy.store.negotiation.growth import JobGrowth
+from oarpy.store.negotiation.extensions import ExtensionRow
+from oarpy.store.negotiation.growth import DoneResize, JobGrowth
 
 Message = dict[str, object]
 
@@ -33,7 +34,7 @@ class ToldGrowth:
             if one.extension is None:
                 yield {"message": "released", "names": list(one.hosts)}
             elif row is not None:
-                yield {"message": "granted", "tag": row.tag, "kind": row.kind, **_hosts(one.hosts, cluster_of)}
+                yield {"message": "granted", "tag": row.tag, "kind": row.kind, **_granted(row, one, cluster_of)}
         for row in growth.extensions.values():
             known = self.estimates.get(row.id)
             if row.state == ExtensionState.WAITING and isinstance(row.told, Mapping) and row.told not in ({}, known):
@@ -46,9 +47,9 @@ class ToldGrowth:
                 yield {"message": "reclaim", "names": names, "by": at}
 
 
-def _hosts(names: Sequence[str], cluster_of: Mapping[str, str]) -> Message:
-    """Return hosts by cluster, counted and named."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(cluster_of.get(name, "all"), []).append(name)
-    return {"hosts": {cluster: len(some) for cluster, some in found.items()}, "names": found}
+def _granted(row: ExtensionRow, one: DoneResize, cluster_of: Mapping[str, str]) -> Message:
+    """Return how many of what is counted came, as it was asked for, and the names of their hosts by cluster."""
+    names: dict[str, list[str]] = {}
+    for name in one.hosts:
+        names.setdefault(cluster_of.get(name, "all"), []).append(name)
+    return {"hosts": dict(row.hosts), "names": names}

@@ -15,14 +15,16 @@ _KEPT = """
 """
 
 # What best-effort jobs held was nobody's to wait for. A job that held nothing frees nothing.
-_FREED = """
+_FREED_SINCE = """
     SELECT j.job_id, extract(epoch FROM j.started_at + j.walltime + j.suspended_time)::float8,
            array_agg(a.resource_id)
     FROM jobs j JOIN assigned_resources a USING (job_id)
-    WHERE j.ended_at > to_timestamp(%s) AND j.started_at IS NOT NULL AND j.queue_name <> 'besteffort'
+    WHERE j.ended_at > {} AND j.started_at IS NOT NULL AND j.queue_name <> 'besteffort'
       AND NOT 'besteffort' = ANY(j.types) AND upper(a.during) >= j.ended_at - interval '1 second'
     GROUP BY j.job_id ORDER BY j.job_id
 """
+_FREED = _FREED_SINCE.format("to_timestamp(%s)")
+_FREED_LATELY = _FREED_SINCE.format("(SELECT at FROM scheduling_passes)")
 
 _FORGET = "DELETE FROM ghosts WHERE NOT job_id = ANY(%s)"
 _STORE = """
@@ -62,6 +64,11 @@ def kept(connection: Connection) -> list[GhostRow]:
 def freed(connection: Connection, since: float) -> list[FreedRow]:
     """Return what jobs have left that ended after an instant."""
     return [FreedRow(*row) for row in connection.execute(_FREED, [since]).fetchall()]
+
+
+def freed_lately(connection: Connection) -> list[FreedRow]:
+    """Return what jobs have left that ended after the last pass."""
+    return [FreedRow(*row) for row in connection.execute(_FREED_LATELY).fetchall()]
 
 
 def keep(connection: Connection, ghosts: Sequence[tuple[int, float, float, str, list[int], list[int]]]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from oarpy.modules.negotiator.cluster_facts import ClusterFacts, renewed
@@ -33,7 +35,7 @@ def test_hosts_of_different_consumables_are_different_classes() -> None:
     ]
 
 
-def of_hosts(*hosts: list[dict[str, object]]) -> Platform:
+def of_hosts(*hosts: Sequence[Mapping[str, object]]) -> Platform:
     """Return hosts h0, h1, ... of resources with these properties."""
     rows = [
         Resource(10 * host + place, properties={"network_address": f"h{host}", **properties})
@@ -44,7 +46,7 @@ def of_hosts(*hosts: list[dict[str, object]]) -> Platform:
 
 
 def test_what_names_a_host_or_a_part_of_it_makes_no_class_and_its_parts_are_counted() -> None:
-    hosts: list[list[dict[str, object]]] = [
+    hosts = [
         [{"mac": f"02:0{host}", "numa": 2 * host + part, "core": 2 * host + part} for part in (1, 2)]
         for host in range(3)
     ]

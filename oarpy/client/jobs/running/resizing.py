@@ -45,6 +45,44 @@ class ResizeAnswer:
     pending: Mapping[str, JsonValue] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterRoom:
+    """What a job may ask for more of: ``clusters`` whose hosts, or blocks of a level, are counted.
+
+    ``counts`` has how many an application holds of each, or waits for as hosts of the other kind; None for other jobs.
+    """
+
+    level: str
+    clusters: Mapping[str, HostCluster]
+    counts: Mapping[str, int] | None
+
+    def chosen(self, hosts: Mapping[str, int]) -> Mapping[str, int]:
+        """Return what is asked for by cluster, where it is an application that asks.
+
+        Hosts of any cluster are of the first one with room for them, those that it has hosts of before all others.
+        Raises :class:`AdmissionRefused` for more than one application may have of a cluster, with what it has.
+        """
+        if self.counts is None:
+            return hosts
+        if ANY in hosts:
+            hosts = {self._with_room(hosts[ANY]): hosts[ANY]}
+        for name, count in hosts.items():
+            one, has = self.clusters.get(name), self.counts.get(name, 0)
+            if one is not None and one.most < one.size and has + count > one.most:
+                raise AdmissionRefused(
+                    f"{count} more {self.level}s of cluster '{name[:60]}' beside {has}",
+                    hint=f"one application may have {one.most} of {one.size}",
+                )
+        return hosts
+
+    def _with_room(self, count: int) -> str:
+        counts = self.counts or {}
+        for one in sorted(self.clusters.values(), key=lambda one: not counts.get(one.name)):
+            if counts.get(one.name, 0) + count <= one.most:
+                return one.name
+        raise AdmissionRefused(f"no cluster has {count} more {self.level}s for it", hint="+N@CLUSTER names one")
+
+
 def extend(
     session: Session, job_id: int, hosts: Mapping[str, int], kind: str, tag: str | int | None = None
 ) -> int | None:
@@ -56,14 +94,15 @@ def extend(
     connection = session.connection
     with connection.transaction():
         job = _job(session, job_id)
-        level, clusters = _clusters(session, job_id) if hosts else (HOST, {})
+        room = _room(session, job_id, kind) if hosts else ClusterRoom(HOST, {}, None)
     if job.state not in STARTED:
         raise OarpyError(f"job {job_id} is {job.state}: only a job that runs can get more hosts")
     types = read_types(job.types)
     if not types.alone or types.guest:
         raise AdmissionRefused(f"job {job_id} shares its resources", hint="only jobs with hosts of their own grow")
     if hosts:
-        request = _request(hosts, clusters, level, job.seconds_left)
+        hosts = room.chosen(hosts)
+        request = _request(hosts, room.clusters, room.level, job.seconds_left)
         more = {"alternatives": (request,), "reservation": None, "array_size": 1, "dependencies": ()}
         submission.readmitted(session, submissions.record_of(connection, job_id), more)
     with connection.transaction():
@@ -179,17 +218,21 @@ def _job(session: Session, job_id: int) -> ResizableJob:
     return job
 
 
-def _clusters(session: Session, job_id: int) -> tuple[str, dict[str, HostCluster]]:
-    """Return what is counted for a job, and the clusters that it may have hosts of: those that an application is shown.
-
-    Other jobs may have hosts of all.
-    """
+def _room(session: Session, job_id: int, kind: str) -> ClusterRoom:
+    """Return the clusters that a job may have hosts of: those that an application is shown, all for other jobs."""
     connection = session.connection
     row = applications.named(connection, [job_id]).get(job_id)
-    asked = ClusterFilter() if row is None else ClusterFilter.read(dict(row.filter))
-    level = HOST if row is None else row.level
-    passing = shown_clusters(session).passing(connection, asked, level)
-    return level, {one.name: one for one in passing}
+    shown = shown_clusters(session)
+    if row is None:
+        return ClusterRoom(HOST, {one.name: one for one in shown.passing(connection, ClusterFilter())}, None)
+    passing = shown.passing(connection, ClusterFilter.read(dict(row.filter)), row.level)
+    hosts = applications.held_hosts(connection, [job_id]).get(job_id, {})
+    bits = shown.platform.bits_of(number for resources in hosts.values() for number in resources)
+    counts = {one.name: sum(bool(part & bits) for part in one.sets) for one in passing}
+    for other in extensions.of_jobs(connection, [job_id]):
+        if other.state == ExtensionState.WAITING and other.kind != kind:
+            counts = {name: count + other.hosts.get(name, 0) for name, count in counts.items()}
+    return ClusterRoom(row.level, {one.name: one for one in passing}, counts)
 
 
 def _request(hosts: Mapping[str, int], clusters: Mapping[str, HostCluster], level: str, left: float) -> ResourceRequest:
