@@ -26,11 +26,13 @@ def running(connection: Connection, cluster_environment: dict[str, str]) -> Iter
         yield found
 
 
-def started(connection: Connection, running: GatewayProcess, hosts: int = 1) -> tuple[LauncherProcess, int, str]:
+def started(
+    connection: Connection, running: GatewayProcess, hosts: int = 1, **options: str
+) -> tuple[LauncherProcess, int, str]:
     """A launcher whose job runs, with the job and its cluster: all hosts are equal."""
     connection.execute("UPDATE resources SET mem = 8")
     one = launcher(running)
-    one.say("subscribe")
+    one.say("subscribe", **options)
     job = one.hear("subscribed")["job"]
     name = next(iter(one.hear("changeNotify")["changes"]))
     one.say("request", tag=1, hosts={name: hosts}, walltime=600)
@@ -73,6 +75,26 @@ def test_it_grows_and_shrinks_while_it_runs(running: GatewayProcess, connection:
         again.say("extend", tag=7, hosts=hosts, kind="firm")
         refused = again.hear("refused")
         assert (refused["of"], refused["tag"], refused["code"]) == ("extend", 7, code)
+
+
+def test_hosts_of_no_cluster_in_particular_are_malformed(running: GatewayProcess, connection: Connection) -> None:
+    one, _, name = started(connection, running)
+    for hosts in ({"": 1}, {name: 1, "": 1}):
+        one.say("extend", tag=7, hosts=hosts, kind="firm")
+        assert one.hear("refused")["code"] == 2
+    assert connection.execute("SELECT count(*) FROM extensions").fetchone() == (0,)
+
+
+def test_what_is_granted_is_counted_as_it_was_asked_for(running: GatewayProcess, connection: Connection) -> None:
+    one, _, name = started(connection, running, level="core")
+    one.say("extend", tag=1, hosts={name: 3}, kind="firm")
+    asked = "SELECT count(*) FROM extensions WHERE state = 'Waiting'"
+    until(lambda: connection.execute(asked).fetchone() == (1,), "the extension is stored")
+    decide(connection)
+    confirm(connection)
+    granted = one.hear("granted")
+    assert granted["hosts"] == {name: 3}
+    assert len(granted["names"][name]) < 3
 
 
 def test_revocable_hosts_are_reclaimed_before_they_are_taken(running: GatewayProcess, connection: Connection) -> None:

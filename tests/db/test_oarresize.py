@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -120,3 +120,42 @@ def test_a_job_that_shares_its_hosts_does_not_grow(submit: Submitter, connection
     found = submit(job, "+1", command="oarresize")
     assert (found.status, found.out) == (3, "")
     assert f"job {job} shares its resources" in found.err
+
+
+def application(submit: Submitter, connection: Connection, subscription: Mapping[str, object], hosts: str) -> str:
+    """Return the job of an application that runs with these hosts; all hosts but n4 are equal."""
+    connection.execute("UPDATE resources SET mem = CASE network_address WHEN 'n4' THEN 16 ELSE 8 END")
+    made = submit("--subscribe", json.dumps({"message": "subscribe", **subscription}), "sleep 1")
+    job = str(json.loads(made.out)["job"])
+    request = {"message": "request", "tag": 1, "hosts": {hosts: 1}, "walltime": 600}
+    found = submit("--ask", job, "--request", json.dumps(request), command="oarnegotiate")
+    assert found.status == 0, found
+    run_pass(connection)
+    return job
+
+
+def test_an_application_grows_in_its_own_clusters_by_what_it_counts(submit: Submitter, connection: Connection) -> None:
+    job = application(submit, connection, {"filter": {"clusters": ["all#2"]}, "level": "core"}, "all#2")
+    found = submit(job, "+1@all#1", command="oarresize")
+    assert (found.status, "there is no cluster 'all#1'" in found.err) == (4, True), found
+    found = submit(job, "+4", command="oarresize")
+    assert (found.status, "no cluster has 4 more cores" in found.err) == (3, True)
+    found = submit(job, "+3", command="oarresize")
+    assert (found.out, found.err) == (f"Granted: job {job} has n4.\n", "")
+    ((cores,),) = connection.execute("SELECT count(*) FROM assigned_resources WHERE job_id = %s", [int(job)])
+    assert cores == 4
+
+
+def test_an_application_grows_up_to_the_share_of_a_cluster(
+    submit: Submitter, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OARPY_NEGOTIATION_VISIBLE_SHARE", "0.5")
+    connection.execute("UPDATE resources SET state = 'Alive'")
+    job = application(submit, connection, {}, "all#1")
+    found = submit(job, "+2@all#1", command="oarresize")
+    assert (found.status, "2 more hosts of cluster 'all#1' beside 1" in found.err) == (3, True), found
+    assert submit(job, "+1@all#1", command="oarresize").out == f"Granted: job {job} has n2.\n"
+    found = submit(job, "+1@all#1", "--revocable", command="oarresize")
+    assert (found.status, "beside 2 (one application may have 2 of 4)" in found.err) == (3, True), found
+    assert submit(job, "+1", command="oarresize").out == f"Granted: job {job} has n4.\n"
+    assert submit(job, "+1", command="oarresize").status == 3
