@@ -43,8 +43,11 @@ def test_a_job_gets_hosts_and_gives_them_back(submit: Submitter, connection: Con
     assert json.loads(found.out) == {
         "action": "resize", "job": int(job), "granted": ["n4"], "released": [], "pending": None
     }  # fmt: skip
+    assert f"\n{job} " in (listed := submit(command="oarstat").out)
+    assert ("R=12," in listed, "R=4," in listed) == (True, False)
     found = submit(job, "-n3,n4", command="oarresize")
     assert (found.out, found.status) == (f"Released: job {job} has n3, n4 no more.\n", 0)
+    assert "R=4," in submit(command="oarstat").out
     found = submit(job, "+1@all#2", command="oarresize")
     assert (found.out, found.status) == (f"Granted: job {job} has n3.\n", 0)
 

@@ -44,9 +44,18 @@ class ListedJob:
     walltime: float | None
 
 
+# The summary of a job begins with how many resources it asked for: of one that grows and shrinks, what it has now.
+_MESSAGE = """
+    CASE WHEN j.state IN ('Running', 'Resuming') AND j.message ~ '^R=' AND EXISTS (
+        SELECT FROM resizes r WHERE r.job_id = j.job_id
+    ) THEN regexp_replace(j.message, '^R=[0-9]+', 'R=' || (
+        SELECT count(*) FROM assigned_resources a WHERE a.job_id = j.job_id AND upper_inf(a.during)
+    )) ELSE j.message END
+"""
+
 # What a listing shows of each job, with the answer of the last pass; of one that is being killed, that and why.
 _LIST = f"""
-    SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, j.message,
+    SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, {_MESSAGE},
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8,
            coalesce({reason_of_kill("j", "k")}, g.reason, ''),

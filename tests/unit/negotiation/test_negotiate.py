@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from oarpy.simulation.negotiation.journal import Journal
 from oarpy.simulation.negotiation.reader import read_workload
 from oarpy.simulation.negotiation.run import NegotiationRun
 
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "negotiation.md"
 EXAMPLE = """
 {"fair_start": 3, "timer": 0.5,
  "clusters": {"red": {"hosts": 6}, "blue": {"hosts": 3, "speed": 2}},
@@ -81,6 +83,15 @@ def of(lines: list[dict[str, Any]], application: int, word: str) -> list[dict[st
     return [
         line for line in lines if line.get("app") == application and word in (line.get("message"), line.get("state"))
     ]
+
+
+def test_the_guide_shows_what_its_example_prints_under_either_rule_for_ghosts() -> None:
+    fences = re.findall(r"^```(?:json)?\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    file, needed, always = fences
+    for ghosts, shown in (("needed", needed), ("always", always)):
+        printed = lines(json.dumps({**json.loads(file), "ghosts": ghosts}))
+        first = printed.index(shown.splitlines()[0])
+        assert printed[first : first + shown.count("\n")] == shown.splitlines()
 
 
 def test_the_example_prints_exactly_its_lines() -> None:
