@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +10,8 @@ import pytest
 
 from oarpy.client.platform.nodes import state
 from oarpy.modules.energy import EnergySaving, run_for
+from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
+from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.store.platform import resources
 from oarpy.store.platform.resources import ResourceScope
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
@@ -194,3 +197,15 @@ def test_a_node_whose_date_is_past_gets_no_job(either: SmallCluster) -> None:
     either.settle()
     assert set(either.hosts(job)) == {"n2"}
     assert either.verdict(wide)[0] == "resources_down"
+
+
+def test_applications_see_hosts_that_sleep_as_those_that_are_awake(cluster: SmallCluster) -> None:
+    cluster.submit()
+    cluster.settle()
+    asleep(cluster)
+    assert states(cluster) == {"n1": "Alive", "n2": "Absent"}
+    reader = SnapshotReader(cluster.settings)
+    platform = reader.platform(cluster.connection, int(time.time()))
+    (one,) = ShownClusters(cluster.settings.negotiation, platform, ()).all
+    assert (one.name, sorted(one.hosts)) == ("all", ["n1", "n2"])
+    assert not any("asleep" in name for name in one.properties)
