@@ -149,13 +149,13 @@ class RequestHosts(LauncherMessage, word="request"):
     tag: Tag = field(_tag)
     hosts: Mapping[str, int] = field(_some_hosts)
     walltime: float = field(_number)
-    serial: int | None = field(_whole(0), default=None)
+    serial: int | None = field(_whole(1), default=None)
 
 
 class KeepRequest(LauncherMessage, word="keep"):
     """Say that the view was seen and the request stays."""
 
-    serial: int = field(_whole(0))
+    serial: int = field(_whole(1))
 
 
 class GiveBack(LauncherMessage, word="done"):

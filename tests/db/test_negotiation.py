@@ -247,6 +247,8 @@ BAD = [
     '{"message": "keep"}',
     '{"message": "keep", "serial": "1"}',
     '{"message": "keep", "serial": 7}',
+    '{"message": "keep", "serial": 0}',
+    '{"message": "request", "tag": 1, "hosts": {"all#1": 1}, "walltime": 60, "serial": 0}',
     '{"message": "keep", "serial": 1, "more": 1}',
     '{"message": "request", "tag": 1, "hosts": {}, "walltime": 60}',
     '{"message": "request", "tag": true, "hosts": {"all#1": 1}, "walltime": 60}',
