@@ -180,20 +180,103 @@ def locked(dsn: str, job: int) -> Iterator[None]:
         holder.rollback()
 
 
+STATE = "SELECT a.state, j.state FROM applications a JOIN jobs j USING (job_id) WHERE job_id = %s"
+
+
+def chosen(running: GatewayProcess, connection: Connection, **fields: object) -> tuple[LauncherProcess, int]:
+    """A launcher whose job was given its host, and is on its way there."""
+    one, job = subscribed(running, **fields)
+    one.say("request", tag=1, hosts={"all#1": 1}, walltime=60)
+    until(lambda: connection.execute(STATE, [job]).fetchone() == ("RequestSent", "Waiting"), "the request is stored")
+    decide(connection)
+    assert one.hear("startNotify")["tag"] == 1
+    return one, job
+
+
 def test_who_is_done_before_the_job_runs_has_it_ended_when_it_does(
     running: GatewayProcess, environment: dict[str, str], connection: Connection
 ) -> None:
     with negotiator(environment, running):
+        one, job = chosen(running, connection, if_lost="keep")
+        one.say("done")
+        assert one.hear("ended")["reason"] == "done"
+        assert one.process.wait(TIMEOUT) == 0
+        assert connection.execute(STATE, [job]).fetchone() == ("FinishSent", "toLaunch")
+        assert asked_to_end(connection) == {}
+    let_run(connection)
+    with negotiator(environment, running):
+        until(lambda: asked_to_end(connection) == {job: "application done"}, "the job is ended")
+
+
+@pytest.mark.parametrize("how", ["killed", "Finishing"])
+def test_the_end_is_told_as_soon_as_it_is_known(
+    running: GatewayProcess, environment: dict[str, str], connection: Connection, how: str
+) -> None:
+    with negotiator(environment, running):
+        one, job = chosen(running, connection)
+        let_run(connection)
+        if how == "killed":
+            connection.execute("INSERT INTO kill_requests (job_id, reason) VALUES (%s, 'asked by u')", [job])
+        else:
+            connection.execute("UPDATE jobs SET state = 'Finishing', final_state = 'Terminated'")
+        again = launcher(running)
+        again.say("attach", job=job)
+        assert again.hear("attached")["state"] == "FinishSent"
+        assert again.hear("ended")["reason"] == ("deleted" if how == "killed" else "done")
+        assert one.process.wait(TIMEOUT) in (0, 1)  # it was told, or the newer one took its place first
+        decide(connection)
+        found = connection.execute(STATE, [job]).fetchone()
+        assert found == ("FinishSent", "Running" if how == "killed" else "Finishing")
+
+
+def test_who_is_done_cannot_grow_shrink_or_be_done_again(
+    running: GatewayProcess, environment: dict[str, str], connection: Connection
+) -> None:
+    with negotiator(environment, running):
+        one, _ = chosen(running, connection)
+        let_run(connection)
+        more = {"message": "extend", "tag": 2, "hosts": {"all#1": 1}, "kind": "firm"}
+        fewer, done = {"message": "release", "names": ["n3"]}, {"message": "done"}
+        one.send("\n".join(json.dumps(line) for line in (done, more, fewer, done)))
+        for word in ("extend", "release", "done"):
+            answer = one.hear("refused")
+            assert (answer["of"], answer["code"]) == (word, 1)
+        assert one.hear("ended")["reason"] == "done"
+    assert connection.execute("SELECT count(*) FROM extensions").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("event", "types", "reason"), [("WALLTIME", "", "walltime"), ("JOB_LOST", "", "error"), ("", "noop", "walltime")]
+)
+def test_the_reason_of_an_end_is_found_in_facts_not_in_names(
+    running: GatewayProcess, environment: dict[str, str], connection: Connection, event: str, types: str, reason: str
+) -> None:
+    with negotiator(environment, running):
+        words = ["-n", "walltime", *(["-t", types] if types else [])]
+        one, job = chosen(running, connection, arguments=words)
+        let_run(connection)
+        message = "SELECT message FROM jobs WHERE job_id = %s"
+        assert "walltime" in str(connection.execute(message, [job]).fetchone())
+        with connection.transaction():
+            if event:
+                connection.execute("INSERT INTO event_logs (type, job_id) VALUES (%s, %s)", [event, job])
+            final = "Error" if event else "Terminated"
+            connection.execute("UPDATE jobs SET state = 'Finishing', final_state = %s WHERE job_id = %s", [final, job])
+        assert one.hear("ended")["reason"] == reason
+
+
+def test_a_request_that_comes_while_a_pass_decides_stays_for_the_next_one(
+    running: GatewayProcess, environment: dict[str, str], connection: Connection
+) -> None:
+    from oarpy.store.negotiation import applications
+
+    with negotiator(environment, running):
         one, job = subscribed(running)
         one.say("request", tag=1, hosts={"all#1": 1}, walltime=60)
-        state = "SELECT a.state, j.state FROM applications a JOIN jobs j USING (job_id)"
-        until(lambda: connection.execute(state).fetchone() == ("RequestSent", "Waiting"), "the request is stored")
-        decide(connection)
-        assert one.hear("startNotify")["tag"] == 1
-        one.say("done")
-        one.say("ping")
-        one.hear("pong")
-        assert connection.execute(state).fetchone() == ("Started", "toLaunch")
-        assert asked_to_end(connection) == {}
-        let_run(connection)
-        until(lambda: asked_to_end(connection) == {job: "application done"}, "the job is ended")
+        requests = "SELECT requests FROM applications WHERE job_id = %s"
+        until(lambda: connection.execute(requests, [job]).fetchone() == (1,), "the request is stored")
+        one.say("request", tag=2, hosts={"all#1": 1}, walltime=90)
+        until(lambda: connection.execute(requests, [job]).fetchone() == (2,), "the newer request is stored")
+    for number, state in ((1, "RequestSent"), (2, "Waiting")):
+        applications.place(connection, {job: number})
+        assert connection.execute(STATE, [job]).fetchone() == (state, "Waiting")

@@ -8,7 +8,7 @@ from math import ceil, inf
 
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.errors import OarpyError
-from oarpy.model.states import IN_LINE_STATES, JobState
+from oarpy.model.states import IN_LINE_STATES, JobState, NegotiationState
 from oarpy.modules.negotiator.cluster_facts import ClusterFacts, Informed, renewed
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
 from oarpy.scheduler.plan import Plan
@@ -28,7 +28,7 @@ _LATE = 2.0
 class ApplicationLine:
     """Makes applications of rows. ``ranks`` has the instant that ranks each, ``unasked`` who has not asked yet.
 
-    Who asked for what cannot be read has not asked.
+    Who asked for what cannot be read, or is about to end, has not asked.
     """
 
     def __init__(self, settings: NegotiationSettings) -> None:
@@ -58,7 +58,8 @@ class ApplicationLine:
         self.rows = applications.live(connection) if any_there else []
         self.kept = ghosts.kept(connection) if any_there else []
         self._read = time.time()
-        asking = [row for row in self.rows if row.hosts is not None and not fault(row)]
+        going_on = [row for row in self.rows if row.state != NegotiationState.FINISH_SENT]
+        asking = [row for row in going_on if row.hosts is not None and not fault(row)]
         self.ranks = {row.job: self._rank(row) for row in asking}
         self.unasked = frozenset(row.job for row in self.rows if row.job not in self.ranks)
 

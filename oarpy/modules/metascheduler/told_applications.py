@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 
 from oarpy.configuration import NegotiationSettings
-from oarpy.model.states import FINAL_STATES, JobState, NegotiationState
+from oarpy.model.states import FINAL_STATES, NegotiationState
 from oarpy.modules.metascheduler.application_line import ApplicationLine
 from oarpy.modules.metascheduler.snapshot_reader import Reading
 from oarpy.modules.metascheduler.written_predictions import multirange
@@ -91,7 +91,7 @@ def write(
     if snapshot.negotiation is not None and not snapshot.negotiation.telling:
         return
     rows = {row.job: row for row in line.rows}
-    ended = [(row.job, _reason(row)) for row in rows.values() if row.job_state in FINAL_STATES]
+    ended = [row.job for row in rows.values() if row.job_state in FINAL_STATES]
     applications.finish(connection, ended)
     kept = decided.negotiated.ghosts
     if kept or line.kept:
@@ -111,13 +111,13 @@ def write(
         )
     line.unowed = any(not one.viewers for one in kept) and snapshot.negotiation is not None
     kept_of = {one.of for one in kept}
-    applications.finished(connection, [job for job, _ in ended if job not in kept_of])
+    applications.finished(connection, [job for job in ended if job not in kept_of])
     events = decided.negotiated.events
     moves = [event for event in events if isinstance(event, StateMove)]
     placed = [event.application for event in moves if event.state is NegotiationState.WAITING]
     begun = [event.application for event in moves if event.state is NegotiationState.STARTED]
     if placed:
-        applications.place(connection, placed)
+        applications.place(connection, {job: rows[job].requests for job in placed})
     if begun:
         applications.start(connection, [job for job in begun if job in gone])
     if snapshot.negotiation is not None:
@@ -172,12 +172,3 @@ def _view(
 def _estimate(event: EstimatedStart, placement: Placement) -> dict[str, object]:
     start = None if event.start == inf else event.start
     return {"tag": event.tag, "start": start, "verdict": str(placement.verdict), "reason": placement.reason}
-
-
-def _reason(row: ApplicationRow) -> str:
-    """Say how an application ended whose job is over."""
-    if row.job_state == JobState.TERMINATED:
-        return "done"
-    if row.killed_for is None:
-        return "walltime" if "walltime" in row.message.lower() else "error"
-    return "walltime" if row.killed_for == "walltime" else "deleted"

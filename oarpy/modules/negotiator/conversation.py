@@ -41,7 +41,7 @@ class Conversation:
         self.estimate: object = None
         self.started = self.ended = False
         self.growth = ToldGrowth()
-        self.done = self.at_end = self.closing = False
+        self.at_end = self.closing = False
         self._data = bytearray()
         self._out = bytearray(pack_message({"relayed": True}))
         self._heard = self._said = now

@@ -16,7 +16,7 @@ from datetime import datetime
 import structlog
 
 from oarpy.configuration import Configuration
-from oarpy.model.states import JobState, NegotiationState
+from oarpy.model.states import NegotiationState
 from oarpy.modules.loop.module import Outcome
 from oarpy.modules.metascheduler.snapshot_reader import SnapshotReader
 from oarpy.modules.negotiator import handover, told
@@ -58,8 +58,6 @@ from oarpy.wire.negotiation import (
 
 log = structlog.get_logger()
 
-_BEFORE_IT_RUNS = (JobState.TO_LAUNCH, JobState.LAUNCHING)
-"""A job that never began cannot end well, so one that is done before waits until it runs."""
 _SWEEP = 1.0
 """Seconds between two looks for who is silent, lost or overdue."""
 
@@ -85,6 +83,8 @@ class Negotiator:
         self._come: set[int] = set()
         self._gone: set[int] = set()
         """Jobs whose launchers came or left, until that is written."""
+        self._done_early = True
+        """Whether there may be applications that are done and whose jobs are not asked to end yet."""
         self._swept = 0.0
 
     def files(self) -> Sequence[int]:
@@ -111,11 +111,13 @@ class Negotiator:
         while self._kept:
             self._note_kept(connection, moment)
         self._note_presence(connection)
+        if self._done_early:
+            self._end_done(connection)
         self._tell(connection, moment)
         if moment - self._swept >= _SWEEP:
             self._sweep(connection, moment)
             self._swept = moment
-        return Outcome(word="", wake_at=time.time() + _SWEEP if self._conversations else None)
+        return Outcome(word="", wake_at=time.time() + _SWEEP if self._conversations or self._done_early else None)
 
     def close(self) -> None:
         """Leave the launchers; who takes over hears from them again."""
@@ -229,6 +231,10 @@ class Negotiator:
             case _ if one.job is None:
                 reason = "this connection has no job yet: subscribe or attach first"
                 one.refuse(said.WORD, WRONG_MOMENT, reason, moment, getattr(said, "tag", None))
+            case ExtendHosts() | ReleaseHosts() if not self._runs(
+                connection, one, said.WORD, getattr(said, "tag", None), moment
+            ):
+                return
             case RequestHosts() | ExtendHosts() | ReleaseHosts():
                 one.tag = getattr(said, "tag", None)
                 words = json.dumps({"message": said.WORD, **said.entry()})
@@ -294,6 +300,7 @@ class Negotiator:
         if one.job not in (None, said.job):
             one.refuse(said.WORD, WRONG_MOMENT, f"this connection has job {one.job} already", moment)
             return
+        applications.note_ends(connection, [said.job])
         row = applications.named(connection, [said.job]).get(said.job)
         if row is None or not _may_attach(row, one, said.token):
             one.refuse(said.WORD, NOT_ALLOWED, f"there is no job {said.job} of yours that negotiates", moment)
@@ -348,22 +355,32 @@ class Negotiator:
         else:
             one.refuse(said.WORD, WRONG_MOMENT, "the job has started, or is over", moment)
 
+    def _runs(self, connection: Connection, one: Conversation, of: str, tag: object, moment: float) -> bool:
+        """Tell whether the application has started and no end of it is known; refuse message ``of`` if not."""
+        assert one.job is not None
+        applications.note_ends(connection, [one.job])
+        if applications.named(connection, [one.job])[one.job].state == NegotiationState.STARTED:
+            return True
+        one.refuse(of, WRONG_MOMENT, "the job has not started, or is over", moment, tag)
+        return False
+
     def _done(self, connection: Connection, one: Conversation, moment: float) -> None:
         assert one.job is not None
-        row = applications.named(connection, [one.job])[one.job]
-        if row.state != NegotiationState.STARTED:
-            one.refuse(GiveBack.WORD, WRONG_MOMENT, "the job has not started, or is over", moment)
-            return
-        if row.job_state in _BEFORE_IT_RUNS:
-            one.done = True
-        else:
-            self._end(connection, [one.job], "done", APPLICATION_DONE)
+        if self._runs(connection, one, GiveBack.WORD, None, moment):
+            applications.send_finish(connection, [one.job], "done")
+            self._done_early = True
 
-    def _end(self, connection: Connection, jobs: Sequence[int], reason: str, why: str) -> None:
-        """Note the reason that applications are told of their ends, and have their jobs ended."""
+    def _end_done(self, connection: Connection) -> None:
+        """Have the jobs ended whose applications are done, as soon as they run."""
         with connection.transaction():
-            applications.note_end(connection, jobs, reason)
-            ask_once(connection, [(job, why) for job in jobs], "negotiator")
+            running, self._done_early = applications.done(connection)
+            ask_once(connection, [(job, APPLICATION_DONE) for job in running], "negotiator")
+
+    def _end_late(self, connection: Connection, jobs: Sequence[int]) -> None:
+        """Have the jobs ended whose launchers are lost or never asked."""
+        with connection.transaction():
+            applications.send_finish(connection, jobs, "lost")
+            ask_once(connection, [(job, "application lost") for job in jobs], "negotiator")
 
     def _note_presence(self, connection: Connection) -> None:
         """Write who came and who left since that was written last."""
@@ -390,6 +407,7 @@ class Negotiator:
         ]
         if not changed:
             return
+        applications.note_ends(connection, changed)
         rows = _readable(applications.named(connection, changed))
         if self._show_first(connection, rows.values()):
             rows = _readable(applications.named(connection, changed))
@@ -399,9 +417,6 @@ class Negotiator:
         for job in changed:
             one = self._speakers[job]
             one.seen = versions.get(job)
-            if one.done and job in rows and rows[job].job_state not in _BEFORE_IT_RUNS:
-                self._end(connection, [job], "done", APPLICATION_DONE)
-                one.done = False
             if job in rows:
                 for message in told.news(rows[job], names.get(job, {}), grown.get(job, JobGrowth()), one):
                     one.say(message, moment)
@@ -441,10 +456,11 @@ class Negotiator:
         for one in list(self._conversations):
             one.tend(moment)
             self._watch(one)
+        applications.note_ends(connection)
         settings = self._settings
         late = applications.overdue(connection, settings.first_request_timeout, settings.patience)
         if late:
-            self._end(connection, late, "lost", "application lost")
+            self._end_late(connection, late)
 
 
 def _readable(rows: Mapping[int, ApplicationRow]) -> dict[int, ApplicationRow]:
@@ -459,7 +475,7 @@ def _may_attach(row: ApplicationRow, one: Conversation, token: str) -> bool:
     """Tell whether who speaks is the job's user, or has its token while it lives."""
     if token:
         digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-        return row.state not in told.ENDED and hmac.compare_digest(digest, row.token_hash)
+        return row.state not in told.OVER and hmac.compare_digest(digest, row.token_hash)
     return _name_of(one.speaking.uid) == row.user
 
 

@@ -9,7 +9,10 @@ from oarpy.modules.negotiator.conversation import Conversation
 from oarpy.store.negotiation.applications import ApplicationRow
 from oarpy.store.negotiation.growth import JobGrowth
 
-ENDED = (NegotiationState.FINISH_SENT, NegotiationState.GHOST, NegotiationState.FINISHED)
+OVER = (NegotiationState.GHOST, NegotiationState.FINISHED)
+"""States of an application whose job is over."""
+ENDED = (NegotiationState.FINISH_SENT, *OVER)
+"""States of an application whose end is known."""
 
 SHOWN = (NegotiationState.SUBMITTED, NegotiationState.REQUEST_SENT, NegotiationState.WAITING)
 """States in which an application is shown views."""

@@ -42,7 +42,44 @@ _LOST = "UPDATE applications SET lost_since = now() WHERE job_id = ANY(%s) AND l
 # Nobody could speak while nobody listened: patience begins anew.
 _ALL_LOST = "UPDATE applications SET lost_since = now() WHERE state <> 'Finished'"
 
-_END = "UPDATE applications SET ended = %s WHERE job_id = ANY(%s) AND ended IS NULL AND state <> 'Finished'"
+# Whoever speaks for it or wants it killed makes its end known, long before its job is over.
+_SEND_FINISH = """
+    UPDATE applications SET state = 'FinishSent', ended = coalesce(ended, %s)
+    WHERE job_id = ANY(%s) AND state IN ('Submitted', 'RequestSent', 'Waiting', 'Started')
+"""
+# How jobs end is decided by what is stored of them, never by texts that hold names given by users. What runs nothing
+# and was not killed has reached its walltime.
+_NOTE_ENDS = """
+    UPDATE applications a SET state = 'FinishSent', ended = coalesce(a.ended, e.reason)
+    FROM (
+        SELECT o.job_id, CASE
+                WHEN j.final_state = 'Terminated' OR j.state = 'Terminated' THEN
+                    CASE WHEN k.job_id IS NULL AND EXISTS (
+                        SELECT FROM unnest(j.types) AS t(word) WHERE t.word = 'noop' OR t.word LIKE 'noop=%%')
+                    THEN 'walltime' ELSE 'done' END
+                WHEN k.job_id IS NOT NULL THEN 'deleted'
+                WHEN EXISTS (SELECT FROM event_logs l WHERE l.job_id = o.job_id AND l.type = 'WALLTIME') THEN 'walltime'
+                ELSE 'error' END AS reason
+        FROM applications o JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id)
+        WHERE o.state IN ('Submitted', 'RequestSent', 'Waiting', 'Started')
+          AND (%(jobs)s::bigint[] IS NULL OR o.job_id = ANY(%(jobs)s))
+          AND (j.state IN ('toError', 'Terminated', 'Error')
+               OR j.state = 'Finishing' AND j.final_state IS DISTINCT FROM 'Waiting'
+               OR k.state = 'decided' OR k.state = 'asked' AND k.not_before IS NULL)
+        {locked}) AS e
+    WHERE a.job_id = e.job_id
+"""
+# Rows that a pass is writing are left for the next look: see above.
+_NOTE_ENDS_UNLOCKED = _NOTE_ENDS.replace("{locked}", "FOR UPDATE OF o SKIP LOCKED")
+_NOTE_ENDS_LOCKED = _NOTE_ENDS.replace("{locked}", "ORDER BY o.job_id FOR UPDATE OF o")
+
+# A job that never began cannot end well, so one that is done before waits until it runs.
+_DONE = """
+    SELECT a.job_id, j.state NOT IN ('toLaunch', 'Launching') FROM applications a JOIN jobs j USING (job_id)
+    WHERE a.state = 'FinishSent' AND a.ended = 'done' AND is_live(j.state) AND j.state <> 'Finishing'
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = a.job_id)
+    ORDER BY a.job_id
+"""
 
 # Who never asked, and who has been without a launcher for too long.
 _OVERDUE = """
@@ -59,23 +96,24 @@ _ROWS = """
     SELECT a.job_id, a.state, j.user_name, j.state, extract(epoch FROM a.subscribed_at)::float8,
            extract(epoch FROM a.first_asked_at)::float8, a.filter, a.level, a.exact, a.if_lost, a.token_hash, a.tag,
            a.hosts, extract(epoch FROM a.walltime)::float8, a.requests, a.serial, a.view, a.answered, a.told,
-           a.ended, a.lost_since::text, k.reason,
+           a.ended, a.lost_since::text,
            CASE WHEN a.state = 'Started' THEN extract(epoch FROM coalesce(j.started_at,
                (SELECT min(lower(r.during)) FROM assigned_resources r WHERE r.job_id = j.job_id)))::float8 END,
-           j.message, a.free_groups, a.informed
-    FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id)
+           a.free_groups, a.informed
+    FROM applications a JOIN jobs j USING (job_id)
 """
 _LIVE = f"{_ROWS} WHERE a.state <> 'Finished' ORDER BY a.job_id"
 _SOME = f"{_ROWS} WHERE a.job_id = ANY(%s) ORDER BY a.job_id"
 
 # Every UPDATE changes a row's xmin. Only started ones grow and shrink.
 _VERSIONS = """
-    SELECT a.job_id, concat_ws(' ', a.xmin, j.state, j.started_at, CASE WHEN a.state = 'Started' THEN (
-        SELECT concat_ws(' ', (SELECT string_agg(e.xmin::text, ',') FROM extensions e WHERE e.job_id = a.job_id),
-                         (SELECT string_agg(r.xmin::text, ',') FROM resizes r WHERE r.job_id = a.job_id),
-                         (SELECT string_agg(h.resource_id || ' ' || h.reclaim_at, ',') FROM assigned_resources h
-                          WHERE h.job_id = a.job_id AND h.reclaim_at IS NOT NULL))) END)
-    FROM applications a JOIN jobs j USING (job_id) WHERE a.job_id = ANY(%s)
+    SELECT a.job_id, concat_ws(' ', a.xmin, j.state, j.started_at, k.state, k.not_before, CASE
+        WHEN a.state = 'Started' THEN (
+            SELECT concat_ws(' ', (SELECT string_agg(e.xmin::text, ',') FROM extensions e WHERE e.job_id = a.job_id),
+                             (SELECT string_agg(r.xmin::text, ',') FROM resizes r WHERE r.job_id = a.job_id),
+                             (SELECT string_agg(h.resource_id || ' ' || h.reclaim_at, ',') FROM assigned_resources h
+                              WHERE h.job_id = a.job_id AND h.reclaim_at IS NOT NULL))) END)
+    FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id) WHERE a.job_id = ANY(%s)
 """
 
 _NAMES = """
@@ -97,18 +135,17 @@ _SHOW_FIRST = """
     WHERE job_id = %s AND serial = 0 RETURNING serial
 """
 
-_PLACE = "UPDATE applications SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'RequestSent'"
+# A request that came while the pass decided was not dealt with.
+_PLACE = """
+    UPDATE applications a SET state = 'Waiting' FROM unnest(%s::bigint[], %s::integer[]) AS p(job_id, requests)
+    WHERE a.job_id = p.job_id AND a.requests = p.requests AND a.state = 'RequestSent'
+"""
 _START = "UPDATE applications SET state = 'Started' WHERE job_id = ANY(%s) AND state = 'Waiting'"
 _ESTIMATE = """
     UPDATE applications a SET told = s.told::jsonb
     FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, told) WHERE a.job_id = s.job_id
 """
 # Every end takes the same way, also where nothing is kept back.
-_FINISH_SENT = """
-    UPDATE applications a SET state = 'FinishSent', ended = coalesce(a.ended, s.reason)
-    FROM unnest(%s::bigint[], %s::text[]) AS s(job_id, reason)
-    WHERE a.job_id = s.job_id AND a.state IN ('Submitted', 'RequestSent', 'Waiting', 'Started')
-"""
 _GHOST = "UPDATE applications SET state = 'Ghost' WHERE job_id = ANY(%s) AND state = 'FinishSent'"
 _FINISHED = "UPDATE applications SET state = 'Finished' WHERE job_id = ANY(%s) AND state = 'Ghost'"
 
@@ -143,9 +180,7 @@ class ApplicationRow:
     told: Mapping[str, Any] | None
     ended: str | None
     lost_since: str | None
-    killed_for: str | None
     started: float | None
-    message: str
     groups: Mapping[str, tuple[int, list[Any]]]
     informed: Mapping[str, tuple[int, int, str, str]]
 
@@ -211,9 +246,20 @@ def note_all_lost(connection: Connection) -> None:
     connection.execute(_ALL_LOST)
 
 
-def note_end(connection: Connection, jobs: Sequence[int], reason: str) -> None:
-    """Note why these applications end, unless that is known."""
-    connection.execute(_END, [reason, list(jobs)])
+def send_finish(connection: Connection, jobs: Sequence[int], reason: str) -> None:
+    """Note that these applications end, and why, unless that is known."""
+    connection.execute(_SEND_FINISH, [reason, list(jobs)])
+
+
+def note_ends(connection: Connection, jobs: Sequence[int] | None = None) -> None:
+    """Note which of these applications, or of all, end: their jobs are over or nearly so, or are to be killed."""
+    connection.execute(_NOTE_ENDS_UNLOCKED, {"jobs": None if jobs is None else list(jobs)})
+
+
+def done(connection: Connection) -> tuple[list[int], bool]:
+    """Return the jobs that run although their applications are done, and whether others are still to begin."""
+    rows = connection.execute(_DONE).fetchall()
+    return [job for job, runs in rows if runs], any(not runs for _, runs in rows)
 
 
 def overdue(connection: Connection, first_request: float, patience: float) -> list[int]:
@@ -262,9 +308,9 @@ def show(connection: Connection, views: Sequence[tuple[int, int, str, str, str |
         connection.execute(_SHOW, [list(values) for values in zip(*views, strict=True)])
 
 
-def place(connection: Connection, jobs: Sequence[int]) -> None:
-    """Note that a pass has given these applications places."""
-    connection.execute(_PLACE, [list(jobs)])
+def place(connection: Connection, requests: Mapping[int, int]) -> None:
+    """Note that a pass has given places to these applications, each for the request of that number."""
+    connection.execute(_PLACE, [list(requests), list(requests.values())])
 
 
 def start(connection: Connection, jobs: Sequence[int]) -> None:
@@ -279,11 +325,10 @@ def estimate(connection: Connection, told: Sequence[tuple[int, str]]) -> None:
         connection.execute(_ESTIMATE, [list(jobs), list(texts)])
 
 
-def finish(connection: Connection, ended: Sequence[tuple[int, str]]) -> None:
-    """Note that the jobs of applications are over: job, how it ended. Their hosts may be kept back from here on."""
-    if ended:
-        jobs, reasons = zip(*ended, strict=True)
-        connection.execute(_FINISH_SENT, [list(jobs), list(reasons)])
+def finish(connection: Connection, jobs: Sequence[int]) -> None:
+    """Note that the jobs of applications are over. Their hosts may be kept back from here on."""
+    if jobs:
+        connection.execute(_NOTE_ENDS_LOCKED, {"jobs": list(jobs)})
         connection.execute(_GHOST, [list(jobs)])
 
 
