@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -299,6 +300,24 @@ def test_bad_lines_change_nothing_and_a_killed_negotiator_loses_nothing(
             assert again.hear("changeNotify") == view
             again.say("request", tag=2, hosts={"all#1": 1}, walltime=60)
             until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+
+
+def test_a_flood_of_requests_ends_the_connection_and_the_last_request_stands(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    one.hear("changeNotify")
+    one.say("request", tag="stands", hosts={"all#1": 1}, walltime=60)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    words = {"message": "request", "tag": "flood", "hosts": {"all#1": 1}, "walltime": 90}
+    one.send("\n".join([json.dumps(words)] * 60))
+    refused = one.hear("refused")
+    assert (refused["of"], refused["code"]) == (None, 6)
+    assert one.process.wait(TIMEOUT) == 1
+    row = connection.execute("SELECT state, tag, requests < 30 FROM applications").fetchone()
+    assert row in [("RequestSent", tag, True) for tag in ("stands", "flood")]
 
 
 WRONG_LAUNCHERS = [

@@ -10,15 +10,17 @@ from oarpy.modules.negotiator.gateway_call import GatewayCall
 from oarpy.modules.negotiator.handover import Speaking
 from oarpy.modules.negotiator.told_growth import ToldGrowth
 from oarpy.wire.frames import pack_message
-from oarpy.wire.negotiation import LARGEST_LINE, MALFORMED, line_of, refused
+from oarpy.wire.negotiation import LARGEST_LINE, MALFORMED, TRY_LATER, line_of, refused
 
 _READ = 1 << 16
 _MOST_UNREAD = 1 << 20
-"""Bytes of answers that a launcher may leave unread; views do not queue up."""
+"""Bytes of answers that may wait behind what is unread, which may be a large view; views do not queue up."""
+_MOST_WAITING = 1 << 20
+"""Bytes of lines that are taken in while others are carried out."""
 SILENCE = 30.0
-"""Seconds of silence after which a sign of life is asked for."""
+"""Seconds without a sign of the launcher after which one is asked for, and between two times of asking."""
 LOST = 60.0
-"""Seconds of silence after which a launcher is lost."""
+"""Seconds without a sign after which a launcher is lost, and for which it may leave unread what waits for it."""
 
 
 class Conversation:
@@ -44,7 +46,8 @@ class Conversation:
         self.at_end = self.closing = False
         self._data = bytearray()
         self._out = bytearray(pack_message({"relayed": True}))
-        self._heard = self._said = now
+        self._behind = 0
+        self._heard = self._asked = self._read_on = self._unread_since = now
         self._rate, self._allowance, self._counted = rate, rate, now
 
     @property
@@ -54,14 +57,14 @@ class Conversation:
 
     @property
     def reads(self) -> bool:
-        """Whether more lines are wanted: not while one is being carried out, which the next ones wait for."""
-        return not (self.at_end or self.closing or self.call is not None or self.lines)
+        """Whether more lines are wanted. They wait while one is carried out, up to a certain amount."""
+        return not (self.at_end or self.closing or sum(map(len, self.lines)) > _MOST_WAITING)
 
     @property
     def over(self) -> bool:
         """Whether nothing is left to be said or heard."""
         if self.closing:
-            return not self._out
+            return self.call is None and not self._out
         return self.at_end and self.call is None and not self.lines and not self._out
 
     def read(self, now: float) -> None:
@@ -84,6 +87,10 @@ class Conversation:
             if len(line) >= LARGEST_LINE:
                 self._too_long()
                 return
+            if not self._may_speak(now):
+                self.refuse(None, TRY_LATER, "too many messages a second (negotiation.message_rate)", now)
+                self.closing = True
+                return
             self.lines.append(line)
         if len(rest) >= LARGEST_LINE:
             self._too_long()
@@ -92,7 +99,7 @@ class Conversation:
         self.say(refused(None, MALFORMED, f"a line is longer than {LARGEST_LINE} bytes with its newline"), self._heard)
         self.closing = True
 
-    def may_speak(self, now: float) -> bool:
+    def _may_speak(self, now: float) -> bool:
         """Count a message; False when there are too many of them."""
         self._allowance = min(self._rate, self._allowance + (now - self._counted) * self._rate)
         self._counted = now
@@ -101,11 +108,22 @@ class Conversation:
 
     def say(self, message: Mapping[str, object], now: float) -> None:
         """Send a message, or keep it until it can be sent."""
-        self._out += line_of(message)
-        self._said = now
+        line = line_of(message)
+        if self._out:
+            self._behind += len(line)
+        else:
+            self._behind, self._unread_since = 0, now
+        self._out += line
         self.flush()
-        if len(self._out) > _MOST_UNREAD:
+        if self._behind > _MOST_UNREAD:
             self.drop()
+
+    def send_on(self, now: float) -> None:
+        """Send more of what waits: the launcher reads on, which is a sign too."""
+        before = len(self._out)
+        self.flush()
+        if len(self._out) < before:
+            self._read_on = self._unread_since = now
 
     def flush(self) -> None:
         """Send what can be sent now."""
@@ -124,10 +142,12 @@ class Conversation:
         self.closing = self.at_end = True
 
     def tend(self, now: float) -> None:
-        """Ask for a sign of life after some silence, and give up after more."""
-        if now - self._heard > LOST:
+        """Ask for a sign of life after some silence of the launcher, and give up after more."""
+        unread = self._out and now - self._unread_since > LOST
+        if unread or now - max(self._heard, self._read_on) > LOST:
             self.drop()
-        elif now - max(self._heard, self._said) > SILENCE and not self._out:
+        elif now - max(self._heard, self._asked) > SILENCE:
+            self._asked = now
             self.say({"message": "ping"}, now)
 
     def refuse(self, of: str | None, code: int, reason: str, now: float, tag: object = None) -> None:

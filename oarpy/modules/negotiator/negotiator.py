@@ -162,7 +162,7 @@ class Negotiator:
             if one.call.status is not None:
                 self._answered(one, one.call, moment)
         elif events & selectors.EVENT_WRITE:
-            one.flush()
+            one.send_on(moment)
             one.seen = None
         elif one.reads:
             one.read(moment)
@@ -202,10 +202,6 @@ class Negotiator:
     def _listen_to(self, connection: Connection, one: Conversation, moment: float) -> None:
         """Take lines until one has to be waited for. One is heard again when the database was lost meanwhile."""
         while one.lines and one.call is None and not one.closing and one not in self._kept:
-            if not one.may_speak(moment):
-                one.refuse(None, TRY_LATER, "too many messages a second (negotiation.message_rate)", moment)
-                one.closing = True
-                return
             try:
                 said = read(one.lines[0])
                 if isinstance(said, KeepRequest) and one.job is not None:
