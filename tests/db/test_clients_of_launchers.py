@@ -83,12 +83,12 @@ def test_a_job_is_spoken_for_while_everything_between_is_killed(
         assert (start["tag"], start["hosts"], job.hosts) == (tag, {name: 1}, start["names"])
         assert job.id is not None
         let_run(connection)
+        with pytest.raises(MessageRefused, match="has job"):
+            job.subscribe()
         children.kill()
     with negotiator(environment, running):
         job.done()
         until(lambda: _ended(connection, job.id) == "done", "the end arrives after all")
-        with pytest.raises(MessageRefused, match="has job"):
-            job.subscribe()
         connection.execute(
             "UPDATE jobs SET state = 'Finishing', final_state = 'Terminated' WHERE job_id = %s", [job.id]
         )
