@@ -54,8 +54,8 @@ class ApplicationLaunchers:
 
     @property
     def awaits(self) -> bool:
-        """Whether something was heard that is not recorded."""
-        return bool(self._ended)
+        """Whether something was heard that is not recorded, or a launcher is to be asked for again."""
+        return bool(self._ended) or self._next < float("inf")
 
     @property
     def patience(self) -> float:

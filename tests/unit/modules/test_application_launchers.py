@@ -1,0 +1,43 @@
+"""When the launcher of the site looks after the programs that speak for applications."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import pytest
+
+from oarpy.modules.launcher.channels import Channels
+from oarpy.modules.launcher.scripts.application_launchers import ApplicationLaunchers
+from oarpy.store.database import Connection
+from oarpy.store.negotiation import unattended
+from oarpy.store.negotiation.unattended import UnattendedRow
+from tests.harness.small_cluster import with_settings
+
+ROW = UnattendedRow(7, "ann", "/bin/speak", "/home/ann", "", "default", {})
+
+
+class Host:
+    """The channel to the host of launchers: it takes all that is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    def send(self, _node: str, command: object) -> bool:
+        self.sent.append(command)
+        return True
+
+
+def test_nothing_is_waited_for_when_somebody_speaks_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = [ROW]
+    monkeypatch.setattr(unattended, "unattended", lambda _connection: list(missing))
+    launchers = ApplicationLaunchers(with_settings(negotiation={"launcher_host": "n1"}))
+    nothing, host = cast("Connection", None), Host()
+    channels = cast("Channels", cast("Any", host))
+    launchers.tend(nothing, channels)
+    assert len(host.sent) == 1
+    assert 0 < launchers.patience < math.inf
+    missing.clear()
+    assert launchers.awaits, "somebody looks whether it has attached"
+    launchers.tend(nothing, channels)
+    assert (launchers.awaits, launchers.patience, len(host.sent)) == (False, math.inf, 1)
