@@ -30,18 +30,26 @@ def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
 def test_the_launcher_of_the_guide_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs/guides/launchers.md").read_text(encoding="utf-8")
     program = page.partition("```python\n")[2].partition("```")[0]
+    greedy = program.replace("HOSTS, WALLTIME = 2,", "HOSTS, WALLTIME = 3,")
+    assert greedy != program
     with running_sandbox(tmp_path / "cluster", {}, local_nodes("/host=node[1-2]/cpu={1}/core={1}")) as cluster:
         cluster.wait_for_gateway(30)
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env={**cluster.environment(), "PYTHONUNBUFFERED": "1"},
-            cwd=tmp_path,
-            check=False,
+        done, refused = (
+            subprocess.run(
+                [sys.executable, "-c", text],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                env={**cluster.environment(), "PYTHONUNBUFFERED": "1"},
+                cwd=tmp_path,
+                timeout=120,
+                check=False,
+            )
+            for text in (program, greedy)
         )
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert re.fullmatch(r"OAR_JOB_ID \d+", lines[0])
     assert (len(lines), lines[-1]) == (4, "ended done")
+    assert (refused.returncode, refused.stderr) == (0, "")
+    assert refused.stdout.splitlines()[1].startswith("refused "), "and it ends with that"
