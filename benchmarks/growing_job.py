@@ -27,7 +27,7 @@ def grant_times(times: int) -> list[float]:
         ) as sandbox,
     ):
         sandbox.wait_for_gateway(_DEADLINE)
-        crowd = LauncherCrowd(str(sandbox.directory / "gateway" / "socket"), sandbox.environment())
+        crowd = LauncherCrowd(str(sandbox.directory / "gateway" / "socket"), sandbox.environment(), sandbox.directory)
         one = crowd.open()
         one.say("subscribe")
         job = _heard(crowd, one, "subscribed")["job"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import selectors
 import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from oarpy.wire.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, Malformed, pack_message, read_message
@@ -63,10 +63,10 @@ class LauncherConnection:
 
 
 class LauncherCrowd:
-    """Connections of many launchers of the caller, read together."""
+    """Connections of many launchers of the caller, read together; their jobs run in ``directory``."""
 
-    def __init__(self, path: str, variables: Mapping[str, str]) -> None:
-        self._path, self._variables = path, dict(variables)
+    def __init__(self, path: str, variables: Mapping[str, str], directory: Path) -> None:
+        self._path, self._variables, self._directory = path, dict(variables), str(directory)
         self._selector = selectors.DefaultSelector()
         self.all: list[LauncherConnection] = []
 
@@ -76,7 +76,7 @@ class LauncherCrowd:
         connection.settimeout(_TIMEOUT)
         connection.connect(self._path)
         channel = Channel(connection)
-        connection.sendall(pack_message(_request(self._variables)))
+        connection.sendall(pack_message(_request(self._variables, self._directory)))
         kind, payload = channel.receive(LARGEST_FRAME)
         if kind != MESSAGE or "relayed" not in read_message(payload):
             raise Malformed(f"the gateway does not hand over: {payload[:200]!r}")
@@ -102,13 +102,13 @@ class LauncherCrowd:
         self.all.remove(one)
 
 
-def _request(variables: Mapping[str, str]) -> dict[str, object]:
+def _request(variables: Mapping[str, str], directory: str) -> dict[str, object]:
     """Return how ``oarnegotiate`` is called."""
     return {
         "version": VERSION,
         "command": "oarnegotiate",
         "arguments": [],
-        "directory": os.getcwd(),
+        "directory": directory,
         "environment": dict(variables),
         "terminal": {"input": False, "output": False, "errors": False, "columns": 80},
     }

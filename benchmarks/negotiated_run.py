@@ -58,7 +58,7 @@ def run_for_real(workload: Workload) -> tuple[int, float]:
             own, gateway = connection.info.backend_pid, processes["gateway"].pid
             modules = [process.pid for name, process in processes.items() if name != "gateway"]
             before = of_processes(modules) + of_questions(gateway, own)
-            crowd = LauncherCrowd(str(directory / "gateway" / "socket"), sandbox.environment())
+            crowd = LauncherCrowd(str(directory / "gateway" / "socket"), sandbox.environment(), directory)
             try:
                 launchers = _Launchers(crowd, workload.participants)
                 _follow(launchers, connection)

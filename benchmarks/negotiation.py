@@ -92,7 +92,8 @@ class NegotiatingCluster:
 
     def __init__(self, sandbox: Sandbox, connection: Connection, processes: dict[str, subprocess.Popen[bytes]]) -> None:
         self.sandbox, self.connection, self.processes = sandbox, connection, processes
-        self.crowd = LauncherCrowd(str(sandbox.directory / "gateway" / "socket"), sandbox.environment())
+        directory = sandbox.directory
+        self.crowd = LauncherCrowd(str(directory / "gateway" / "socket"), sandbox.environment(), directory)
 
     def submit(self, jobs: int, hosts: int, draw: random.Random) -> None:
         """Submit batch jobs of log-uniform sizes and walltimes."""
