@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from oarpy.client.jobs.running import resizing
-from oarpy.store.negotiation import resizes
+from oarpy.store.negotiation import extensions, resizes
 from tests.harness.oarsub_cluster import Submitter, build, decide, run_pass, submitter
 from tests.harness.sample_cluster import Connection
 
@@ -162,3 +162,33 @@ def test_an_application_grows_up_to_the_share_of_a_cluster(
     assert (found.status, "beside 2 (one application may have 2 of 4)" in found.err) == (3, True), found
     assert submit(job, "+1", command="oarresize").out == f"Granted: job {job} has n4.\n"
     assert submit(job, "+1", command="oarresize").status == 3
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "text"),
+    [
+        ("UPDATE extensions SET state = 'Withdrawn'", "job 1 gets no hosts by this: what was asked for firm later"),
+        ("UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now()", "job 1 has ended meanwhile"),
+        ("", "a node could not take it"),
+    ],
+)
+def test_what_will_not_come_is_not_called_pending(
+    submit: Submitter, connection: Connection, monkeypatch: pytest.MonkeyPatch, meanwhile: str, text: str
+) -> None:
+    submit.job_id("-l", "/nodes=1,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+
+    def looks() -> Iterator[None]:
+        if not meanwhile:
+            decide(connection)
+            (given,) = resizes.opened(connection)
+            resizes.take_back(connection, given, "its disk is full", again=False)
+        else:
+            connection.execute(meanwhile)
+            extensions.end(connection)
+        yield
+
+    monkeypatch.setattr(resizing, "_looks", looks)
+    found = submit("1", "+1", command="oarresize")
+    assert (found.status, found.out, found.err.count("\n")) == (1, "", 1)
+    assert text in found.err

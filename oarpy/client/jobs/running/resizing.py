@@ -22,6 +22,7 @@ from oarpy.modules.metascheduler.extensions.extension_line import host_group
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
 from oarpy.store.jobs import submissions
 from oarpy.store.negotiation import applications, extensions, resizes
+from oarpy.store.negotiation.extensions import ExtensionRow
 from oarpy.store.negotiation.resizes import ResizableJob
 from oarpy.wire.negotiation import ClusterFilter
 
@@ -135,7 +136,10 @@ def release(session: Session, job_id: int, names: Sequence[str]) -> int | None:
 
 
 def extended(session: Session, job_id: int, number: int) -> ResizeAnswer:
-    """Wait a little until an extension is granted or has an estimate; return how it stands."""
+    """Wait a little until an extension is granted or has an estimate; return how it stands.
+
+    Raises :class:`OarpyError` when it got no hosts and will get none.
+    """
     connection = session.connection
     row = extensions.one(connection, number)
     for _ in _looks():
@@ -144,6 +148,8 @@ def extended(session: Session, job_id: int, number: int) -> ResizeAnswer:
         row = extensions.one(connection, number)
     if row.state == ExtensionState.GRANTED:
         return ResizeAnswer(job_id, granted=tuple(extensions.hosts_of(connection, number)))
+    if row.state in (ExtensionState.WITHDRAWN, ExtensionState.OVER):
+        raise OarpyError(_end_of(session, row))
     told = dict(row.told or {})
     pending: dict[str, JsonValue] = {
         "hosts": dict(row.hosts),
@@ -151,6 +157,16 @@ def extended(session: Session, job_id: int, number: int) -> ResizeAnswer:
         "reason": told.get("reason", ""),
     }
     return ResizeAnswer(job_id, pending=pending)
+
+
+def _end_of(session: Session, row: ExtensionRow) -> str:
+    """Return why an extension is not pending any more, and was not granted."""
+    if row.state == ExtensionState.WITHDRAWN:
+        return f"job {row.job} gets no hosts by this: what was asked for {row.kind} later has taken its place"
+    job = resizes.job(session.connection, row.job)
+    if job is None or job.state not in STARTED:
+        return f"job {row.job} has ended meanwhile"
+    return f"job {row.job} does not have the hosts that it was given: a node could not take it, or they have left it"
 
 
 def released(session: Session, job_id: int, number: int | None, names: Sequence[str]) -> ResizeAnswer:
