@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from oarpy.modules.launcher.running import resizing
 from oarpy.store.negotiation import growth, resizes
 from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
@@ -235,6 +237,24 @@ def test_what_a_node_cannot_do_is_given_up_for_good(cluster: SmallCluster) -> No
     (told,) = growth.growth(cluster.connection, [job])[job].resizes
     assert (told.kind, told.extension) == ("take", None), "nobody is told that it was granted"
     assert (holds(cluster, job), files(cluster, job), cluster.state(job)) == ({"n1"}, {"n1": "n1"}, "Running")
+
+
+@pytest.mark.parametrize("kind", ["silent", "unable"])
+def test_a_node_that_stays_holds_up_its_job_for_some_time_only(
+    cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    job = running(cluster, "n1", "n2")
+    cluster.node("n1").deaf = kind == "silent"
+    cluster.node("n1").resize_problem = "its disk is full"
+    release(cluster, job, "n2")
+    cluster.settle()
+    assert holds(cluster, job) == {"n1", "n2"}, "it is waited for"
+    monkeypatch.setattr(resizing, "_PATIENCE", -math.inf)
+    cluster.settle()
+    assert (holds(cluster, job), resizes.opened(cluster.connection)) == ({"n1"}, [])
+    ((text,),) = cluster.sql("SELECT description FROM event_logs WHERE type = 'RESIZE_NOT_FOLLOWED'")
+    assert text == f"node n1: {'no answer' if kind == 'silent' else 'its disk is full'}"
+    assert cluster.state(job) == "Running"
 
 
 def test_scripts_of_the_site_run_where_hosts_come_and_leave(connection: Connection) -> None:

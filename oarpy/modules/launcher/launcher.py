@@ -145,14 +145,20 @@ class Launcher:
             self._walltimes.tell(connection, channels)
         if agenda.pauses or self._pauses.awaits:
             self._pauses.tend(connection, channels)
-        if agenda.resizes:
+        if agenda.resizes or self._resizes.patience < float("inf"):
             self._resizes.tend(connection, channels)
         if agenda.launchers or self._launchers.awaits:
             self._launchers.tend(connection, channels)
         self._loads.tend(connection, channels)
         word = f"started {len(started)}, ended {len(ended)}" if started or ended else "nothing"
         named = {"started": job_ranges(started), "ended": job_ranges(ended)}
-        waits = (self._hooks.patience, self._pauses.patience, self._launchers.patience, self._sent.wait)
+        waits = (
+            self._hooks.patience,
+            self._pauses.patience,
+            self._resizes.patience,
+            self._launchers.patience,
+            self._sent.wait,
+        )
         wait = min(channels.tend(), next_sync, *waits)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending, named=named)

@@ -5,6 +5,7 @@
     grant:          Admit, Resize to nodes that come --> prologue there --> Resize to the others --> granted
     release, take:  Resize to nodes that stay, Clean to those that leave --> epilogue there --> free
     a node that comes is away, or fails --> the grant is taken back
+    one that stays or leaves does not follow for long --> the job goes on without
 
 Of each job one resize at a time. What nodes said is remembered here alone: forgotten, they are told again.
 """
@@ -24,7 +25,9 @@ from oarpy.modules.launcher.channels import Channels
 from oarpy.modules.launcher.reports import Hears
 from oarpy.modules.launcher.scripts.on_nodes import NodeScripts
 from oarpy.modules.launcher.specifications import DEFAULT_TYPE, JobHosts, specification
+from oarpy.store import events
 from oarpy.store.database import Connection
+from oarpy.store.events import NewEvent
 from oarpy.store.jobs import execution
 from oarpy.store.jobs.execution import LaunchRow
 from oarpy.store.negotiation import resizes
@@ -50,16 +53,22 @@ log = structlog.get_logger()
 
 _GRANT = "grant"
 _REPEAT = 10.0
+_PATIENCE = 30.0
+"""Seconds after which nodes are told again, and, beyond the time for a kill, for which they are waited for."""
 
 
 @dataclass(slots=True)
 class _Progress:
-    """Which nodes were told of a resize, when (monotonic seconds), and which have followed."""
+    """Which nodes were to be told of a resize since when, were told when (monotonic seconds), and have followed."""
 
     key: JobKey
+    since: dict[str, float] = field(default_factory=dict)
     told: dict[str, float] = field(default_factory=dict)
     followed: set[str] = field(default_factory=set)
     failed: str = ""
+    silent: dict[str, str] = field(default_factory=dict)
+    """Nodes that are waited for no longer, and what they last said."""
+    details: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,7 @@ class Resizes:
             progress.followed.add(node)
             return
         log.warning("node cannot resize a job", node=node, job=report.key.job, detail=report.detail)
+        progress.details[node] = report.detail
         progress.failed = f"node {node}: {report.detail}"[:500]
 
     def _cleaned(self, node: str, report: Cleaned) -> None:
@@ -132,6 +142,11 @@ class Resizes:
         for scripts in (self._prologue, self._epilogue):
             scripts.lose(node)
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which nodes are to be told again."""
+        return _REPEAT if self._progress else math.inf
+
     def tend(self, connection: Connection, channels: Channels) -> None:
         """Tell nodes what they do not know; record what all have followed, and what cannot be."""
         while self._advance(connection, channels):
@@ -147,6 +162,7 @@ class Resizes:
         if failed or followed or stale:
             with connection.transaction():
                 resizes.confirm(connection, [*stale, *(change.resize.id for change in followed)])
+                events.log(connection, [event for change in followed for event in self._unheard(change)])
                 for change in failed:
                     why = self._progress[change.resize.id].failed or "a node that was to come to it is away"
                     resizes.take_back(connection, change.resize, why, again=change.resize.away)
@@ -199,23 +215,33 @@ class Resizes:
                 return False
             if self._prologue and not self._prologue.is_done(change.spec, change.coming, channels):
                 return False
-            return self._told(change, change.staying, channels)
+            return self._told(change, change.staying, channels, _PATIENCE)
         # One that is lost is not waited for: it is cleaned when it is back.
         reached = [node for node in change.going if channels.is_connected(node) or channels.is_pending(node)]
-        stays, goes = self._told(change, change.staying, channels), self._told(change, reached, channels)
+        stays, goes = (self._told(change, some, channels, _PATIENCE) for some in (change.staying, reached))
         if not (stays and goes):
             return False
         return not self._epilogue or self._epilogue.is_done(change.spec, change.going, channels)
 
-    def _told(self, change: _Change, nodes: Sequence[str], channels: Channels) -> bool:
-        """Tell nodes what they have not followed; return whether all have."""
+    def _told(self, change: _Change, nodes: Sequence[str], channels: Channels, patience: float = math.inf) -> bool:
+        """Tell nodes what they have not followed; return whether all have, or were waited for long enough (seconds)."""
         progress, moment = self._progress[change.resize.id], time.monotonic()
-        waiting = [node for node in nodes if node not in progress.followed]
+        waiting = [node for node in nodes if node not in progress.followed and node not in progress.silent]
         for node in waiting:
+            if moment - progress.since.setdefault(node, moment) > patience + self._grace:
+                progress.silent[node] = progress.details.get(node, "no answer")
+                continue
             due = moment - progress.told.get(node, float("-inf")) >= _REPEAT
             if due and all(channels.send(node, one) for one in self._orders(change, node)):
                 progress.told[node] = moment
-        return not waiting
+        return all(node in progress.silent for node in waiting)
+
+    def _unheard(self, change: _Change) -> list[NewEvent]:
+        """Return what is logged about nodes that did not follow."""
+        return [
+            NewEvent("RESIZE_NOT_FOLLOWED", f"node {node}: {detail}"[:500], change.resize.job)
+            for node, detail in self._progress[change.resize.id].silent.items()
+        ]
 
     def _orders(self, change: _Change, node: str) -> list[Command]:
         if node in change.going:
