@@ -11,7 +11,7 @@ from oarpy.transport.local import PipeStream
 from oarpy.transport.node import ChannelConfig
 from oarpy.transport.steps import StepEnded, StepEvent, StepFailed, Steps
 from oarpy.wire.jobs import JobKey
-from oarpy.wire.messages import Clean, Cleaned, Ended, Forget, Recall, Recalled, Resize, Resized
+from oarpy.wire.messages import Clean, Cleaned, Ended, Forget, Recall, Recalled, Resize, Resized, RunScript, ScriptEnded
 from oarpy.wire.steps import StepSpec
 from tests.harness.transport_driver import Driver, local_driver
 from tests.harness.waiting import until
@@ -121,6 +121,31 @@ def test_a_node_that_a_job_left_is_closed_to_it_until_it_comes_back(driver: Driv
     driver.connect()
     resize(driver, GUEST, 9, "node0", "node1", enters=True)
     assert step(driver, GUEST, "exit 4") == StepEnded(0, 4 << 8)
+
+
+def test_scripts_of_the_site_run_again_where_a_job_comes_back(driver: Driver) -> None:
+    script = driver.directory / "script"
+    script.write_text(f"#!/bin/sh\necho ran >>{driver.directory}/ran\n")
+    script.chmod(0o755)
+
+    def ran(kind: str) -> int:
+        """Ask for a script, and count how often it ran so far."""
+        spec = driver.spec(GUEST.job, "true", nodes=("node0", "node1"))
+        driver.send(RunScript(kind, str(script), 60.0, (spec,)))
+        assert driver.expect(ScriptEnded).outcome == "ok"
+        return (driver.directory / "ran").read_text().count("ran")
+
+    resize(driver, GUEST, 1, "node0", "node1", enters=True)
+    assert ran("prologue") == 1
+    driver.transport.disconnect("node1")
+    driver.connect()
+    resize(driver, GUEST, 1, "node0", "node1", enters=True)
+    assert ran("prologue") == 1, "the same order, told again"
+    driver.send(Clean((GUEST,)))
+    driver.expect(Cleaned)
+    assert ran("epilogue") == 2
+    resize(driver, GUEST, 3, "node0", "node1", enters=True)
+    assert (ran("prologue"), ran("epilogue")) == (3, 4), "though nobody ever sent that the first are recorded"
 
 
 def test_what_keeps_a_node_from_it_is_named(driver: Driver) -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from oarpy.transport.agent.job.record import History, Record
     from oarpy.transport.agent.job.tombstones import Tombstones
     from oarpy.transport.agent.outbox import Outbox
+    from oarpy.transport.agent.scripts.scripts import Scripts
     from oarpy.transport.agent.statedir import StateDir
     from oarpy.wire.jobs import JobKey
     from oarpy.wire.messages import Command
@@ -55,10 +56,13 @@ _AS_SPECIFIED = -1
 class Orders:
     """Carries out messages about known jobs; works for jobs of any agent, through their records and requests."""
 
-    def __init__(self, state: StateDir, tombstones: Tombstones, jobs: NodeJobs, outbox: Outbox) -> None:
+    def __init__(
+        self, state: StateDir, tombstones: Tombstones, jobs: NodeJobs, scripts: Scripts, outbox: Outbox
+    ) -> None:
         self._state = state
         self._tombstones = tombstones
         self._jobs = jobs
+        self._scripts = scripts
         self._outbox = outbox
         self._foreign = ForeignProcesses(jobs)
         self._accounts = Accounts()
@@ -206,6 +210,8 @@ class Orders:
             self._tombstones.refresh()
             if order.enters:
                 self._foreign.forget([key])
+                if key in self._tombstones:  # it was here before: the site's programs run for it anew
+                    self._scripts.drop([key])
                 self._tombstones.revoke(key)
             elif key in self._tombstones:
                 return

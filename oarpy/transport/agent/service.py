@@ -89,7 +89,7 @@ class Agent:
             self._state, settings["instance"], self._tombstones, pool, self._outbox, settings["keep_days"]
         )
         self._launchers = Launchers(self._state, settings["instance"], pool, self._outbox, run)
-        self._orders = Orders(self._state, self._tombstones, self._jobs, self._outbox)
+        self._orders = Orders(self._state, self._tombstones, self._jobs, self._scripts, self._outbox)
         self._obey: dict[type[Command], Callable[[Any], None]] = {
             **self._orders.obeys(),
             **self._scripts.obeys(),

@@ -19,7 +19,7 @@ from oarpy.wire.messages import EPILOGUE, LOST, PROLOGUE, SKIPPED, Release, RunS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from oarpy.transport.agent.job.record import Record
@@ -104,7 +104,11 @@ class Scripts:
 
     def _on_release(self, order: Release) -> None:
         """Remove the records of jobs whose scripts are over for good."""
-        for key in order.jobs:
+        self.drop(map(str, order.jobs))
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Remove what is known of the scripts of jobs: those that are asked for run again."""
+        for key in keys:
             for kind in (PROLOGUE, EPILOGUE):
                 self._pending.pop(f"{key}.{kind}", None)
                 self._remove(f"{key}.{kind}")
