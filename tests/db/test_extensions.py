@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from oarpy.store import notifications
 from oarpy.store.jobs.details import details
 from oarpy.store.jobs.scope import JobScope
-from oarpy.store.negotiation import extensions, resizes
+from oarpy.store.negotiation import applications, extensions, resizes
 from oarpy.store.pages import gantt_spans
 from oarpy.store.passes import gantt
 from oarpy.store.past import moving
@@ -73,15 +74,19 @@ def test_a_pass_gives_hosts_that_are_free_and_nodes_confirm(cluster: SmallCluste
     assert held(cluster, other) == [1, 2]
 
 
-def test_one_of_a_job_that_is_being_started_is_looked_at_again_soon(cluster: SmallCluster) -> None:
+def test_one_of_a_job_that_is_being_started_is_given_hosts_once_it_runs(cluster: SmallCluster) -> None:
     number = cluster.submit("/nodes=1,walltime=1:0:0")
     cluster.plan()
     assert cluster.states([number]) == ["toLaunch"]
     ask(cluster, number, 1)
     outcome = cluster.plan()
     assert held(cluster, number) == [1]
-    assert outcome.wake_at is not None
-    assert outcome.wake_at <= cluster.now().timestamp() + 1
+    assert outcome.wake_at is None
+    ear = notifications.Ear(cluster.connection, notifications.run_channel("metascheduler"))
+    while cluster.states([number]) != ["Running"]:
+        assert ear.drain() == []
+        cluster.launch()
+    assert len(ear.drain()) == 1
     cluster.settle()
     assert held(cluster, number) == [1, 2]
 
@@ -134,11 +139,37 @@ def test_revocable_hosts_are_taken_back_one_by_one_after_their_notice(cluster: S
     cluster.offset = NOTICE + 1
     cluster.plan()
     assert [(one.kind, one.resources) for one in resizes.opened(cluster.connection)] == [("take", (2, 3))]
-    cluster.plan()
+    outcome = cluster.plan()
+    assert outcome.wake_at is None or outcome.wake_at > cluster.now().timestamp() + NOTICE / 2
+    assert cluster.sql("SELECT count(*) FROM assigned_resources WHERE reclaim_at IS NOT NULL") == [(2,)]
     confirm(cluster)
     cluster.settle()
     assert (held(cluster, job), held(cluster, other)) == ([1, 4], [2, 3])
     assert (cluster.states([job, other]), extension(cluster, number).state) == (["Running", "Running"], "Granted")
+
+
+def test_hosts_on_their_way_out_are_not_reclaimed(cluster: SmallCluster, job: int) -> None:
+    ask(cluster, job, 3, "revocable")
+    cluster.plan()
+    confirm(cluster)
+    assert resizes.order(cluster.connection, job, "release", [3, 4]) is not None
+    other = cluster.submit("/nodes=3,walltime=0:1:0")
+    cluster.plan()
+    assert cluster.sql("SELECT resource_id FROM assigned_resources WHERE reclaim_at IS NOT NULL") == [(2,)]
+    confirm(cluster)
+    cluster.offset = NOTICE + 1
+    cluster.plan()
+    confirm(cluster)
+    cluster.settle()
+    assert (held(cluster, job), held(cluster, other)) == ([1], [2, 3, 4])
+
+
+def test_a_host_is_named_once_its_node_is_ready(cluster: SmallCluster, job: int) -> None:
+    ask(cluster, job, 1)
+    cluster.plan()
+    assert [*applications.held_hosts(cluster.connection, [job])[job]] == ["n1"]
+    confirm(cluster)
+    assert [*applications.held_hosts(cluster.connection, [job])[job]] == ["n1", "n2"]
 
 
 def test_a_host_that_was_given_back_may_come_again(cluster: SmallCluster, job: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, LiteralString, NamedTuple
 from oarpy.model.job_types import NOOP
 from oarpy.store.database import Connection
 from oarpy.store.events import NewEvent, log
+from oarpy.store.notifications import run_channel
 from oarpy.store.refusals import refusals_of, set_wise
 
 
@@ -216,12 +217,17 @@ _ATTENTION = _LIVE.format(
 # A node's clock may be behind: nobody runs before he has his resources.
 _HELD = "(SELECT lower(a.during) FROM assigned_resources a WHERE a.job_id = j.job_id LIMIT 1)"
 
+# Passes give hosts to jobs that run: they are told of those that wait for some.
 _STARTED = f"""
-    UPDATE jobs j
-    SET state = 'Running',
-        started_at = greatest(least(to_timestamp(s.at), clock_timestamp()), j.submitted_at, {_HELD})
-    FROM unnest(%s::bigint[], %s::float8[]) AS s(job_id, at)
-    WHERE j.job_id = s.job_id AND j.state = 'Launching'
+    WITH begun AS (
+        UPDATE jobs j
+        SET state = 'Running',
+            started_at = greatest(least(to_timestamp(s.at), clock_timestamp()), j.submitted_at, {_HELD})
+        FROM unnest(%s::bigint[], %s::float8[]) AS s(job_id, at)
+        WHERE j.job_id = s.job_id AND j.state = 'Launching'
+        RETURNING j.job_id
+    )
+    SELECT pg_notify(%s, '') WHERE EXISTS (SELECT FROM extensions JOIN begun USING (job_id) WHERE state = 'Waiting')
 """  # noqa: S608 - a text of this file
 
 # What started and ended since the last look passes through Running too: no state is skipped.
@@ -478,7 +484,8 @@ def give_up(connection: Connection, jobs: Sequence[int], reason: str) -> None:
 def started(connection: Connection, starts: Sequence[tuple[int, float]]) -> None:
     """Record that jobs run since these instants (epoch seconds)."""
     if starts:
-        connection.execute(_STARTED, [[job for job, _ in starts], [at for _, at in starts]])
+        jobs, instants = [job for job, _ in starts], [at for _, at in starts]
+        connection.execute(_STARTED, [jobs, instants, run_channel("metascheduler")])
 
 
 @set_wise

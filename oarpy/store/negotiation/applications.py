@@ -116,10 +116,12 @@ _VERSIONS = """
     FROM applications a JOIN jobs j USING (job_id) LEFT JOIN kill_requests k USING (job_id) WHERE a.job_id = ANY(%s)
 """
 
+# Hosts that come are named once nodes are ready, those of a grant that is taken back never.
 _NAMES = """
     SELECT a.job_id, r.network_address, array_agg(r.resource_id)
     FROM assigned_resources a JOIN resources r USING (resource_id)
     WHERE a.job_id = ANY(%s) AND upper_inf(a.during)
+      AND NOT EXISTS (SELECT FROM extensions e WHERE e.extension_id = a.extension_id AND e.state <> 'Granted')
     GROUP BY a.job_id, r.network_address ORDER BY a.job_id, min(r.resource_id)
 """
 

@@ -29,10 +29,12 @@ _LIVE = f"{_EXTENSION}{_WITH_JOB}"
 _ONE = f"{_EXTENSION} FROM extensions e WHERE e.extension_id = %s"
 _OF_JOBS = f"{_EXTENSION} FROM extensions e WHERE e.job_id = ANY(%s) AND e.state <> 'Withdrawn' ORDER BY 1"
 
-# Hosts of revocable extensions. Those that are on their way out are nobody's to take any more.
+# Hosts of revocable extensions, those on their way out as well: they hold others back only until they are gone.
 _REVOCABLE = """
     SELECT a.extension_id, a.job_id, array_agg(a.resource_id ORDER BY a.resource_id),
-           extract(epoch FROM max(lower(range_of.last)))::float8, extract(epoch FROM min(a.reclaim_at))::float8
+           extract(epoch FROM max(lower(range_of.last)))::float8, extract(epoch FROM min(a.reclaim_at))::float8,
+           bool_or(EXISTS (SELECT FROM resizes s WHERE s.job_id = a.job_id AND s.done_at IS NULL AND s.kind <> 'grant'
+                             AND a.resource_id = ANY(s.resource_ids)))
     FROM extensions e JOIN assigned_resources a ON a.job_id = e.job_id AND a.extension_id = e.extension_id
         JOIN resources r USING (resource_id)
         CROSS JOIN LATERAL (SELECT part AS last FROM unnest(a.during) AS part ORDER BY part DESC LIMIT 1) AS range_of
@@ -65,6 +67,11 @@ _ESTIMATE = """
     WHERE e.extension_id = s.extension_id AND e.state = 'Waiting'
 """
 
+# Whoever ends a job waits for the pass that gives it something, or is seen by it.
+_LOCK_GROWING = """
+    SELECT FROM jobs WHERE job_id IN (SELECT e.job_id FROM extensions e WHERE e.extension_id = ANY(%s))
+    ORDER BY job_id FOR NO KEY UPDATE
+"""
 # A job that has ended, or is to end, gets nothing any more.
 _GRANTING = """
     UPDATE extensions e SET state = 'Granting' FROM jobs j
@@ -91,6 +98,12 @@ _RECLAIM = """
     UPDATE assigned_resources a SET reclaim_at = to_timestamp(s.at)
     FROM unnest(%s::bigint[], %s::int[], %s::float8[]) AS s(job_id, resource_id, at)
     WHERE a.job_id = s.job_id AND a.resource_id = s.resource_id AND upper_inf(a.during) AND a.reclaim_at IS NULL
+"""
+# Two orders for one host would be two if neither saw the other.
+_LOCK_LOSING = """
+    SELECT FROM jobs WHERE job_id IN (
+        SELECT a.job_id FROM assigned_resources a WHERE a.reclaim_at <= to_timestamp(%s) AND upper_inf(a.during))
+    ORDER BY job_id FOR NO KEY UPDATE
 """
 _TAKE = """
     INSERT INTO resizes (job_id, kind, resource_ids)
@@ -143,7 +156,7 @@ class LiveExtension:
 class RevocableHost:
     """A host of a revocable extension: its resources (ids), since when the job has it, when it will be taken.
 
-    Instants are epoch seconds.
+    Instants are epoch seconds. ``leaving``: its nodes were told already that it goes.
     """
 
     extension: int
@@ -151,6 +164,7 @@ class RevocableHost:
     resources: tuple[int, ...]
     since: float
     reclaim_at: float | None
+    leaving: bool = False
 
 
 def live(connection: Connection) -> list[LiveExtension]:
@@ -183,8 +197,8 @@ def hosts_of(connection: Connection, number: int) -> list[str]:
 def revocable(connection: Connection) -> list[RevocableHost]:
     """Return the hosts that jobs hold until somebody needs them, by lowest resource."""
     return [
-        RevocableHost(extension, job, tuple(resources), since, reclaim_at)
-        for extension, job, resources, since, reclaim_at in connection.execute(_REVOCABLE).fetchall()
+        RevocableHost(extension, job, tuple(resources), *rest)
+        for extension, job, resources, *rest in connection.execute(_REVOCABLE).fetchall()
     ]
 
 
@@ -232,7 +246,9 @@ def grant(connection: Connection, grants: Sequence[Grant]) -> list[int]:
     """
     if not grants:
         return []
-    moved = [number for (number,) in connection.execute(_GRANTING, [[one.extension for one in grants]]).fetchall()]
+    asked = [one.extension for one in grants]
+    connection.execute(_LOCK_GROWING, [asked])
+    moved = [number for (number,) in connection.execute(_GRANTING, [asked]).fetchall()]
     given = [(one.extension, resource) for one in grants if one.extension in moved for resource in one.resources]
     if given:
         owners, resources = map(list, zip(*given, strict=True))
@@ -250,4 +266,5 @@ def reclaim(connection: Connection, hosts: Sequence[tuple[int, Sequence[int], fl
 
 def take(connection: Connection, now: float) -> None:
     """Order that resources are taken from jobs whose notice is over at ``now`` (epoch seconds)."""
+    connection.execute(_LOCK_LOSING, [now])
     connection.execute(_TAKE, [now])

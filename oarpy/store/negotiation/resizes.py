@@ -29,7 +29,8 @@ _OPENED = """
     WHERE s.done_at IS NULL ORDER BY s.resize_id
 """
 
-# What is on its way already is not ordered again.
+# What is on its way already is not ordered again: who orders for a job waits for who else does.
+_LOCK_JOB = "SELECT FROM jobs WHERE job_id = %s FOR NO KEY UPDATE"
 _ORDER = """
     INSERT INTO resizes (job_id, kind, resource_ids)
     SELECT a.job_id, %(kind)s, array_agg(a.resource_id ORDER BY a.resource_id)
@@ -136,7 +137,9 @@ def opened(connection: Connection) -> list[ResizeRow]:
 
 def order(connection: Connection, number: int, kind: ResizeKind, resources: Sequence[int]) -> int | None:
     """Order that a running job loses resources; return the resize, None if it holds none of them or loses them yet."""
-    row = connection.execute(_ORDER, {"job": number, "kind": kind, "resources": list(resources)}).fetchone()
+    with connection.transaction():
+        connection.execute(_LOCK_JOB, [number])
+        row = connection.execute(_ORDER, {"job": number, "kind": kind, "resources": list(resources)}).fetchone()
     return None if row is None else int(row[0])
 
 

@@ -70,6 +70,8 @@ class ExtensionLine:
     def _held(self, host: RevocableHost, job: HoldingJob, platform: Platform, now: int) -> HoldingJob:
         start = min(int(host.since), now)
         left = self._settings.reclaim_notice if host.reclaim_at is None else max(host.reclaim_at - now, 0)
+        if host.leaving:
+            left = 0
         return replace(
             job,
             id=held_id(host),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from oarpy.model.states import ExtensionState, JobState
+from oarpy.model.states import ExtensionState
 from oarpy.modules.metascheduler.extensions.extension_line import ExtensionLine, held_id, waiting_id
 from oarpy.scheduler.decide import Decisions
 from oarpy.scheduler.plan import Placement
@@ -13,8 +13,6 @@ from oarpy.store import notifications
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import extensions
 from oarpy.store.negotiation.extensions import ExtensionRow, Grant
-
-_STARTING = (JobState.TO_LAUNCH, JobState.LAUNCHING)
 
 
 def write(connection: Connection, line: ExtensionLine, decided: Decisions, snapshot: Snapshot) -> None:
@@ -31,7 +29,7 @@ def write(connection: Connection, line: ExtensionLine, decided: Decisions, snaps
         if row.id not in granted and job in placements and (text := _news(row, placements[job]))
     ]
     extensions.estimate(connection, told)
-    hosts = {held_id(one): one for one in line.hosts}
+    hosts = {held_id(one): one for one in line.hosts if not one.leaving}
     wanted = [(hosts[part].job, hosts[part].resources, at) for part, at in decided.reclaimed if part in hosts]
     extensions.reclaim(connection, wanted)
     if line.hosts:
@@ -43,12 +41,12 @@ def write(connection: Connection, line: ExtensionLine, decided: Decisions, snaps
 def next_look(line: ExtensionLine, decided: Decisions, now: float) -> float | None:
     """Return the instant at which the next host is to be taken (epoch seconds), None if none is.
 
-    Extensions of jobs that are being started are looked at again soon: nobody tells a pass when these run.
+    What was due by ``now`` is on its way: who confirms that it is gone tells passes.
     """
-    dates = [one.reclaim_at for one in line.hosts if one.reclaim_at is not None]
-    if any(one.row.state == ExtensionState.WAITING and one.job_state in _STARTING for one in line.rows):
-        dates.append(now)
-    return min([*dates, *(at for _, at in decided.reclaimed)], default=None)
+    staying = {held_id(one): one.reclaim_at for one in line.hosts if not one.leaving}
+    dates = [at for at in staying.values() if at is not None]
+    dates += [at for part, at in decided.reclaimed if part in staying]
+    return min((at for at in dates if at > now), default=None)
 
 
 def _news(row: ExtensionRow, placement: Placement) -> str:
