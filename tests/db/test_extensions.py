@@ -205,6 +205,18 @@ def test_hosts_of_a_cluster_that_is_gone_are_never_given(cluster: SmallCluster, 
     assert held(cluster, job) == [1, 3]
 
 
+@pytest.mark.parametrize("hosts", ['{"": 0}', '{"": 1.5}', '{"": "x"}', '{"": 1, "red": -1}', "{}"])
+def test_numbers_of_hosts_that_are_none_are_never_given(cluster: SmallCluster, job: int, hosts: str) -> None:
+    added = "INSERT INTO extensions (job_id, kind, hosts) VALUES (%s, 'firm', %s) RETURNING extension_id"
+    ((number,),) = cluster.sql(added, job, hosts)
+    other = cluster.submit("/nodes=1,walltime=0:1:0")
+    cluster.settle()
+    told = extension(cluster, number).told
+    assert told is not None
+    assert (told["verdict"], "not whole and above 0" in told["reason"]) == ("never", True)
+    assert (held(cluster, job), cluster.states([other])) == ([1], ["Running"])
+
+
 def test_who_looks_sees_what_a_job_has_now_and_when_it_had_what(cluster: SmallCluster, job: int) -> None:
     ask(cluster, job, 2)
     cluster.plan()

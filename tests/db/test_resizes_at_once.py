@@ -37,6 +37,12 @@ def waits_for_a_lock(cluster: SmallCluster, session: Connection) -> None:
         assert time.monotonic() < deadline, "nobody waits"
 
 
+def committed(work: Callable[[Connection], object], session: Connection) -> object:
+    found = work(session)
+    session.commit()
+    return found
+
+
 def at_once(
     cluster: SmallCluster, dsn: str, first: Callable[[Connection], object], second: Callable[[Connection], object]
 ) -> tuple[object, object]:
@@ -44,7 +50,7 @@ def at_once(
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as one, psycopg.connect(dsn) as other:
         one.execute("SELECT")
         done = first(one)
-        waiting = pool.submit(lambda: (second(other), other.commit())[0])
+        waiting = pool.submit(committed, second, other)
         try:
             waits_for_a_lock(cluster, other)
         finally:

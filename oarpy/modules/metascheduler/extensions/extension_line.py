@@ -106,12 +106,16 @@ class ExtensionLine:
 def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: float, now: int) -> WaitingJob:
     """Return an extension that waits as a job that lasts until its own ends."""
     row = one.row
+    counted = bool(row.hosts) and all(type(count) is int and count > 0 for count in row.hosts.values())
     unknown = [name for name in row.hosts if name and name not in clusters]
     groups = tuple(
         host_group(count, clusters[name].hosts if name else None, one.level if name else HOST)
         for name, count in row.hosts.items()
-        if name not in unknown
+        if counted and name not in unknown
     )
+    fault = f"there is no cluster '{unknown[0]}' any more" if unknown else ""
+    if not counted:  # SQL by hand may have written anything that is JSON
+        fault = "the numbers of hosts are not whole and above 0 (extensions.hosts)"
     consumes = tuple(Consumption(*amount) for amount in one.amounts)
     return WaitingJob(
         waiting_id(row.id),
@@ -123,7 +127,7 @@ def _asking(one: LiveExtension, clusters: Mapping[str, HostCluster], until: floa
         submitted=row.asked,
         alternatives=(Alternative(groups, max(until - now, 1), consumes),),
         filter=one.properties,
-        fault=f"there is no cluster '{unknown[0]}' any more" if unknown else "",
+        fault=fault,
         ranked=row.asked,
         part=JobPart(row.job, until, revocable=row.kind == "revocable"),
     )
