@@ -48,6 +48,24 @@ def confirm(connection: Connection) -> None:
     resizes.confirm(connection, [one.id for one in resizes.opened(connection)])
 
 
+def test_a_host_that_is_gone_before_it_is_told_of_is_named_in_its_cluster(
+    running: GatewayProcess, connection: Connection
+) -> None:
+    one, job, name = started(connection, running)
+    one.say("extend", tag="more", hosts={name: 1}, kind="firm")
+    asked = "SELECT count(*) FROM extensions WHERE state = 'Waiting'"
+    until(lambda: connection.execute(asked).fetchone() == (1,), "the extension is stored")
+    with connection.transaction():
+        decide(connection)
+        ((come,),) = connection.execute("SELECT resource_ids FROM resizes").fetchall()
+        confirm(connection)
+        assert resizes.order(connection, job, "release", come) is not None
+        confirm(connection)
+    granted = one.hear("granted")
+    assert list(granted["names"]) == [name]
+    assert one.hear("released")["names"] == granted["names"][name]
+
+
 def test_it_grows_and_shrinks_while_it_runs(running: GatewayProcess, connection: Connection) -> None:
     one, job, name = started(connection, running)
     one.say("extend", tag="more", hosts={name: 1}, kind="firm")

@@ -408,13 +408,13 @@ class Negotiator:
         if self._show_first(connection, rows.values()):
             rows = _readable(applications.named(connection, changed))
         started = [row.job for row in rows.values() if row.state == NegotiationState.STARTED]
-        grown = growth.growth(connection, started) if started else {}
-        names = self._names(connection, started)
+        grown, names, cluster_of = self._held(connection, started)
         for job in changed:
             one = self._speakers[job]
             one.seen = versions.get(job)
             if job in rows:
-                for message in told.news(rows[job], names.get(job, {}), grown.get(job, JobGrowth()), one):
+                held = names.get(job, {})
+                for message in told.news(rows[job], held, cluster_of, grown.get(job, JobGrowth()), one):
                     one.say(message, moment)
             if one.ended:
                 one.closing = True
@@ -429,18 +429,26 @@ class Negotiator:
                 applications.show_first(connection, row.job, view.profiles, view.groups, view.informed)
         return bool(fresh)
 
-    def _names(self, connection: Connection, started: Sequence[int]) -> dict[int, dict[str, list[str]]]:
-        """Return the names of the hosts that started applications hold, by cluster."""
+    def _held(
+        self, connection: Connection, started: Sequence[int]
+    ) -> tuple[Mapping[int, JobGrowth], dict[int, dict[str, list[str]]], dict[str, str]]:
+        """Return how started applications have grown, the hosts they hold by cluster, and the cluster of any host.
+
+        All is as of one instant: what comes is named with the start, or told after it, never both nor neither.
+        """
         if not started:
-            return {}
+            return {}, {}, {}
         with connection.transaction():
+            growth.look_at_once(connection)
             clusters = self._clusters(connection).all
+            grown = growth.growth(connection, started)
+            held = applications.held_hosts(connection, started)
         of = {host: one.name for one in clusters for host in one.hosts}
         found: dict[int, dict[str, list[str]]] = {}
-        for job, hosts in applications.held_hosts(connection, started).items():
+        for job, hosts in held.items():
             for host in hosts:
                 found.setdefault(job, {}).setdefault(of.get(host, "all"), []).append(host)
-        return found
+        return grown, found, of
 
     def _clusters(self, connection: Connection) -> ShownClusters:
         """Return the clusters as they are now, in the caller's transaction."""

@@ -26,9 +26,15 @@ def attached(row: ApplicationRow) -> Message:
 
 
 def news(
-    row: ApplicationRow, hosts: Mapping[str, Sequence[str]], grown: JobGrowth, heard: Conversation
+    row: ApplicationRow,
+    hosts: Mapping[str, Sequence[str]],
+    cluster_of: Mapping[str, str],
+    grown: JobGrowth,
+    heard: Conversation,
 ) -> Iterator[Message]:
     """Yield what the launcher was not told yet, in order; ``hosts`` are those that the job holds, by cluster.
+
+    ``cluster_of`` names the cluster of any host: some may have come and gone since.
 
     A view that it did not take yet is left out: the next one has the clusters of both.
     """
@@ -45,7 +51,7 @@ def news(
         heard.growth.begin(grown)
         yield start(row, hosts)
     if row.state == NegotiationState.STARTED and heard.started:
-        yield from heard.growth.news(grown, {name: cluster for cluster, some in hosts.items() for name in some})
+        yield from heard.growth.news(grown, cluster_of)
     if over and not heard.ended:
         heard.ended = True
         yield {"message": "ended", "reason": row.ended or "error"}

@@ -42,6 +42,11 @@ class JobGrowth:
     reclaimed: dict[float, list[str]] = field(default_factory=dict)
 
 
+def look_at_once(connection: Connection) -> None:
+    """Let all that the transaction reads be as of its first look; call it before."""
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
 def growth(connection: Connection, jobs: Sequence[int]) -> Mapping[int, JobGrowth]:
     """Return how those of these jobs have grown and shrunk that ever asked to."""
     found: dict[int, JobGrowth] = {}
