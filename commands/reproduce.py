@@ -47,7 +47,7 @@ def ndrms(
 
     found, report = reproduce(traces, figures or (), quick=quick, output=output, as_json=as_json, real=run_for_real)
     write(report)
-    raise typer.Exit(status(found))
+    raise typer.Exit(status(found, real=not quick))
 
 
 @app.command()

@@ -96,9 +96,10 @@ def _served(
     return served
 
 
-def status(found: Sequence[PublishedClaim]) -> int:
-    """Return the exit status: 1 if a claim fails under the judged reading."""
-    return int(any(claim.reading.judged and claim.holds == "no" for claim in found))
+def status(found: Sequence[PublishedClaim], *, real: bool = False) -> int:
+    """Return the exit status: 1 if a claim fails under the judged reading, or if a ``real`` server was of no use."""
+    judged = [claim for claim in found if claim.reading.judged]
+    return int(any(claim.holds == "no" or (real and claim.figure == 12 and claim.holds == "-") for claim in judged))
 
 
 def _table(found: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
