@@ -169,7 +169,7 @@ def test_an_application_grows_up_to_the_share_of_a_cluster(
     [
         ("UPDATE extensions SET state = 'Withdrawn'", "job 1 gets no hosts by this: what was asked for firm later"),
         ("UPDATE jobs SET state = 'Terminated', left_nothing = true, ended_at = now()", "job 1 has ended meanwhile"),
-        ("", "a node could not take it"),
+        ("", "job 1 does not get the hosts that it was to have: its disk is full"),
     ],
 )
 def test_what_will_not_come_is_not_called_pending(

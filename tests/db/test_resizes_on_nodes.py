@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from oarpy.modules.launcher.running import resizing
+from oarpy.modules.negotiator.told_growth import ToldGrowth
 from oarpy.store.negotiation import growth, resizes
 from oarpy.wire.messages import Admit, Clean, Cleaned, Kill, Release, Resize
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
@@ -234,8 +235,10 @@ def test_what_a_node_cannot_do_is_given_up_for_good(cluster: SmallCluster) -> No
     assert cluster.sql("SELECT extension_id, state FROM extensions") == [(extension, "Over")]
     ((text,),) = cluster.sql("SELECT description FROM event_logs WHERE type = 'EXTENSION_FAILED'")
     assert text == "node n2: user 'ann' does not exist on this node"
-    (told,) = growth.growth(cluster.connection, [job])[job].resizes
-    assert (told.kind, told.extension) == ("take", None), "nobody is told that it was granted"
+    found = growth.growth(cluster.connection, [job])[job]
+    assert found.resizes == [], "nobody is told that it was granted, nor that it is gone"
+    assert found.extensions[extension].told == {"refused": text}
+    assert [(one["of"], one["code"], one["reason"]) for one in ToldGrowth().news(found, {})] == [("extend", 6, text)]
     assert (holds(cluster, job), files(cluster, job), cluster.state(job)) == ({"n1"}, {"n1": "n1"}, "Running")
 
 

@@ -19,10 +19,12 @@ class ToldGrowth:
     resizes: set[int] = field(default_factory=set)
     estimates: dict[int, object] = field(default_factory=dict)
     reclaimed: dict[str, float] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
 
     def begin(self, growth: JobGrowth) -> None:
-        """Count resizes as told: the names that go with the start have them."""
+        """Count resizes as told: the names that go with the start have them. So are refusals of before."""
         self.resizes.update(one.id for one in growth.resizes)
+        self.refused.update(row.id for row in growth.extensions.values() if row.state == ExtensionState.OVER)
 
     def news(self, growth: JobGrowth, cluster_of: Mapping[str, str]) -> Iterator[Message]:
         """Yield what is new, in order; ``cluster_of`` names the cluster of a host."""
@@ -36,6 +38,10 @@ class ToldGrowth:
             elif row is not None:
                 yield {"message": "granted", "tag": row.tag, "kind": row.kind, **_granted(row, one, cluster_of)}
         for row in growth.extensions.values():
+            if row.state == ExtensionState.OVER and row.id not in self.refused:
+                self.refused.add(row.id)
+                if reason := (row.told or {}).get("refused"):
+                    yield {"message": "refused", "of": "extend", "tag": row.tag, "code": 6, "reason": reason}
             known = self.estimates.get(row.id)
             if row.state == ExtensionState.WAITING and isinstance(row.told, Mapping) and row.told not in ({}, known):
                 self.estimates[row.id] = row.told

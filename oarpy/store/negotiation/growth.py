@@ -9,11 +9,13 @@ from oarpy.store.database import Connection
 from oarpy.store.negotiation import extensions
 from oarpy.store.negotiation.extensions import ExtensionRow
 
+# Nobody was told of a grant that was taken back.
 _DONE = """
     SELECT r.job_id, r.resize_id, r.kind, r.extension_id,
            ARRAY(SELECT o.network_address FROM resources o WHERE o.resource_id = ANY (r.resource_ids)
                  GROUP BY o.network_address ORDER BY min(o.resource_id))
-    FROM resizes r WHERE r.job_id = ANY(%s) AND r.done_at IS NOT NULL ORDER BY r.done_at, r.resize_id
+    FROM resizes r WHERE r.job_id = ANY(%s) AND r.done_at IS NOT NULL AND (r.kind = 'grant' OR r.extension_id IS NULL)
+    ORDER BY r.done_at, r.resize_id
 """
 _RECLAIMED = """
     SELECT a.job_id, extract(epoch FROM a.reclaim_at)::float8, r.network_address

@@ -76,10 +76,12 @@ _EMPTIED = """
 # The extension is over with what it got; one like it keeps its rank, unless a newer one has taken its place.
 _TAKE_BACK = """
     WITH taken AS (
-        UPDATE resizes SET kind = 'take', extension_id = NULL
+        UPDATE resizes SET kind = 'take'
         WHERE resize_id = %(resize)s AND kind = 'grant' AND done_at IS NULL
     ), over AS (
-        UPDATE extensions e SET state = 'Over' WHERE e.extension_id = %(extension)s AND e.state = 'Granting'
+        UPDATE extensions e SET state = 'Over',
+            told = CASE WHEN %(again)s THEN e.told ELSE jsonb_build_object('refused', %(why)s::text) END
+        WHERE e.extension_id = %(extension)s AND e.state = 'Granting'
         RETURNING e.job_id, e.kind, e.tag, e.hosts, e.asked_at
     )
     INSERT INTO extensions (job_id, kind, tag, hosts, asked_at)
@@ -159,6 +161,6 @@ def confirm(connection: Connection, resizes: Sequence[int]) -> None:
 
 def take_back(connection: Connection, resize: ResizeRow, why: str, *, again: bool) -> None:
     """Give up a grant that a node cannot follow, ``again``: the extension waits for other hosts."""
-    connection.execute(_TAKE_BACK, {"resize": resize.id, "extension": resize.extension, "again": again})
+    connection.execute(_TAKE_BACK, {"resize": resize.id, "extension": resize.extension, "again": again, "why": why})
     log(connection, [NewEvent("EXTENSION_FAILED", why, resize.job)])
     notifications.tell(connection, "negotiator")

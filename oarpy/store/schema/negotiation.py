@@ -175,7 +175,7 @@ resizes = table(
     ),
     column("asked_at", INSTANT, "when", default=CLOCK),
     column("done_at", INSTANT, "when the nodes had confirmed, or the job was over; NULL before", optional=True),
-    rule("resizes_grant_extensions", "(kind = 'grant') = (extension_id IS NOT NULL)"),
+    rule("resizes_grant_extensions", "kind = 'take' OR (kind = 'grant') = (extension_id IS NOT NULL)"),
     Index("resizes_job", "job_id"),
     Index("resizes_extension", "extension_id"),
     Index("resizes_open", "job_id", postgresql_where=text("done_at IS NULL")),

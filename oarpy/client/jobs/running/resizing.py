@@ -166,7 +166,9 @@ def _end_of(session: Session, row: ExtensionRow) -> str:
     job = resizes.job(session.connection, row.job)
     if job is None or job.state not in STARTED:
         return f"job {row.job} has ended meanwhile"
-    return f"job {row.job} does not have the hosts that it was given: a node could not take it, or they have left it"
+    if why := (row.told or {}).get("refused"):
+        return f"job {row.job} does not get the hosts that it was to have: {why}"
+    return f"job {row.job} does not have these hosts: one was lost and others are looked for, or it has left them again"
 
 
 def released(session: Session, job_id: int, number: int | None, names: Sequence[str]) -> ResizeAnswer:
