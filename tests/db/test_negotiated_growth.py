@@ -18,10 +18,13 @@ pytestmark = pytest.mark.db
 
 
 @pytest.fixture
-def running(connection: Connection, cluster_environment: dict[str, str]) -> Iterator[GatewayProcess]:
-    """A gateway and a negotiator, for a small cluster whose admin is the user of the tests."""
+def running(
+    connection: Connection, cluster_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[GatewayProcess]:
+    """A gateway and a negotiator, for a small cluster whose admin is the user of the tests; clusters are by memory."""
     build(connection)
-    environment = {**cluster_environment, **settings(), "TZ": "UTC"}
+    monkeypatch.setenv("OARPY_NEGOTIATION_CLUSTER", "mem")
+    environment = {**cluster_environment, **settings(), "TZ": "UTC", "OARPY_NEGOTIATION_CLUSTER": "mem"}
     with gateway(environment, workers=2) as found, negotiator(environment, found):
         yield found
 
