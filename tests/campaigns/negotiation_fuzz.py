@@ -91,10 +91,11 @@ class LineFuzzer:
     wrong: list[str] = field(default_factory=list)
 
     def run(self, count: int) -> None:
-        """Send ``count`` lines."""
+        """Send ``count`` lines; every other connection has a job."""
+        attached = True
         while (sent := self.outcomes.total()) < count:
             lines = over_socket(self.path)
-            attached = self.chance.random() < 0.5
+            attached = not attached
             if attached:
                 lines.say("attach", job=self.job, token=self.token, serial=1)
                 assert (lines.hear(PATIENCE) or {}).get("message") == "attached"
