@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _TERMINAL = re.compile(r"/dev/pts/[0-9]+", re.ASCII)
 _PATIENCE = 1.0
 """Seconds for which the end of a job waits for its file to take the line."""
+_MOMENT = 0.1
+"""Seconds for which the first signal waits for terminals to take it: a shell that ends closes its own."""
 
 
 def kill_line(job: int, reason: str, at: float) -> str:
@@ -54,11 +56,14 @@ class KillNotice:
     def tell(self, reason: str, processes: Iterable[int]) -> None:
         """Write the line to the job's standard error, and to the terminals of its ``processes``."""
         line = kill_line(self._job, reason, time.time())
-        content = {terminal: f"\n{line}\n".encode() for terminal in self._terminals(processes)}
+        terminals = self._terminals(processes)
+        content = {terminal: f"\n{line}\n".encode() for terminal in terminals}
         if self._errors >= 0:
             content[self._errors], self._errors = f"{line}\n".encode(), -1
         if content and self._written.acquire(blocking=False):
             _thread.start_new_thread(self._write, (content,))
+            if terminals and self._written.acquire(timeout=_MOMENT):
+                self._written.release()
 
     def close(self) -> None:
         """Wait a little until the line is written, and let the file go."""
