@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
+
+State = TypeVar("State", bound=StrEnum)
 
 
 class JobState(StrEnum):
@@ -134,28 +137,30 @@ class NegotiationState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NegotiationMove:
-    """When an application may move where."""
+class AllowedMove(Generic[State]):
+    """When something may move from one of its states to another."""
 
-    source: NegotiationState
-    target: NegotiationState
+    source: State
+    target: State
     event: str
 
 
-NEGOTIATION_MOVES: tuple[NegotiationMove, ...] = tuple(
-    NegotiationMove(NegotiationState(source), NegotiationState(target), event)
-    for source, target, event in (
-        ("Submitted", "RequestSent", "request accepted"),
-        ("Waiting", "RequestSent", "request accepted"),
-        ("RequestSent", "Waiting", "a pass gave it a place"),
-        ("Waiting", "Started", "its place begins at the instant of the pass"),
-        ("Started", "FinishSent", "done, walltime over, or ended by the cluster"),
-        ("Submitted", "FinishSent", "ended by the cluster"),
-        ("RequestSent", "FinishSent", "ended by the cluster"),
-        ("Waiting", "FinishSent", "ended by the cluster"),
-        ("FinishSent", "Ghost", "the next pass has seen its end"),
-        ("Ghost", "Finished", "a pass found that its ghost has ended"),
-    )
+def _moves(states: type[State], *rows: tuple[str, str, str]) -> tuple[AllowedMove[State], ...]:
+    return tuple(AllowedMove(states(source), states(target), event) for source, target, event in rows)
+
+
+NEGOTIATION_MOVES = _moves(
+    NegotiationState,
+    ("Submitted", "RequestSent", "request accepted"),
+    ("Waiting", "RequestSent", "request accepted"),
+    ("RequestSent", "Waiting", "a pass gave it a place"),
+    ("Waiting", "Started", "its place begins at the instant of the pass"),
+    ("Started", "FinishSent", "done, walltime over, or ended by the cluster"),
+    ("Submitted", "FinishSent", "ended by the cluster"),
+    ("RequestSent", "FinishSent", "ended by the cluster"),
+    ("Waiting", "FinishSent", "ended by the cluster"),
+    ("FinishSent", "Ghost", "the next pass has seen its end"),
+    ("Ghost", "Finished", "a pass found that its ghost has ended"),
 )
 """All moves there are; whatever keeps applications refuses others."""
 
@@ -176,24 +181,13 @@ class ExtensionState(StrEnum):
     OVER = "Over"
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionMove:
-    """When an extension may move where."""
-
-    source: ExtensionState
-    target: ExtensionState
-    event: str
-
-
-EXTENSION_MOVES: tuple[ExtensionMove, ...] = tuple(
-    ExtensionMove(ExtensionState(source), ExtensionState(target), event)
-    for source, target, event in (
-        ("Waiting", "Granting", "a pass gave it hosts"),
-        ("Granting", "Granted", "the nodes of the job know"),
-        ("Waiting", "Withdrawn", "withdrawn, or replaced by a newer one"),
-        ("Waiting", "Over", "its job is over"),
-        ("Granting", "Over", "its job is over"),
-        ("Granted", "Over", "its job is over, or has none of its hosts any more"),
-    )
+EXTENSION_MOVES = _moves(
+    ExtensionState,
+    ("Waiting", "Granting", "a pass gave it hosts"),
+    ("Granting", "Granted", "the nodes of the job know"),
+    ("Waiting", "Withdrawn", "withdrawn, or replaced by a newer one"),
+    ("Waiting", "Over", "its job is over"),
+    ("Granting", "Over", "its job is over"),
+    ("Granted", "Over", "its job is over, or has none of its hosts any more"),
 )
 """All moves there are; the database refuses others."""
