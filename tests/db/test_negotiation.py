@@ -11,7 +11,7 @@ import pytest
 from oarpy.configuration import load
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from tests.harness.gateway_process import TIMEOUT, GatewayProcess, gateway
-from tests.harness.launchers import launcher, negotiator
+from tests.harness.launchers import LauncherProcess, launcher, negotiator
 from tests.harness.oarsub_cluster import build, decide, let_run, run_pass, settings
 from tests.harness.sample_cluster import Connection
 from tests.harness.waiting import until
@@ -37,6 +37,19 @@ def state(connection: Connection, job: int) -> tuple[object, ...] | None:
     return connection.execute(
         "SELECT a.state, j.state FROM applications a JOIN jobs j USING (job_id) WHERE job_id = %s", [job]
     ).fetchone()
+
+
+def behind_a_batch_job(running: GatewayProcess, connection: Connection) -> tuple[LauncherProcess, int, str, int]:
+    """Ask for a host that a batch job has: the launcher, its job, the cluster, and the batch job, which holds all."""
+    one = launcher(running)
+    one.say("subscribe")
+    job = one.hear("subscribed")["job"]
+    name = next(iter(one.hear("changeNotify")["changes"]))
+    batch = submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
+    run_pass(connection)
+    one.say("request", tag=1, hosts={name: 1}, walltime=600)
+    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    return one, job, name, batch
 
 
 def test_who_subscribes_has_a_job_and_sees_what_is_free(running: GatewayProcess, connection: Connection) -> None:
@@ -119,14 +132,7 @@ def test_freed_hosts_are_kept_back_until_who_was_shown_them_has_answered(
     running: GatewayProcess, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OARPY_NEGOTIATION_FAIR_START", "500")
-    one = launcher(running)
-    one.say("subscribe")
-    job = one.hear("subscribed")["job"]
-    name = next(iter(one.hear("changeNotify")["changes"]))
-    batch = submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
-    run_pass(connection)
-    one.say("request", tag=1, hosts={name: 1}, walltime=600)
-    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    one, job, name, batch = behind_a_batch_job(running, connection)
     behind = submitted(running, "-l", "/nodes=3,walltime=0:10:0", "sleep 1")
     decide(connection)
     assert one.hear("changeNotify")["serial"] == 2
@@ -155,14 +161,7 @@ def test_a_pass_sooner_than_the_timer_is_for_batch_jobs_alone(
 ) -> None:
     for name, seconds in (("TIMER", 1000), ("FAIR_START", 500)):
         monkeypatch.setenv(f"OARPY_NEGOTIATION_{name}", str(seconds))
-    one = launcher(running)
-    one.say("subscribe")
-    job = one.hear("subscribed")["job"]
-    name = next(iter(one.hear("changeNotify")["changes"]))
-    batch = submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
-    run_pass(connection)
-    one.say("request", tag=1, hosts={name: 1}, walltime=600)
-    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    one, job, name, batch = behind_a_batch_job(running, connection)
     passes = Metascheduler(load())
     passes.run_once(connection, datetime.now().astimezone())
     assert one.hear("changeNotify")["serial"] == 2
@@ -184,14 +183,7 @@ def test_answers_before_the_timer_wait_for_it_and_batch_jobs_do_not(
     running: GatewayProcess, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OARPY_NEGOTIATION_TIMER", "500")
-    one = launcher(running)
-    one.say("subscribe")
-    job = one.hear("subscribed")["job"]
-    name = next(iter(one.hear("changeNotify")["changes"]))
-    submitted(running, "-l", "/nodes=3,walltime=1:0:0", "sleep 1")
-    run_pass(connection)
-    one.say("request", tag=1, hosts={name: 1}, walltime=600)
-    until(lambda: state(connection, job) == ("RequestSent", "Waiting"), "the request is stored")
+    one, job, _, _ = behind_a_batch_job(running, connection)
     module = Metascheduler(load())
     module.run_once(connection, datetime.now().astimezone())
     one.hear("changeNotify")
