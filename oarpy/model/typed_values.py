@@ -74,6 +74,11 @@ def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kin
         raise _misfit(error, values, kind) from None
 
 
+def refuse(owner: str, key: str, value: object, problem: str, advice: str) -> NoReturn:
+    """Raise :class:`UsageError` for what kinds cannot say: whose key has which value, what is wrong, what to do."""
+    raise UsageError(f"{owner}: key '{key}': {shown(value)} {problem}", hint=advice)
+
+
 class Exact(Fraction):
     """The number that a file has, exactly as it is written there."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf, isfinite
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from oarpy.grid.core.broker_state import DeadlineRules, GridCluster, ReallocationRules
 from oarpy.grid.simulation.fields import DeadlinesEntry, GridClusterEntry, GridFile, GridJobEntry, ReallocationEntry
 from oarpy.grid.simulation.scenario import GridJob, GridScenario
-from oarpy.model.errors import UsageError
-from oarpy.model.typed_values import Misfit, from_json, from_values, shown
+from oarpy.model.typed_values import Misfit, from_json, from_values, refuse, shown
 
 _MOST = 1_000_000
 """Most processors of a cluster, or components of a job."""
@@ -25,20 +24,20 @@ def read_grid(text: str) -> GridScenario:
     except Misfit as misfit:
         raise misfit.error("file") from None
     if not file.clusters:
-        _refuse("file", "clusters", [], "names no cluster", "give at least one")
+        refuse("file", "clusters", [], "names no cluster", "give at least one")
     if not file.jobs:
-        _refuse("file", "jobs", [], "names no job", "give at least one")
+        refuse("file", "jobs", [], "names no job", "give at least one")
     entries = [_cluster(place, values) for place, values in enumerate(file.clusters, 1)]
     clusters: dict[str, GridCluster] = {}
     for entry in entries:
         if entry.name in clusters:
-            _refuse(f"cluster {shown(entry.name)}", "name", entry.name, "is there twice", "give each its own name")
+            refuse(f"cluster {shown(entry.name)}", "name", entry.name, "is there twice", "give each its own name")
         clusters[entry.name] = GridCluster(entry.name, entry.procs, float(entry.speed), entry.evict)
     jobs: dict[int | str, GridJob] = {}
     for place, values in enumerate(file.jobs, 1):
         job = _job(place, values, clusters)
         if job.id in jobs:
-            _refuse(f"job {shown(job.id)}", "id", job.id, "is there twice", "give each job its own id")
+            refuse(f"job {shown(job.id)}", "id", job.id, "is there twice", "give each job its own id")
         jobs[job.id] = job
     return GridScenario(
         clusters=tuple(clusters.values()),
@@ -49,10 +48,6 @@ def read_grid(text: str) -> GridScenario:
         reallocation=_reallocation(file.reallocation),
         period=float(file.reallocation.period),
     )
-
-
-def _refuse(owner: str, key: str, value: object, problem: str, advice: str) -> NoReturn:
-    raise UsageError(f"{owner}: key '{key}': {shown(value)} {problem}", hint=advice)
 
 
 def _entry(owner: str, values: Any, kind: type[Value]) -> Value:
@@ -67,16 +62,16 @@ def _check(owner: str, key: str, value: float | None, *, least: float = -inf, ab
     if value is None:
         return
     if not isfinite(value):
-        _refuse(owner, key, value, "is not finite", "give a finite number")
+        refuse(owner, key, value, "is not finite", "give a finite number")
     if value < least:
-        _refuse(owner, key, value, f"is below {least:g}", f"give a number from {least:g} on")
+        refuse(owner, key, value, f"is below {least:g}", f"give a number from {least:g} on")
     if value <= above:
-        _refuse(owner, key, value, f"is not above {above:g}", f"give a number above {above:g}")
+        refuse(owner, key, value, f"is not above {above:g}", f"give a number above {above:g}")
 
 
 def _check_count(owner: str, key: str, value: int | None) -> None:
     if value is not None and not 1 <= value <= _MOST:
-        _refuse(owner, key, value, "is below 1" if value < 1 else "is too large", f"give a number from 1 to {_MOST}")
+        refuse(owner, key, value, "is below 1" if value < 1 else "is too large", f"give a number from 1 to {_MOST}")
 
 
 def _owner(what: str, key: str, place: int, values: Any) -> str:
@@ -89,7 +84,7 @@ def _cluster(place: int, values: Any) -> GridClusterEntry:
     owner = _owner("cluster", "name", place, values)
     entry = _entry(owner, values, GridClusterEntry)
     if not entry.name:
-        _refuse(owner, "name", entry.name, "is no name of a cluster", "give each cluster a name")
+        refuse(owner, "name", entry.name, "is no name of a cluster", "give each cluster a name")
     _check_count(owner, "procs", entry.procs)
     _check(owner, "speed", entry.speed, above=0)
     return entry
@@ -122,14 +117,14 @@ def _check_kind(owner: str, entry: GridJobEntry) -> None:
     """Raise :class:`UsageError` for a job that is neither local, mapped nor co-allocated."""
     if entry.deadline is None:
         if entry.components is not None:
-            _refuse(owner, "components", entry.components, "is given without deadline", "give both or none of them")
+            refuse(owner, "components", entry.components, "is given without deadline", "give both or none of them")
         return
     if entry.cluster is not None:
-        _refuse(owner, "cluster", entry.cluster, "is given beside deadline", "leave one of them out")
+        refuse(owner, "cluster", entry.cluster, "is given beside deadline", "leave one of them out")
     if entry.components is None:
-        _refuse(owner, "deadline", entry.deadline, "is given without components", "give both or none of them")
+        refuse(owner, "deadline", entry.deadline, "is given without components", "give both or none of them")
     if entry.deadline < entry.submit:
-        _refuse(owner, "deadline", entry.deadline, f"is before submit ({shown(entry.submit)})", "give a later one")
+        refuse(owner, "deadline", entry.deadline, f"is before submit ({shown(entry.submit)})", "give a later one")
 
 
 def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridCluster]) -> None:
@@ -137,17 +132,17 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
     if entry.components is not None:
         return
     if entry.cluster is not None and entry.cluster not in clusters:
-        _refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
+        refuse(owner, "cluster", entry.cluster, "is no cluster", f"known: {', '.join(clusters)}")
     largest = max(one.procs for one in clusters.values() if entry.cluster is None or one.name == entry.cluster)
     if entry.procs > largest:
         where = f"cluster {shown(entry.cluster)}" if entry.cluster is not None else "the largest cluster"
-        _refuse(owner, "procs", entry.procs, f"is more than {where} has", f"at most {largest}")
+        refuse(owner, "procs", entry.procs, f"is more than {where} has", f"at most {largest}")
 
 
 def _deadlines(entry: DeadlinesEntry) -> DeadlineRules:
     _check("deadlines", "lp", entry.lp, above=0)
     if entry.lp > 1:
-        _refuse("deadlines", "lp", entry.lp, "is above 1", "give a number above 0, at most 1")
+        refuse("deadlines", "lp", entry.lp, "is above 1", "give a number above 0, at most 1")
     _check("deadlines", "tries", entry.tries, least=0)
     _check("deadlines", "wait", entry.wait, least=0)
     wait = inf if entry.wait is None else float(entry.wait)

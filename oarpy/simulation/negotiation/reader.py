@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
 from math import lcm
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from oarpy.model.errors import UsageError
-from oarpy.model.typed_values import Misfit, from_exact_json, from_exact_values, shown
+from oarpy.model.typed_values import Misfit, from_exact_json, from_exact_values, refuse, shown
 from oarpy.negotiation.launchers import ApplicationLauncher, Complex, Moldable
 from oarpy.negotiation.run_times import AmdahlTime, Cluster, IterativeTime
 from oarpy.scheduler.negotiation.applications import NegotiationRules
@@ -38,7 +38,7 @@ def read_workload(text: str) -> Workload:
     seen: set[int] = set()
     for entry in entries:
         if entry.id in seen:
-            _refuse(f"application {entry.id}", "id", entry.id, "is there twice", "give each application its own number")
+            refuse(f"application {entry.id}", "id", entry.id, "is there twice", "give each application its own number")
         seen.add(entry.id)
     ticks = _ticks(file, entries, clusters, latencies)
     return Workload(
@@ -66,10 +66,6 @@ def _converted(owner: str, convert: Callable[[Any, type[Value]], Value], values:
         raise misfit.error(owner) from None
 
 
-def _refuse(owner: str, key: str, value: object, problem: str, advice: str) -> NoReturn:
-    raise UsageError(f"{owner}: key '{key}': {shown(value)} {problem}", hint=advice)
-
-
 def _check_number(
     owner: str, key: str, value: Fraction | UnsetType, *, least: int | None = None, above: int | None = None
 ) -> None:
@@ -78,22 +74,22 @@ def _check_number(
         return
     assert isinstance(value, Fraction)
     if least is not None and value < least:
-        _refuse(owner, key, value, f"is below {least}", f"give a number of at least {least}")
+        refuse(owner, key, value, f"is below {least}", f"give a number of at least {least}")
     if above is not None and value <= above:
-        _refuse(owner, key, value, f"is not above {above}", f"give a number above {above}")
+        refuse(owner, key, value, f"is not above {above}", f"give a number above {above}")
     if value > _LARGEST:
-        _refuse(owner, key, value, "is too large", f"give a number of at most {_LARGEST}")
+        refuse(owner, key, value, "is too large", f"give a number of at most {_LARGEST}")
 
 
 def _check_count(owner: str, key: str, value: int) -> None:
     if not 1 <= value <= _LARGEST:
-        _refuse(owner, key, value, "is not above 0" if value < 1 else "is too large", "give a whole number from 1 on")
+        refuse(owner, key, value, "is not above 0" if value < 1 else "is too large", "give a whole number from 1 on")
 
 
 def _cluster(name: str, values: Any) -> Cluster:
     owner = f"cluster {shown(name)}"
     if not name:
-        _refuse("file", "clusters", name, "is no name of a cluster", "give each cluster a name")
+        refuse("file", "clusters", name, "is no name of a cluster", "give each cluster a name")
     entry = _converted(owner, from_exact_values, values, ClusterEntry)
     _check_count(owner, "hosts", entry.hosts)
     _check_number(owner, "speed", entry.speed, above=0)
@@ -107,15 +103,15 @@ def _latencies(file: NegotiationFile, clusters: Mapping[str, Cluster]) -> dict[f
             _check_name("file", "latency", name, clusters)
         _check_number("file", "latency", seconds, least=0)
         if one == other:
-            _refuse("file", "latency", one, "is named twice in one entry", "name two clusters")
+            refuse("file", "latency", one, "is named twice in one entry", "name two clusters")
         if found.setdefault(frozenset((one, other)), seconds) != seconds:
-            _refuse("file", "latency", seconds, f"is a second latency of {one} and {other}", "give one for each pair")
+            refuse("file", "latency", seconds, f"is a second latency of {one} and {other}", "give one for each pair")
     return found
 
 
 def _check_name(owner: str, key: str, name: str, clusters: Iterable[str]) -> None:
     if name not in clusters:
-        _refuse(owner, key, name, "is no cluster that it may use", f"known: {', '.join(clusters)}")
+        refuse(owner, key, name, "is no cluster that it may use", f"known: {', '.join(clusters)}")
 
 
 def _application(place: int, values: Any, clusters: Mapping[str, Cluster]) -> ApplicationEntry:
@@ -131,9 +127,9 @@ def _application(place: int, values: Any, clusters: Mapping[str, Cluster]) -> Ap
     for at, name in enumerate(entry.clusters):
         _check_name(owner, "clusters", name, clusters)
         if name in entry.clusters[:at]:
-            _refuse(owner, "clusters", name, "is there twice", "name each cluster once")
+            refuse(owner, "clusters", name, "is there twice", "name each cluster once")
     if not entry.clusters:
-        _refuse(owner, "clusters", [], "names no cluster", f"known: {', '.join(clusters)}")
+        refuse(owner, "clusters", [], "names no cluster", f"known: {', '.join(clusters)}")
     given = [key for key in ("script", "rigid", "moldable", "complex") if getattr(entry, key) is not UNSET]
     if len(given) != 1:
         what = f"has {' and '.join(given)}" if given else "has none of script, rigid, moldable, complex"
@@ -148,21 +144,21 @@ def _check_script(owner: str, entry: ApplicationEntry, clusters: Mapping[str, Cl
     if entry.script is UNSET:
         return
     if entry.delay is not UNSET:
-        _refuse(owner, "delay", entry.delay, "does not go with a script", "leave it out: scripts answer no view")
+        refuse(owner, "delay", entry.delay, "does not go with a script", "leave it out: scripts answer no view")
     before: Fraction = Fraction(0)
     for after, hosts, walltime in entry.script:
         _check_number(owner, "script", after, least=0)
         _check_number(owner, "script", walltime, above=0)
         if after < before:
-            _refuse(owner, "script", after, "comes after a later request", "write requests in ascending order")
+            refuse(owner, "script", after, "comes after a later request", "write requests in ascending order")
         before = after
         if not hosts:
-            _refuse(owner, "script", hosts, "asks for no host", "name a cluster and a number of hosts")
+            refuse(owner, "script", hosts, "asks for no host", "name a cluster and a number of hosts")
         for name, number in hosts.items():
             _check_name(owner, "script", name, clusters)
             if type(number) is not int or not 1 <= number <= clusters[name].hosts:
                 advice = f"give a whole number from 1 to {clusters[name].hosts}"
-                _refuse(owner, "script", number, f"is no number of hosts of {name}", advice)
+                refuse(owner, "script", number, f"is no number of hosts of {name}", advice)
 
 
 def _check_launcher(owner: str, entry: ApplicationEntry, clusters: Mapping[str, Cluster]) -> None:
@@ -174,18 +170,18 @@ def _check_launcher(owner: str, entry: ApplicationEntry, clusters: Mapping[str, 
         _check_number(owner, "rigid: duration", entry.rigid.duration, above=0)
         _check_number(owner, "rigid: margin", entry.rigid.margin, least=1)
         if entry.rigid.hosts > largest:
-            _refuse(owner, "rigid: hosts", entry.rigid.hosts, *too_many.split("; "))
+            refuse(owner, "rigid: hosts", entry.rigid.hosts, *too_many.split("; "))
     if entry.moldable is not UNSET:
         _check_count(owner, "moldable: min", entry.moldable.min)
         _check_number(owner, "moldable: P", entry.moldable.P, least=0)
         if entry.moldable.P > 1:
-            _refuse(owner, "moldable: P", entry.moldable.P, "is above 1", "give a number from 0 to 1")
+            refuse(owner, "moldable: P", entry.moldable.P, "is above 1", "give a number from 0 to 1")
         _check_number(owner, "moldable: single", entry.moldable.single, above=0)
         _check_number(owner, "moldable: margin", entry.moldable.margin, least=1)
         if not entry.moldable.min <= entry.moldable.max <= _LARGEST:
-            _refuse(owner, "moldable: max", entry.moldable.max, "is below min", "give a number of at least min")
+            refuse(owner, "moldable: max", entry.moldable.max, "is below min", "give a number of at least min")
         if entry.moldable.min > largest:
-            _refuse(owner, "moldable: min", entry.moldable.min, *too_many.split("; "))
+            refuse(owner, "moldable: min", entry.moldable.min, *too_many.split("; "))
     if entry.complex is not UNSET:
         _check_number(owner, "complex: work", entry.complex.work, above=0)
         _check_number(owner, "complex: iterations", entry.complex.iterations, least=0)
