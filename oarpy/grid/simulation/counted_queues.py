@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from oarpy.grid.simulation.queues import QueuedJob
+from oarpy.simulation.engines.baselines import shadow
 
 
 class FreeProcessors:
@@ -326,26 +327,16 @@ def easy_starts(waiting: Sequence[QueuedJob], held: Sequence[tuple[float, int]],
         started.append(job.number)
     if len(started) == len(waiting):
         return started
-    shadow, extra = _shadow(waiting[len(started)].procs, running, idle)
+    head_starts, extra = shadow(waiting[len(started)].procs, idle, sorted(running))
     for job in waiting[len(started) + 1 :]:
         if idle <= 0:
             break
         if job.procs > idle:
             continue
-        if now + job.walltime > shadow:
+        if now + job.walltime > head_starts:
             if job.procs > extra:
                 continue
             extra -= job.procs
         idle -= job.procs
         started.append(job.number)
     return started
-
-
-def _shadow(procs: int, held: Sequence[tuple[float, int]], idle: int) -> tuple[float, int]:
-    """Return the predicted end by which ``procs`` are idle, and how many more are idle then."""
-    shadow = -inf
-    for end, count in sorted(held):
-        if idle >= procs and end > shadow:
-            break
-        shadow, idle = end, idle + count
-    return shadow, idle - procs
