@@ -171,7 +171,7 @@ class Provider(Protocol):
         """
 
     def abort(self, key: str, transaction: str) -> None:
-        """Undo what was prepared; frozen parts go on in their old rank. Whatever is prepared for it later is refused."""
+        """Undo what was prepared; frozen parts go on in their old rank. What is prepared for it later is refused."""
 
     def cancel(self, key: str, part: str, reason: str = "") -> None:
         """End a part, whatever it does; one that is not there any more is ended already."""
