@@ -48,7 +48,7 @@ class ClusterAbilities:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterDescription:
     """``procs`` processors in all, so many times as fast as speed 1; ``clock`` is the cluster's time of the answer."""
 
     procs: int
@@ -75,7 +75,7 @@ class PartRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GridPart:
     """A part, by a ``name`` that is unique among all parts of the broker.
 
     ``begin`` is the date of a reservation, and the deadline of a claim; None for what starts when it can. Of a
@@ -138,7 +138,7 @@ class Provider(Protocol):
     def name(self) -> str:
         """The cluster's name: letters, digits and ``_``."""
 
-    def describe(self) -> ClusterFacts:
+    def describe(self) -> ClusterDescription:
         """Return what the cluster is."""
 
     def idle(self, request: PartRequest) -> int:
@@ -161,7 +161,7 @@ class Provider(Protocol):
     def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
         """Return the local jobs that the owner lets give way to such a part, in the order in which they would."""
 
-    def prepare(self, key: str, transaction: str, part: Part, ttl: float) -> PreparedPart:
+    def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
         """Make a part that cannot start, or freeze one; it lapses ``ttl`` seconds from now unless it is committed."""
 
     def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
