@@ -147,12 +147,20 @@ class Provider(Protocol):
     def waiting(self) -> Sequence[KnownPart]:
         """Return the broker's committed parts that wait, in the order of joining."""
 
-    def estimate(self, requests: Sequence[PartRequest | str], without: Sequence[str] = ()) -> Sequence[float]:
+    def estimate(
+        self,
+        requests: Sequence[PartRequest | str],
+        without: Sequence[str] = (),
+        joined: Sequence[PartRequest] = (),
+        age: float = 0,
+    ) -> Sequence[float]:
         """Return when jobs would end if all took their whole walltime and nobody else came; changes nothing.
 
-        A name stands for a part that waits. Each request joins the end of its queue alone: the answers to several
-        do not count each other. Parts in ``without`` are left out. All answers are of one snapshot; infinite where it
-        can never run.
+        A name stands for a part that waits, or that is prepared or frozen: then as if it were let go on. Each request
+        joins the end of its queue alone: the answers to several do not count each other. Parts in ``without`` are left
+        out; those in ``joined`` join first, in this order. All answers are of one snapshot, which may be ``age``
+        seconds old. Infinite where a job can never run; a part that is
+        gone ends now.
         """
 
     def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
