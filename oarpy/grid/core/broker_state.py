@@ -52,12 +52,14 @@ class DeadlineRules:
     """When room is looked for: ``lp`` and ``tries`` are Lp and Mp of RPP, ``wait`` is X of Wait-X, in seconds.
 
     ``evict_at`` says which try is the last one, which alone may evict: that at the deadline, or that at PTMp.
+    ``lead`` is how long before the deadline no try is made any more: what follows takes time on real clusters.
     """
 
     lp: float = 0.7
     tries: int = 10
     wait: float = inf
     evict_at: EvictionInstant = "deadline"
+    lead: float = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ PT(m+1) = PTm + Lp (D - PTm). With Lp below 1 none of them reaches D, so one mor
 
     S          S'= D - X     PT0     PT1 PT2 D
     |.............|___________|_______|___|__|
+
+Real clusters need a ``lead``: the tries that would come less than that before D are one, at D - lead.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ def next_try(tried: PlannedTry, job: CoAllocatedJob, rules: DeadlineRules) -> Pl
     """Return the try after one that failed, and was not the last one."""
     if tried.number < rules.tries:
         return _planned(tried.number + 1, tried.at + rules.lp * (job.deadline - tried.at), job, rules)
-    return PlannedTry(tried.number, job.deadline, last=True)
+    return PlannedTry(tried.number, job.deadline - rules.lead, last=True)
 
 
 def _planned(number: int, at: float, job: CoAllocatedJob, rules: DeadlineRules) -> PlannedTry:
-    instant = min(at, job.deadline)
-    last = instant == job.deadline or (rules.evict_at == "last_try" and number == rules.tries)
+    end = job.deadline - rules.lead
+    instant = min(at, end)
+    last = instant == end or (rules.evict_at == "last_try" and number == rules.tries)
     return PlannedTry(number, instant, last)
