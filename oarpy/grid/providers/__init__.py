@@ -1,0 +1,6 @@
+"""Clusters as a broker sees them: implementations of :class:`oarpy.grid.provider.Provider`.
+
+- ``simulated_cluster``: a cluster in memory, whose clock and faults are given; ``counted_machine`` is what it runs on.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,199 @@
+"""A machine of counted processors: who holds which from when to when, who waits, and who starts next.
+
+Time goes on when :meth:`CountedMachine.advance` is called: then happens all that was due since the last call, in order.
+Within an instant: ends, lapses, dated starts, starts from the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Literal
+
+from oarpy.grid.simulation.counted_queues import FreeProcessors
+
+MachinePolicy = Literal["fcfs", "conservative"]
+MachineJobState = Literal["held", "waiting", "frozen", "claimed", "reserved", "running", "over"]
+
+
+@dataclass(slots=True)
+class MachineJob:
+    """A job of a machine, local or a part of a broker; its rank in the queue is its number.
+
+    It runs for ``run`` seconds, at most ``walltime``. ``begin`` is its date, ``may_begin`` whether it was let go.
+    """
+
+    number: int
+    name: str
+    procs: int
+    walltime: float
+    run: float
+    submitted: float
+    local: bool = False
+    evictable: bool = False
+    state: MachineJobState = "waiting"
+    begin: float | None = None
+    may_begin: bool = False
+    lapses_at: float = inf
+    started: float = 0
+    status: int = 0
+    processors: tuple[int, ...] = ()
+
+    @property
+    def ends_at(self) -> float:
+        """When it ends, once it runs."""
+        return self.started + min(self.run, self.walltime)
+
+    def hold(self) -> tuple[float, float] | None:
+        """Return from when to when processors cannot be given to others, as far as is known."""
+        if self.state == "running":
+            return self.started, self.started + self.walltime
+        if self.begin is None or self.state not in ("claimed", "reserved"):
+            return None
+        latest = self.begin if self.may_begin else max(self.begin, self.lapses_at)
+        return (-inf if self.state == "claimed" else self.begin), latest + self.walltime
+
+
+class QueuePlan:
+    """When each of the waiting jobs starts, if all take their whole walltime and nobody else comes."""
+
+    def __init__(
+        self, procs: int, policy: MachinePolicy, held: Iterable[MachineJob], waiting: Iterable[MachineJob], now: float
+    ) -> None:
+        self._procs = procs
+        self._policy = policy
+        self._free = FreeProcessors(procs, now, ())
+        self._floor = now
+        for job in held:
+            if (hold := job.hold()) and hold[1] > now:
+                self._free.take(max(hold[0], now), hold[1], job.procs)
+        self.starts = {job.number: self.place(job.procs, job.walltime, now) for job in waiting}
+
+    def earliest(self, procs: int, walltime: float, now: float) -> float:
+        """Return when a job behind all others would start; infinite if it never can."""
+        if procs > self._procs:
+            return inf
+        return self._free.earliest(procs, walltime, max(now, self._floor) if self._policy == "fcfs" else now)
+
+    def place(self, procs: int, walltime: float, now: float) -> float:
+        """Return the start of a job that joins behind all others."""
+        start = self.earliest(procs, walltime, now)
+        if start < inf:
+            self._free.take(start, start + walltime, procs)
+            self._floor = start
+        return start
+
+
+class CountedMachine:
+    """Processors with numbers, and jobs on them. ``on_start``, ``on_end`` and ``on_lapse`` hear of each of these."""
+
+    def __init__(self, procs: int, policy: MachinePolicy, now: float) -> None:
+        self.procs = procs
+        self.now = now
+        self.jobs: dict[int, MachineJob] = {}
+        self.on_start: Callable[[MachineJob], None] = lambda job: None
+        self.on_end: Callable[[MachineJob], None] = lambda job: None
+        self.on_lapse: Callable[[MachineJob], None] = lambda job: None
+        self._policy = policy
+        self._numbers = 0
+        self._plan: QueuePlan | None = None
+
+    def add(self, job: MachineJob) -> MachineJob:
+        """Take a job in."""
+        self._numbers += 1
+        job.number = self._numbers
+        self.jobs[job.number] = job
+        self.changed()
+        return job
+
+    def changed(self) -> None:
+        """Forget the plan: something has happened that it does not know."""
+        self._plan = None
+
+    def take_processors(self, job: MachineJob) -> None:
+        """Give a job the processors of the lowest numbers that nobody has."""
+        taken = {number for other in self.jobs.values() for number in other.processors}
+        job.processors = tuple(number for number in range(self.procs) if number not in taken)[: job.procs]
+
+    def idle(self, start: float, end: float) -> int:
+        """Return how many processors nobody holds at any instant from ``start`` to ``end``."""
+        holds = [(hold, job.procs) for job in self.jobs.values() if (hold := job.hold())]
+        instants = {start, *(hold[0] for hold, _ in holds if start < hold[0] < end)}
+        return self.procs - max(sum(n for hold, n in holds if hold[0] <= at < hold[1]) for at in instants)
+
+    def finish(self, job: MachineJob) -> None:
+        """End a job now, whatever it does."""
+        job.state = "over"
+        job.processors = ()
+        del self.jobs[job.number]
+        self.changed()
+
+    def start(self, job: MachineJob) -> None:
+        """Let a job run from now on."""
+        if not job.processors:
+            self.take_processors(job)
+        job.state, job.started = "running", self.now
+        self.changed()
+        self.on_start(job)
+
+    def waiting(self) -> list[MachineJob]:
+        """Return who could start, in the order of the queue."""
+        return [job for job in self.jobs.values() if job.state == "waiting"]
+
+    def plan(self, without: Collection[int] = (), extra: Sequence[MachineJob] = ()) -> QueuePlan:
+        """Return the plan of the queue, without some jobs and with some that do not wait yet, each in its rank."""
+        if self._plan is None or without or extra:
+            held = [job for job in self.jobs.values() if job.number not in without]
+            waiting = [job for job in held if job.state == "waiting"]
+            waiting = sorted((*waiting, *extra), key=lambda job: job.number)
+            made = QueuePlan(self.procs, self._policy, held, waiting, self.now)
+            if without or extra:
+                return made
+            self._plan = made
+        return self._plan
+
+    def advance(self, now: float) -> None:
+        """Let time go on to ``now``; it never goes back."""
+        self._settle()
+        while (instant := min(self._instants(), default=inf)) <= now:
+            self.now = max(instant, self.now)
+            self._settle()
+        self.now = max(self.now, now)
+
+    def _settle(self) -> None:
+        """Do what is due at this instant, until nothing is."""
+        while due := next(self._due(), None):
+            due()
+
+    def _due(self) -> Iterator[Callable[[], None]]:
+        jobs = list(self.jobs.values())
+        for job in jobs:
+            if job.state == "running" and job.ends_at <= self.now:
+                yield partial(self._ends, job)
+        for job in jobs:
+            if job.lapses_at <= self.now:
+                yield partial(self.on_lapse, job)
+        for job in jobs:
+            if job.state in ("claimed", "reserved") and job.may_begin and (job.begin or 0) <= self.now:
+                yield partial(self.start, job)
+        starts = self.plan().starts
+        for job in self.waiting():
+            if starts[job.number] <= self.now:
+                yield partial(self.start, job)
+
+    def _ends(self, job: MachineJob) -> None:
+        self.finish(job)
+        self.on_end(job)
+
+    def _instants(self) -> Iterator[float]:
+        """Yield when something may be due next."""
+        for job in self.jobs.values():
+            if job.state == "running":
+                yield job.ends_at
+            if job.lapses_at < inf:
+                yield job.lapses_at
+            if job.state in ("claimed", "reserved") and job.may_begin and job.begin is not None:
+                yield job.begin
+        yield from (start for start in self.plan().starts.values() if start < inf)

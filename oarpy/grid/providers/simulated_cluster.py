@@ -1,0 +1,454 @@
+"""A cluster in memory: its clock, its local jobs and its faults are given, its processors counted.
+
+What a broker asks of it is answered by the rules of real clusters, so that a broker can be tried without one::
+
+    clock = VirtualClock(1000)
+    cluster = SimulatedCluster("north", 8, clock=clock)
+    cluster.submit("local", procs=8, walltime=60)
+    cluster.faults.silent("commit", done=True)
+    clock.advance(60)
+
+All of a cluster's state is in the object: a broker that starts anew is given the same one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from threading import RLock
+from typing import Literal, TypeVar
+
+from oarpy.grid.provider import (
+    CallRefused,
+    ClusterAbilities,
+    ClusterDescription,
+    ClusterSilent,
+    EvictableJob,
+    GridPart,
+    KnownPart,
+    PartEvent,
+    PartEventKind,
+    PartRequest,
+    PreparedPart,
+)
+from oarpy.grid.providers.counted_machine import CountedMachine, MachineJob, MachinePolicy
+
+Answer = TypeVar("Answer")
+_CLEARED = 60.0
+"""Seconds for which processors of evicted jobs are kept for a part."""
+
+
+class VirtualClock:
+    """A clock that a test turns: called, it tells the time; ``advance`` is also a ``sleep``."""
+
+    def __init__(self, now: float = 0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time go on."""
+        self.now += seconds
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedFault:
+    """What happens at the next call of a name ("": of any): first ``seconds`` pass, then ``error`` is raised.
+
+    With ``done`` the call is carried out before the error.
+    """
+
+    call: str
+    error: BaseException | None = None
+    done: bool = False
+    seconds: float = 0
+
+
+class ClusterFaults:
+    """Faults in the order in which they were ordered; each strikes once. ``cut`` lasts until it is taken back."""
+
+    def __init__(self, cluster: str) -> None:
+        self.cut = False
+        self._cluster = cluster
+        self._ordered: list[OrderedFault] = []
+
+    def silent(self, call: str = "", *, done: bool = False) -> None:
+        """Let a call get no answer; with ``done`` it is carried out nevertheless."""
+        self.strike(OrderedFault(call, ClusterSilent(f"cluster {self._cluster!r} does not answer"), done))
+
+    def refuse(self, call: str = "", reason: str = "not now") -> None:
+        """Let a call be refused."""
+        self.strike(OrderedFault(call, CallRefused(f"cluster {self._cluster!r} refuses: {reason}")))
+
+    def slow(self, call: str = "", *, seconds: float) -> None:
+        """Let a call take long."""
+        self.strike(OrderedFault(call, seconds=seconds))
+
+    def strike(self, fault: OrderedFault) -> None:
+        """Order any fault, say a ``KeyboardInterrupt`` in place of a killed broker."""
+        self._ordered.append(fault)
+
+    def next(self, call: str) -> OrderedFault:
+        """Take the fault of a call out of the order."""
+        if self.cut:
+            return OrderedFault(call, ClusterSilent(f"cluster {self._cluster!r} does not answer"))
+        for fault in self._ordered:
+            if fault.call in ("", call):
+                self._ordered.remove(fault)
+                return fault
+        return OrderedFault(call)
+
+
+@dataclass(slots=True)
+class _Transaction:
+    state: Literal["preparing", "committed", "aborted"] = "preparing"
+    made: list[str] = field(default_factory=list)
+    frozen: list[str] = field(default_factory=list)
+    cleared: MachineJob | None = None
+    """What keeps the processors of evicted jobs, until the part comes that they had to go for."""
+
+
+class SimulatedCluster:
+    """A :class:`~oarpy.grid.provider.Provider` without a cluster behind it.
+
+    ``runs`` says how many seconds the program of a part would run, ``sleep`` lets a slow call pass. ``clock_off`` is
+    added to ``clock``: a cluster whose clock is wrong. ``calls`` has the names of calls that were carried out.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        procs: int,
+        *,
+        clock: Callable[[], float] = time.time,
+        policy: MachinePolicy = "conservative",
+        speed: float = 1,
+        abilities: ClusterAbilities | None = None,
+        runs: Callable[[GridPart], float] = lambda part: part.request.walltime,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = name
+        self.faults = ClusterFaults(name)
+        self.clock_off = 0.0
+        self.calls: list[str] = []
+        self._clock = clock
+        self._sleep = sleep
+        self._runs = runs
+        self._facts = (procs, speed, abilities or ClusterAbilities(evict=True))
+        self._lock = RLock()
+        self._machine = CountedMachine(procs, policy, clock())
+        self._machine.on_start = self._started
+        self._machine.on_end = self._ended
+        self._machine.on_lapse = self._lapsed
+        self._parts: dict[str, MachineJob] = {}
+        self._transaction_of: dict[str, str] = {}
+        self._transactions: dict[str, _Transaction] = {}
+        self._answers: dict[str, object] = {}
+        self._events: list[PartEvent] = []
+
+    # what a test does on the cluster
+
+    def submit(
+        self, name: str, procs: int, walltime: float, *, run: float | None = None, evictable: bool = False
+    ) -> str:
+        """Submit a local job, which runs for ``run`` seconds (its walltime); return the cluster's id of it."""
+        with self._lock:
+            self._advance()
+            length = walltime if run is None else run
+            job = self._machine.add(
+                MachineJob(0, name, procs, walltime, length, self._machine.now, local=True, evictable=evictable)
+            )
+            self._advance()
+            return str(job.number)
+
+    def finish(self, name: str, status: int = 0) -> None:
+        """End a running job now, local or a part, as if its program had ended with ``status``."""
+        with self._lock:
+            self._advance()
+            job = next(job for job in self._machine.jobs.values() if job.name == name and job.state == "running")
+            job.status = status
+            self._machine.finish(job)
+            self._ended(job)
+            self._advance()
+
+    def states(self) -> dict[str, str]:
+        """Return the state of every job that is not over: held, waiting, frozen, claimed, reserved or running."""
+        with self._lock:
+            self._advance()
+            return {job.name: job.state for job in self._machine.jobs.values()}
+
+    # what a broker asks
+
+    def describe(self) -> ClusterDescription:
+        """Return what the cluster is."""
+        procs, speed, abilities = self._facts
+        return self._ask("describe", lambda: ClusterDescription(procs, speed, self._now(), abilities))
+
+    def idle(self, request: PartRequest) -> int:
+        """Return how many processors could be claimed now, for the walltime of the request."""
+        now = self._now
+        return self._ask("idle", lambda: self._machine.idle(now(), now() + request.walltime))
+
+    def waiting(self) -> Sequence[KnownPart]:
+        """Return the committed parts that wait, the frozen ones too."""
+        return self._ask(
+            "waiting",
+            lambda: [
+                KnownPart(job.name, str(job.number), job.submitted)
+                for job in self._machine.jobs.values()
+                if not job.local and job.state in ("waiting", "frozen")
+            ],
+        )
+
+    def estimate(self, requests: Sequence[PartRequest | str], without: Sequence[str] = ()) -> Sequence[float]:
+        """Return ECTs. A part that is held or frozen is counted as if it waited; one that runs ends by its walltime."""
+        return self._ask("estimate", lambda: self._estimated(requests, without))
+
+    def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
+        """Return the ECTs of equal jobs, each behind those before it."""
+
+        def ends() -> list[float]:
+            plan = self._machine.plan(without=[0])
+            now = self._machine.now
+            return [plan.place(request.procs, request.walltime, now) + request.walltime for _ in range(count)]
+
+        return self._ask("estimate_in_turn", ends)
+
+    def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
+        """Return the running local jobs that were submitted as evictable, the latest started first."""
+        return self._ask("evictable", lambda: [EvictableJob(str(job.number), job.procs) for job in self._victims()])
+
+    def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
+        """Make a part that cannot start, or freeze one."""
+        return self._ask("prepare", lambda: self._prepared(transaction, part, ttl), key)
+
+    def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
+        """Let go what was prepared; delete what was withdrawn."""
+        self._ask("commit", lambda: self._committed(transaction, begin), key)
+
+    def abort(self, key: str, transaction: str) -> None:
+        """Undo what was prepared, and refuse what is prepared for it later."""
+        self._ask("abort", lambda: self._aborted(transaction), key)
+
+    def cancel(self, key: str, part: str, reason: str = "") -> None:
+        """End a part."""
+
+        def end() -> None:
+            if job := self._parts.get(part):
+                self._machine.finish(job)
+                self._forget(part)
+                self._tell(job, "failed", reason=reason or "cancelled")
+
+        self._ask("cancel", end, key)
+
+    def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
+        """End local jobs, if they suffice."""
+        return self._ask("evict", lambda: self._evicted(transaction, request, procs), key)
+
+    def events(self, after: int) -> Sequence[PartEvent]:
+        """Return the events from a number on."""
+        return self._ask("events", lambda: self._events[after:])
+
+    def close(self) -> None:
+        """Do nothing: the cluster stays."""
+
+    # how it is done
+
+    def _ask(self, call: str, answer: Callable[[], Answer], key: str = "") -> Answer:
+        fault = self.faults.next(call)
+        if fault.seconds:
+            self._sleep(fault.seconds)
+        with self._lock:
+            if fault.error and not fault.done:
+                raise fault.error
+            self._advance()
+            if not key or key not in self._answers:
+                found = answer()
+                self.calls.append(call)
+                self._advance()
+                if key:
+                    self._answers[key] = found
+            else:
+                found = self._answers[key]  # type: ignore[assignment]
+        if fault.error:
+            raise fault.error
+        return found
+
+    def _now(self) -> float:
+        return self._clock() + self.clock_off
+
+    def _advance(self) -> None:
+        self._machine.advance(self._now())
+
+    def _tell(self, job: MachineJob, kind: PartEventKind, status: int | None = None, reason: str = "") -> None:
+        hosts = tuple(f"{self.name}-{number}" for number in job.processors) if kind == "started" else ()
+        number = len(self._events) + 1
+        now = self._machine.now
+        self._events.append(PartEvent(number, job.name, kind, now, str(job.number), hosts, status, reason))
+
+    def _forget(self, part: str) -> None:
+        del self._parts[part]
+        transaction = self._transactions.get(self._transaction_of.pop(part, ""))
+        for names in (transaction.made, transaction.frozen) if transaction else ():
+            if part in names:
+                names.remove(part)
+
+    def _started(self, job: MachineJob) -> None:
+        if not job.local:
+            self._tell(job, "started")
+
+    def _ended(self, job: MachineJob) -> None:
+        if not job.local:
+            self._forget(job.name)
+            self._tell(job, "ended", job.status)
+
+    def _lapsed(self, job: MachineJob) -> None:
+        if job.local:
+            self._machine.finish(job)
+            return
+        transaction = self._transactions[self._transaction_of[job.name]]
+        parts = [self._parts[name] for name in transaction.made]
+        self._undo(transaction)
+        for part in parts:
+            self._tell(part, "lapsed", reason="not committed in time")
+
+    def _release_cleared(self, transaction: _Transaction) -> None:
+        if (kept := transaction.cleared) and kept.state != "over":
+            self._machine.finish(kept)
+
+    def _undo(self, transaction: _Transaction) -> None:
+        transaction.state = "aborted"
+        self._release_cleared(transaction)
+        for name in list(transaction.made):
+            self._machine.finish(self._parts[name])
+            self._forget(name)
+        for name in transaction.frozen:
+            job = self._parts[name]
+            job.state, job.lapses_at = "waiting", inf
+        transaction.frozen.clear()
+        self._machine.changed()
+
+    def _prepared(self, name: str, part: GridPart, ttl: float) -> PreparedPart:
+        transaction = self._open(name)
+        self._release_cleared(transaction)
+        job = self._frozen(part.name) if part.kind == "withdrawn" else self._made(part)
+        (transaction.frozen if part.kind == "withdrawn" else transaction.made).append(part.name)
+        self._transaction_of[part.name] = name
+        job.lapses_at = self._machine.now + ttl
+        self._machine.changed()
+        return PreparedPart(str(job.number), tuple(f"{self.name}-{number}" for number in job.processors))
+
+    def _open(self, name: str) -> _Transaction:
+        transaction = self._transactions.setdefault(name, _Transaction())
+        if transaction.state != "preparing":
+            raise CallRefused(f"transaction {name!r} is {transaction.state} on cluster {self.name!r}")
+        return transaction
+
+    def _frozen(self, part: str) -> MachineJob:
+        job = self._parts.get(part)
+        if job is None or job.state != "waiting":
+            raise CallRefused(f"part {part!r} does not wait")
+        job.state = "frozen"
+        return job
+
+    def _made(self, part: GridPart) -> MachineJob:
+        request, machine, now = part.request, self._machine, self._machine.now
+        self._check(part)
+        job = MachineJob(
+            0, part.name, request.procs, request.walltime, self._runs(part), now, state="held", begin=part.begin
+        )
+        if part.kind != "queued":
+            job.begin = now if part.begin is None else part.begin
+            job.state = "claimed" if part.kind == "claim" else "reserved"
+            start = now if part.kind == "claim" else job.begin
+            if machine.idle(start, job.begin + request.walltime) < request.procs:
+                raise CallRefused(f"{request.procs} processors are not idle on cluster {self.name!r}")
+        machine.add(job)
+        if part.kind == "claim":
+            machine.take_processors(job)
+        self._parts[part.name] = job
+        return job
+
+    def _check(self, part: GridPart) -> None:
+        procs, _, abilities = self._facts
+        able = {"claim": abilities.claim, "reserved": abilities.reserve}.get(part.kind, True)
+        if not able:
+            raise CallRefused(f"cluster {self.name!r} has no parts of kind {part.kind!r}")
+        if part.name in self._parts:
+            raise CallRefused(f"part {part.name!r} exists already on cluster {self.name!r}")
+        if part.request.procs > procs:
+            raise CallRefused(f"cluster {self.name!r} has no {part.request.procs} processors")
+        if part.begin is not None and part.begin < self._machine.now:
+            raise CallRefused(f"the date of part {part.name!r} is past")
+
+    def _committed(self, name: str, begin: float | None) -> None:
+        transaction = self._transactions.get(name)
+        if transaction is None or transaction.state == "aborted":
+            raise CallRefused(f"transaction {name!r} holds nothing on cluster {self.name!r}: it was aborted, or lapsed")
+        if transaction.state == "committed":
+            return
+        transaction.state = "committed"
+        for part in list(transaction.frozen):
+            self._machine.finish(self._parts[part])
+            self._forget(part)
+        for part in transaction.made:
+            job = self._parts[part]
+            job.lapses_at, job.may_begin = inf, True
+            if job.state == "held":
+                job.state = "waiting"
+            elif begin is not None:
+                job.begin = begin
+        self._machine.changed()
+
+    def _aborted(self, name: str) -> None:
+        transaction = self._transactions.setdefault(name, _Transaction())
+        if transaction.state == "committed":
+            raise CallRefused(f"transaction {name!r} is committed on cluster {self.name!r}")
+        self._undo(transaction)
+
+    def _victims(self) -> list[MachineJob]:
+        running = [job for job in self._machine.jobs.values() if job.evictable and job.state == "running"]
+        return sorted(running, key=lambda job: (job.started, job.number), reverse=True)
+
+    def _evicted(self, name: str, request: PartRequest, procs: int) -> list[str]:
+        transaction = self._open(name)
+        chosen: list[MachineJob] = []
+        for job in self._victims():
+            if sum(one.procs for one in chosen) >= procs:
+                break
+            chosen.append(job)
+        if sum(one.procs for one in chosen) < procs:
+            return []
+        for job in chosen:
+            self._machine.finish(job)
+        now = self._machine.now
+        self._release_cleared(transaction)
+        kept = MachineJob(
+            0, f"room for {name}", procs, request.walltime, 0, now, local=True, state="claimed", begin=now
+        )
+        kept.lapses_at = now + _CLEARED
+        transaction.cleared = self._machine.add(kept)
+        return [str(job.number) for job in chosen]
+
+    def _estimated(self, requests: Sequence[PartRequest | str], without: Collection[str]) -> list[float]:
+        unknown = [name for name in (*requests, *without) if isinstance(name, str) and name not in self._parts]
+        if unknown:
+            raise CallRefused(f"part {unknown[0]!r} is not on cluster {self.name!r}")
+        absent = {self._parts[name].number for name in without}
+        plan, now = self._machine.plan(absent), self._machine.now
+        return [
+            plan.earliest(one.procs, one.walltime, now) + one.walltime
+            if isinstance(one, PartRequest)
+            else self._end_of(self._parts[one], absent)
+            for one in requests
+        ]
+
+    def _end_of(self, job: MachineJob, absent: Collection[int]) -> float:
+        if hold := job.hold():
+            return hold[1]
+        extra = () if job.state == "waiting" and job.number not in absent else (job,)
+        return self._machine.plan(absent, extra).starts[job.number] + job.walltime
