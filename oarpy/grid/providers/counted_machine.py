@@ -142,14 +142,20 @@ class CountedMachine:
         """Return who could start, in the order of the queue."""
         return [job for job in self.jobs.values() if job.state == "waiting"]
 
-    def plan(self, without: Collection[int] = (), extra: Sequence[MachineJob] = ()) -> QueuePlan:
-        """Return the plan of the queue, without some jobs and with some that do not wait yet, each in its rank."""
-        if self._plan is None or without or extra:
+    def plan(
+        self, without: Collection[int] = (), extra: Sequence[MachineJob] = (), *, fresh: bool = False
+    ) -> QueuePlan:
+        """Return the plan of the queue, without some jobs and with some that do not wait yet, each in its rank.
+
+        A ``fresh`` one may be changed by the caller.
+        """
+        fresh = fresh or bool(without) or bool(extra)
+        if self._plan is None or fresh:
             held = [job for job in self.jobs.values() if job.number not in without]
             waiting = [job for job in held if job.state == "waiting"]
             waiting = sorted((*waiting, *extra), key=lambda job: job.number)
             made = QueuePlan(self.procs, self._policy, held, waiting, self.now)
-            if without or extra:
+            if fresh:
                 return made
             self._plan = made
         return self._plan

@@ -33,7 +33,7 @@ from oarpy.grid.provider import (
     PartRequest,
     PreparedPart,
 )
-from oarpy.grid.providers.counted_machine import CountedMachine, MachineJob, MachinePolicy
+from oarpy.grid.providers.counted_machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
 
 Answer = TypeVar("Answer")
 _CLEARED = 60.0
@@ -204,15 +204,21 @@ class SimulatedCluster:
             ],
         )
 
-    def estimate(self, requests: Sequence[PartRequest | str], without: Sequence[str] = ()) -> Sequence[float]:
-        """Return ECTs. A part that is held or frozen is counted as if it waited; one that runs ends by its walltime."""
-        return self._ask("estimate", lambda: self._estimated(requests, without))
+    def estimate(
+        self,
+        requests: Sequence[PartRequest | str],
+        without: Sequence[str] = (),
+        joined: Sequence[PartRequest] = (),
+        age: float = 0,
+    ) -> Sequence[float]:
+        """Return ECTs, always of now. A part that runs ends by its walltime."""
+        return self._ask("estimate", lambda: self._estimated(requests, without, joined))
 
     def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
         """Return the ECTs of equal jobs, each behind those before it."""
 
         def ends() -> list[float]:
-            plan = self._machine.plan(without=[0])
+            plan = self._machine.plan(fresh=True)
             now = self._machine.now
             return [plan.place(request.procs, request.walltime, now) + request.walltime for _ in range(count)]
 
@@ -434,21 +440,25 @@ class SimulatedCluster:
         transaction.cleared = self._machine.add(kept)
         return [str(job.number) for job in chosen]
 
-    def _estimated(self, requests: Sequence[PartRequest | str], without: Collection[str]) -> list[float]:
-        unknown = [name for name in (*requests, *without) if isinstance(name, str) and name not in self._parts]
-        if unknown:
-            raise CallRefused(f"part {unknown[0]!r} is not on cluster {self.name!r}")
-        absent = {self._parts[name].number for name in without}
-        plan, now = self._machine.plan(absent), self._machine.now
+    def _estimated(
+        self, requests: Sequence[PartRequest | str], without: Collection[str], joined: Sequence[PartRequest]
+    ) -> list[float]:
+        absent = {self._parts[name].number for name in without if name in self._parts}
+        plan, now = self._machine.plan(absent, fresh=bool(joined)), self._machine.now
+        for one in joined:
+            plan.place(one.procs, one.walltime, now)
         return [
             plan.earliest(one.procs, one.walltime, now) + one.walltime
             if isinstance(one, PartRequest)
-            else self._end_of(self._parts[one], absent)
+            else self._end_of(self._parts.get(one), absent, plan)
             for one in requests
         ]
 
-    def _end_of(self, job: MachineJob, absent: Collection[int]) -> float:
+    def _end_of(self, job: MachineJob | None, absent: Collection[int], plan: QueuePlan) -> float:
+        if job is None:
+            return self._machine.now
         if hold := job.hold():
             return hold[1]
-        extra = () if job.state == "waiting" and job.number not in absent else (job,)
-        return self._machine.plan(absent, extra).starts[job.number] + job.walltime
+        if job.number not in plan.starts:
+            plan = self._machine.plan(absent, (job,))
+        return plan.starts[job.number] + job.walltime
