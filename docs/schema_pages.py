@@ -18,7 +18,7 @@ from oarpy.model.states import FINAL_STATES, HOLDING_STATES, PASSAGES, TRANSITIO
 from oarpy.postgres import embedded_server
 from oarpy.store.database import connect
 from oarpy.store.schema import migrations
-from oarpy.store.schema.catalog import ColumnDescription, Relation, describe
+from oarpy.store.schema.checks.catalog import ColumnDescription, Relation, describe
 
 DOCS = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by `python docs/schema_pages.py`: change {source} instead. -->\n"

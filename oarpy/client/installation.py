@@ -177,7 +177,7 @@ def load_default_rules(connection: Connection) -> LoadedRules:
 
 def check(dsn: str) -> tuple[str, ...]:
     """Return what is wrong with the installation's database, one line each; empty when all is well."""
-    from oarpy.store.schema import check as schema_check
+    from oarpy.store.schema.checks import check as schema_check
 
     with reachable(), connect(dsn, "db check") as connection:
         # the schema first: without it there is no table of rules to look at

@@ -1,4 +1,4 @@
-"""States of jobs, resources, applications that negotiate and extensions, with the tables of allowed moves.
+"""States of jobs, resources, applications that negotiate, extensions and parts, with the tables of allowed moves.
 
 A new database gets the moves of jobs as rows of ``job_transitions``. It enforces them for every SQL client, and the
 diagram in ``docs/states.md`` is generated from them.
@@ -189,5 +189,41 @@ EXTENSION_MOVES = _moves(
     ("Waiting", "Over", "its job is over"),
     ("Granting", "Over", "its job is over"),
     ("Granted", "Over", "its job is over, or has none of its hosts any more"),
+)
+"""All moves there are; the database refuses others."""
+
+
+class DoorPartState(StrEnum):
+    """States of a broker's part on this cluster; its job has a :class:`JobState` beside it."""
+
+    PREPARED = "Prepared"
+    COMMITTED = "Committed"
+    FROZEN = "Frozen"
+    ABORTED = "Aborted"
+
+
+DOOR_PART_MOVES = _moves(
+    DoorPartState,
+    ("Prepared", "Committed", "its transaction was committed"),
+    ("Prepared", "Aborted", "its transaction was aborted, or it lapsed"),
+    ("Committed", "Frozen", "a transaction is about to withdraw it"),
+    ("Frozen", "Committed", "that transaction was aborted, or it lapsed"),
+    ("Frozen", "Aborted", "that transaction was committed"),
+)
+"""All moves there are; the database refuses others."""
+
+
+class DoorTransactionState(StrEnum):
+    """States of a broker's transaction on this cluster; an abort may come before all that it aborts."""
+
+    PREPARED = "Prepared"
+    COMMITTED = "Committed"
+    ABORTED = "Aborted"
+
+
+DOOR_TRANSACTION_MOVES = _moves(
+    DoorTransactionState,
+    ("Prepared", "Committed", "the broker decided so"),
+    ("Prepared", "Aborted", "the broker decided so, or a part of it lapsed"),
 )
 """All moves there are; the database refuses others."""

@@ -86,6 +86,8 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "links changed": ("metascheduler",),
     "extension changed": ("metascheduler",),
     "resize asked": ("launcher",),
+    "part changed": ("canceller",),
+    "gate changed": ("metascheduler", "launcher"),
 }
 """Which modules an event of the database concerns. Unknown events are for nobody."""
 

@@ -9,7 +9,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from oarpy.store.negotiation import applications
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import Connection
 from tests.harness.small_cluster import SmallCluster
 

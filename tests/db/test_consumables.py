@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.errors import CheckViolation, RaiseException
 
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from oarpy.wire.messages import Start
 from tests.harness.small_cluster import Connection, SmallCluster
 from tests.harness.waiting import until

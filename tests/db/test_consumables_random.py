@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
 from oarpy.model.states import HOLDING_STATES
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import SmallCluster, with_settings
 
 pytestmark = pytest.mark.db

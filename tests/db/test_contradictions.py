@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import Connection
 from tests.harness.small_cluster import SmallCluster
 

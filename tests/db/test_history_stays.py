@@ -13,7 +13,7 @@ from psycopg.errors import CheckViolation, InsufficientPrivilege
 
 from oarpy.modules.accounting import account, file_away
 from oarpy.store.platform import admission_rules
-from oarpy.store.schema import check as schema_check
+from oarpy.store.schema.checks import check as schema_check
 from tests.harness.hand_written import one, rewrite
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended
 from tests.harness.sample_cluster import ME, Connection, Shell, add_job, add_nodes

@@ -11,7 +11,7 @@ from psycopg.sql import SQL, Identifier
 
 from oarpy.modules.accounting import file_away
 from oarpy.store.schema import statements
-from oarpy.store.schema.catalog import describe
+from oarpy.store.schema.checks.catalog import describe
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended
 from tests.harness.sample_cluster import Connection, Shell, add_job, add_nodes
 

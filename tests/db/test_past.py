@@ -13,7 +13,7 @@ from oarpy.store.past import months, moving, structure
 from oarpy.store.past.dependent_views import DependentViews
 from oarpy.store.past.tables import filed_tables
 from oarpy.store.schema import migrations
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import rewrite
 from tests.harness.oarsub_cluster import Submitter
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, live, rows, some_past

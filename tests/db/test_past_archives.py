@@ -15,7 +15,7 @@ import pytest
 from oarpy.configuration import Configuration, HistorySettings
 from oarpy.modules.accounting import Accounting, file_away
 from oarpy.modules.loop.module import Outcome
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, live, rows, some_past
 from tests.harness.sample_cluster import Connection, Shell
 

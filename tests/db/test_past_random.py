@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 from oarpy.client.past import past_months
 from oarpy.modules.accounting import file_away
 from oarpy.store.past import months, moving
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.hand_written import rewrite
 from tests.harness.past_jobs import MARCH, MONTH, NOW, ended, rows
 from tests.harness.sample_cluster import Connection, add_job, add_nodes

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from oarpy.store.schema import statements
-from oarpy.store.schema.catalog import describe
+from oarpy.store.schema.checks.catalog import describe
 from tests.harness.hand_written import Connection, add_job, insert, move, one, rewrite
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]

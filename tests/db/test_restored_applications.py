@@ -6,7 +6,7 @@ import pytest
 
 from oarpy.modules.metascheduler.metascheduler import Metascheduler
 from oarpy.store.negotiation import applications
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.db.test_restores import Site, place
 from tests.harness.small_cluster import SmallCluster, with_settings
 

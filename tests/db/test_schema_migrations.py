@@ -16,8 +16,8 @@ import pytest
 
 from oarpy.model.errors import OarpyError
 from oarpy.store.schema import migrations
-from oarpy.store.schema.catalog import describe
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.catalog import describe
+from oarpy.store.schema.checks.check import check
 from oarpy.store.schema.platform import resources
 
 pytestmark = pytest.mark.db

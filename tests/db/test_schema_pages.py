@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from oarpy.model.states import TRANSITIONS
-from oarpy.store.schema.catalog import describe
+from oarpy.store.schema.checks.catalog import describe
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from oarpy.store.schema import statements
-from oarpy.store.schema.check import check, expected_constraints
+from oarpy.store.schema.checks.check import check, expected_constraints
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"

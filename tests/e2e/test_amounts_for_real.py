@@ -12,7 +12,7 @@ import pytest
 from oarpy.benchmarks.server_processes import server_processes
 
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e

@@ -1,10 +1,10 @@
 """The schema of the database, for ``oarpy db`` and tests; what runs jobs imports nothing of this.
 
 - ``columns`` has the words in which tables are described, with their columns, constraints, indexes and comments.
-- ``rules``, ``platform``, ``submissions``, ``jobs``, ``assignments``, ``requests`` and ``journal`` describe the tables.
-  ``tables`` collects all of them, and the rows that they have from the start.
+- ``rules``, ``platform``, ``submissions``, ``jobs``, ``assignments``, ``requests``, ``journal``, ``negotiation``, and
+  the folder ``grid``, describe the tables. ``tables`` collects all of them, with the rows they have from the start.
 - Functions with their triggers, and views, are one file each below ``migrations/schema``, which ``statements`` reads.
-- ``migrations`` brings a database to this schema, ``check`` compares, ``catalog`` reads what a server has.
+- ``migrations`` brings a database to this schema; ``checks`` has what compares.
 
 May import SQLAlchemy and Alembic, ``oarpy.store.database``, ``oarpy.store.past`` and ``oarpy.model``; no other part of
 ``store``.

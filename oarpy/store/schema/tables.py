@@ -8,6 +8,8 @@ from sqlalchemy import Boolean, Integer, Table, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from oarpy.model.states import (
+    DOOR_PART_MOVES,
+    DOOR_TRANSACTION_MOVES,
     EXTENSION_MOVES,
     FINAL_STATES,
     HOLDING_STATES,
@@ -19,9 +21,10 @@ from oarpy.model.states import (
     ResourceState,
 )
 from oarpy.store.schema import assignments, jobs, journal, negotiation, platform, requests, rules, submissions
+from oarpy.store.schema.grid import door
 
 # what a table refers to is in the same module, or in one before it
-_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal, negotiation)
+_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal, negotiation, door)
 TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
 """In an order in which they can be created."""
 
@@ -54,6 +57,11 @@ LOOKUP_ROWS: Rows = {
     negotiation.extension_moves: [
         {"from_state": move.source.value, "to_state": move.target.value, "event": move.event}
         for move in EXTENSION_MOVES
+    ],
+    door.door_moves: [
+        {"subject": subject, "from_state": move.source.value, "to_state": move.target.value, "event": move.event}
+        for subject, moves in (("part", DOOR_PART_MOVES), ("transaction", DOOR_TRANSACTION_MOVES))
+        for move in moves
     ],
 }
 """Rows that are part of this version: no more and no fewer may be there."""

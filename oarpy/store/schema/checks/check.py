@@ -12,8 +12,8 @@ from sqlalchemy.dialects.postgresql import ExcludeConstraint
 
 from oarpy.store.past import structure
 from oarpy.store.schema import migrations, statements
+from oarpy.store.schema.checks.contradictions import contradictions
 from oarpy.store.schema.columns import METADATA
-from oarpy.store.schema.contradictions import contradictions
 from oarpy.store.schema.platform import NO_PROPERTIES
 from oarpy.store.schema.tables import LOOKUP_ROWS, TABLES
 

@@ -1,0 +1,6 @@
+"""The tables of several clusters: ``door`` has those of a cluster that lets brokers in.
+
+May import the rest of ``oarpy.store.schema`` and what that may import.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,138 @@
+"""What a cluster lets brokers do, and what came of it: grants, parts, transactions, events, gates of launches."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Identity, Index, Integer, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
+
+from oarpy.store.schema.columns import AUTHOR, CLOCK, INSTANT, NOW, column, rule, table
+from oarpy.store.schema.jobs import of_job
+
+_BROKER = "broker ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'"
+
+grid_grants = table(
+    "grid_grants",
+    "for whom brokers of several clusters may act here, and how far",
+    column("broker", Text, "name of the broker", key=True, check=_BROKER),
+    column("broker_user", Text, "its user", key=True, check="broker_user <> ''"),
+    column("local_user", Text, "who that is here", check="local_user NOT IN ('', 'root')"),
+    column("queues", ARRAY(Text), "queues that it may use; empty: those that the user may", default="{}"),
+    column(
+        "most_resources",
+        Integer,
+        "resources of a part at most; NULL: no limit",
+        optional=True,
+        check="most_resources > 0",
+    ),
+    column(
+        "longest_walltime",
+        INTERVAL,
+        "walltime of a part at most; NULL: no limit",
+        optional=True,
+        check="EXTRACT(epoch FROM longest_walltime) > 0",
+    ),
+    column("granted_by", Text, "who granted it", default=AUTHOR),
+    column("granted_at", INSTANT, "when", default=NOW),
+)
+
+door_moves = table(
+    "door_moves",
+    "the allowed moves between states of brokers' parts and transactions, for every SQL client",
+    column("subject", Text, "what moves: part or transaction", key=True),
+    column("from_state", Text, "state before", key=True),
+    column("to_state", Text, "state after", key=True),
+    column("event", Text, "when such a move is made"),
+)
+
+door_transactions = table(
+    "door_transactions",
+    "transactions of brokers, as far as they concern this cluster",
+    column("broker", Text, "name of the broker", key=True, check=_BROKER),
+    column("transaction", Text, "its name for the transaction", key=True, check="transaction <> ''"),
+    column(
+        "state",
+        Text,
+        "present state; door_moves says what may follow",
+        default="Prepared",
+        check="state IN ('Prepared', 'Committed', 'Aborted')",
+    ),
+    column("at", INSTANT, "when it was first heard of", default=NOW),
+    Index("door_transactions_at", "at"),
+)
+
+door_parts = table(
+    "door_parts",
+    "jobs that brokers have here, as parts of jobs on several clusters",
+    column("broker", Text, "name of the broker", key=True, check=_BROKER),
+    column("part", Text, "its name for the part", key=True, check="part <> ''"),
+    of_job("the job that it is"),
+    column(
+        "kind",
+        Text,
+        "claim: holds idle resources; queued: waits in its queue; reserved: holds from a date on",
+        check="kind IN ('claim', 'queued', 'reserved')",
+    ),
+    column(
+        "state",
+        Text,
+        "present state; door_moves says what may follow",
+        default="Prepared",
+        check="state IN ('Prepared', 'Committed', 'Frozen', 'Aborted')",
+    ),
+    column("transaction", Text, "the transaction that made it, or froze it last", check="transaction <> ''"),
+    column("begin_at", INSTANT, "when it is to begin; NULL: when it can", optional=True),
+    column("walltime", INTERVAL, "for how long it runs at most", check="EXTRACT(epoch FROM walltime) > 0"),
+    column("made_at", INSTANT, "when it was asked for", default=CLOCK),
+    column("held_at", INSTANT, "since when the broker can count on it; NULL: it is being made", optional=True),
+    column("lapses_at", INSTANT, "when it lapses without a commit; NULL: it does not", optional=True),
+    column("hosts", ARRAY(Text), "hosts of all components, as the broker told", default="{}"),
+    rule("door_parts_lapse_undecided", "(lapses_at IS NOT NULL) = (state IN ('Prepared', 'Frozen'))"),
+    rule("door_parts_begin_unless_queued", "(begin_at IS NULL) = (kind = 'queued')"),
+    rule("door_parts_held_when_committed", "(state NOT IN ('Committed', 'Frozen')) OR (held_at IS NOT NULL)"),
+    Index("door_parts_job", "job_id", unique=True),
+    Index("door_parts_transaction", "broker", "transaction"),
+    Index("door_parts_undecided", "lapses_at", postgresql_where=text("lapses_at IS NOT NULL")),
+)
+
+door_calls = table(
+    "door_calls",
+    "calls of brokers that were carried out, so that one asked again gets the same answer",
+    column("broker", Text, "name of the broker", key=True, check=_BROKER),
+    column("key", Text, "what the broker calls the call", key=True, check="key <> ''"),
+    column("call", Text, "what it was"),
+    column("answer", JSONB, "what was answered"),
+    column("at", INSTANT, "when", default=NOW),
+    Index("door_calls_at", "at"),
+)
+
+door_events = table(
+    "door_events",
+    "what happened to parts of brokers; written by triggers",
+    column("event_id", BigInteger, "number of the event here", Identity(), key=True),
+    column("broker", Text, "name of the broker"),
+    column("number", BigInteger, "its number for the broker, given when it is first told", optional=True),
+    column("part", Text, "the part"),
+    column(
+        "kind",
+        Text,
+        "what happened",
+        check="kind IN ('started', 'ended', 'failed', 'lost', 'evicted', 'lapsed')",
+    ),
+    column("at", INSTANT, "when", default=CLOCK),
+    of_job("its job"),
+    column("hosts", ARRAY(Text), "of one that started: the host of each of its resources", default="{}"),
+    column("exit_status", Integer, "wait status of its command", optional=True),
+    column("reason", Text, "why, of one that did not end by itself", default=""),
+    Index("door_events_job", "job_id"),
+    Index("door_events_number", "broker", "number", unique=True, postgresql_where=text("number IS NOT NULL")),
+    Index("door_events_untold", "broker", "event_id", postgresql_where=text("number IS NULL")),
+)
+
+launch_gates = table(
+    "launch_gates",
+    "jobs that hold their resources and are not launched before a date; gone once they are",
+    of_job("the job", key=True),
+    column("expected_at", INSTANT, "when it is to begin, which is planned with"),
+    column("opens_at", INSTANT, "from when on it may be launched; NULL: not yet allowed", optional=True),
+    column("walltime", INTERVAL, "for how long it runs then, at most", check="EXTRACT(epoch FROM walltime) > 0"),
+)
