@@ -1,0 +1,143 @@
+"""Errands: several conversations with clusters at the same time, none of which waits for the others.
+
+An errand is a generator. It yields a batch of calls, and is sent their answers in the same order: what came back, or
+the error in its place. A cluster that is silent for too long costs its errand that time, and no other one anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from oarpy.grid.provider import ClusterSilent, Provider
+from oarpy.model.errors import OarpyError
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCall:
+    """What is asked of a cluster."""
+
+    cluster: str
+    ask: Callable[[Provider], object]
+
+
+@dataclass(frozen=True, slots=True)
+class CallBatch:
+    """Calls that go out at once, after ``pause`` seconds; what has no answer after ``patience`` seconds is silent."""
+
+    calls: Sequence[ClusterCall]
+    patience: float = 5.0
+    pause: float = 0.0
+
+
+Answers = Sequence[object]
+Result = TypeVar("Result")
+Errand = Generator[CallBatch, Answers, Result]
+
+Submit = Callable[[ClusterCall], "Future[object]"]
+"""Has a call made, by whoever talks to that cluster; does not wait for it."""
+
+
+@dataclass(slots=True)
+class _UnderWay(Generic[Result]):
+    generator: Errand[Result]
+    batch: CallBatch
+    begins_at: float
+    futures: list[Future[object]] | None = None
+    until: float = 0.0
+
+
+@dataclass(slots=True)
+class Errands(Generic[Result]):
+    """The errands under way, by name. ``clock`` tells epoch seconds."""
+
+    submit: Submit
+    clock: Callable[[], float]
+    _under_way: dict[Hashable, _UnderWay[Result]] = field(default_factory=dict)
+    _signal: int = field(default_factory=lambda: os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+
+    def files(self) -> Sequence[int]:
+        """Return what is readable when an answer has come."""
+        return (self._signal,)
+
+    def __contains__(self, name: Hashable) -> bool:
+        return name in self._under_way
+
+    def begin(self, name: Hashable, generator: Errand[Result]) -> None:
+        """Begin an errand; :meth:`go_on` sends its first calls."""
+        self._under_way[name] = _UnderWay(generator, CallBatch(()), self.clock())
+
+    def drop(self, name: Hashable) -> None:
+        """Forget an errand: what it is answered is of no interest any more."""
+        if one := self._under_way.pop(name, None):
+            one.generator.close()
+
+    def clear(self) -> None:
+        """Forget all errands."""
+        for name in list(self._under_way):
+            self.drop(name)
+
+    def go_on(self) -> list[tuple[Hashable, Result]]:
+        """Go on with every errand that has its answers; return the results of those that are over."""
+        self._quiet()
+        over = []
+        for name, one in list(self._under_way.items()):
+            while name in self._under_way and self._ready(one):
+                try:
+                    self._advance(one)
+                except StopIteration as end:
+                    del self._under_way[name]
+                    over.append((name, end.value))
+        return over
+
+    def wake_at(self) -> float | None:
+        """Return when an errand goes on even if no answer comes; None if there is none."""
+        dates = [one.begins_at if one.futures is None else one.until for one in self._under_way.values()]
+        return min(dates, default=None)
+
+    def _ready(self, one: _UnderWay[Result]) -> bool:
+        """Send the calls whose pause is over, and tell whether their answers are there."""
+        if one.futures is None:
+            if self.clock() < one.begins_at:
+                return False
+            one.until = self.clock() + one.batch.patience
+            one.futures = [self._sent(call) for call in one.batch.calls]
+        return all(future.done() for future in one.futures) or self.clock() >= one.until
+
+    def _sent(self, call: ClusterCall) -> Future[object]:
+        future = self.submit(call)
+        future.add_done_callback(self._wake)
+        return future
+
+    def _advance(self, one: _UnderWay[Result]) -> None:
+        calls = zip(one.batch.calls, one.futures or (), strict=True)
+        answers = [_answer(call, future) for call, future in calls]
+        one.batch = one.generator.send(answers if one.batch.calls else None)  # type: ignore[arg-type]
+        one.begins_at, one.futures = self.clock() + one.batch.pause, None
+
+    def _wake(self, _future: Future[Any]) -> None:
+        os.eventfd_write(self._signal, 1)
+
+    def _quiet(self) -> None:
+        try:
+            os.eventfd_read(self._signal)
+        except BlockingIOError:
+            return
+
+
+def _answer(call: ClusterCall, future: Future[object]) -> object:
+    """Return what came back; an error of a cluster is an answer, any other one is a fault of ours."""
+    if not future.done():
+        future.cancel()
+        return ClusterSilent(f"cluster {call.cluster} does not answer")
+    if future.cancelled():
+        return ClusterSilent(f"cluster {call.cluster} was not asked in time")
+    error = future.exception()
+    if isinstance(error, OarpyError):
+        return error
+    if error is not None:
+        raise error
+    return future.result()

@@ -1,0 +1,37 @@
+"""Calls to clusters that are carried out where they are asked for, so that a test decides what happens when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TypeVar
+
+from oarpy.grid.broker.errands import ClusterCall, Errand, Errands
+from oarpy.grid.provider import Provider
+from oarpy.grid.providers.simulated_cluster import VirtualClock
+from oarpy.model.errors import OarpyError
+
+Result = TypeVar("Result")
+
+
+def inline_calls(providers: Mapping[str, Provider]) -> Callable[[ClusterCall], Future[object]]:
+    """Return what makes each call at once."""
+
+    def submit(call: ClusterCall) -> Future[object]:
+        future: Future[object] = Future()
+        try:
+            future.set_result(call.ask(providers[call.cluster]))
+        except OarpyError as error:
+            future.set_exception(error)
+        return future
+
+    return submit
+
+
+def carry_out(errand: Errand[Result], providers: Mapping[str, Provider], clock: VirtualClock) -> Result:
+    """Run an errand to its end; the clock is turned through its pauses."""
+    errands = Errands[Result](inline_calls(providers), clock)
+    errands.begin("it", errand)
+    while not (over := errands.go_on()):
+        clock.now = max(clock.now, errands.wake_at() or 0)
+    return over[0][1]
