@@ -1,27 +1,32 @@
 """What a command costs as a whole process, with and without the gateway: ``python -m benchmarks.clients``.
 
-``python -c pass`` beside it is the start of this interpreter, which no command can undercut. An editable installation
-adds a part to that: the difference to ``python -S -c pass``, site included.
+The commands are those of an installed wheel, which is laid out by links. ``python -S -c pass`` beside it is the start
+of this interpreter without what it loads to find packages, which no command can undercut. The processor time is that
+of the command's own process, user and system.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import oarpy
 from oarpy.admission.rules.default_rules import default_rules
 from oarpy.admission.rules.execution import RuleLimits, run_rules
 from oarpy.admission.rules.process import RuleSet
 from oarpy.admission.rules.site import FixedSite
 from oarpy.frontend.conversation import connect
-from oarpy.local_cluster.sandbox import Sandbox, command, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, running_sandbox
 from oarpy.model.request import parse_request
 from oarpy.model.submission import Submission
 
@@ -30,14 +35,38 @@ from .results import save
 _START_TIMEOUT = 30.0
 
 
-def spent(words: Sequence[str], environment: Mapping[str, str], times: int) -> list[float]:
-    """Return the wall-clock milliseconds of ``times`` runs, ascending."""
-    found = []
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Milliseconds of runs: by the clock, ascending, and the mean of their own processor time."""
+
+    wall: list[float]
+    processor: float | None = None
+
+
+def spent(words: Sequence[str], environment: Mapping[str, str], times: int) -> Spent:
+    """Return what ``times`` runs took."""
+    found, before = [], _processor()
     for _ in range(times):
         began = time.perf_counter()
         subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         found.append((time.perf_counter() - began) * 1000)
-    return sorted(found)
+    return Spent(sorted(found), (_processor() - before) / times)
+
+
+def _processor() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (usage.ru_utime + usage.ru_stime) * 1000
+
+
+def install(folder: Path) -> Path:
+    """Lay ``folder`` out as an installation of the wheel, by links; return where its commands are."""
+    bin_directory, version = folder / "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = folder / "lib" / version / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "oarpy").symlink_to(Path(oarpy.__file__).parent)
+    shutil.copytree(Path(__file__).resolve().parent.parent / "packaging" / "scripts", bin_directory)
+    (bin_directory / "oarpy").write_text(f"#!{sys.executable}\n", encoding="utf-8")
+    return bin_directory
 
 
 def wait_for_gateway(sandbox: Sandbox) -> None:
@@ -51,17 +80,18 @@ def wait_for_gateway(sandbox: Sandbox) -> None:
     connection.close()
 
 
-def measure(sandbox: Sandbox, times: int, queued: int) -> dict[str, list[float]]:
+def measure(sandbox: Sandbox, times: int, queued: int) -> dict[str, Spent]:
     """Return the milliseconds of every command."""
     sandbox.run("oaradmin", "resources", "add", "/host=n[1-17]/core={2}", "--transport", "local")
     job = str(sandbox.job_ids("--hold", "date")[0])
     through = sandbox.environment()
     direct = {**through, "OARPY_GATEWAY_SOCKET": ""}
+    installed = install(sandbox.directory / "installed")
     commands = {
-        "oarsub date": [command("oarsub"), "--hold", "date"],
-        "oarstat -j N": [command("oarstat"), "-j", job],
-        "oarstat -f -j N": [command("oarstat"), "-f", "-j", job],
-        "oardel -h": [command("oardel"), "--help"],
+        "oarsub date": [str(installed / "oarsub"), "--hold", "date"],
+        "oarstat -j N": [str(installed / "oarstat"), "-j", job],
+        "oarstat -f -j N": [str(installed / "oarstat"), "-f", "-j", job],
+        "oardel -h": [str(installed / "oardel"), "--help"],
     }
     found = {
         "python -S -c pass": spent([sys.executable, "-S", "-c", "pass"], through, times),
@@ -72,13 +102,13 @@ def measure(sandbox: Sandbox, times: int, queued: int) -> dict[str, list[float]]
         found[name] = spent(words, through, times)
         found[f"{name}, no gateway"] = spent(words, direct, times)
     sandbox.run("oarsub", "--hold", "--array", str(queued), "date")
-    listing = [command("oarstat")]
+    listing = [str(installed / "oarstat")]
     found[f"oarstat, {queued} jobs"] = spent(listing, through, times)
     found[f"oarstat, {queued} jobs, no gateway"] = spent(listing, direct, times)
     return found
 
 
-def measure_rules(times: int) -> dict[str, list[float]]:
+def measure_rules(times: int) -> dict[str, Spent]:
     """Return the milliseconds of the default rules over one submission, in their own process and in this one."""
     rules, site = RuleSet(default_rules()), FixedSite()
     asked = Submission("ann", alternatives=(parse_request("/nodes=1/core=2"),), environment=dict(os.environ))
@@ -89,7 +119,7 @@ def measure_rules(times: int) -> dict[str, list[float]]:
     found = {}
     for name, run in runs.items():
         run()
-        found[name] = sorted(_milliseconds(run) for _ in range(times * 20))
+        found[name] = Spent(sorted(_milliseconds(run) for _ in range(times * 20)))
     return found
 
 
@@ -112,12 +142,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wait_for_gateway(sandbox)
         found = measure(sandbox, options.times, options.jobs)
     found |= measure_rules(options.times)
-    lines = [f"{'milliseconds of a whole process':<36}{'median':>9}{'mean':>9}{'least':>9}"]
-    for name, times in found.items():
-        lines.append(f"{name:<36}{statistics.median(times):>9.1f}{statistics.mean(times):>9.1f}{times[0]:>9.1f}")
+    lines = [f"{'milliseconds of a whole process':<36}{'median':>9}{'mean':>9}{'least':>9}{'processor':>11}"]
+    for name, one in found.items():
+        own = "" if one.processor is None else f"{one.processor:>11.1f}"
+        times = f"{statistics.median(one.wall):>9.1f}{statistics.mean(one.wall):>9.1f}{one.wall[0]:>9.1f}"
+        lines.append(f"{name:<36}{times}{own}")
     sys.stdout.write("\n".join(lines) + f"\nload average {os.getloadavg()[0]:.1f}\n")
-    medians = {name: round(statistics.median(times), 1) for name, times in found.items()}
-    save("clients", {"times": options.times, "median_milliseconds": medians})
+    medians = {name: round(statistics.median(one.wall), 1) for name, one in found.items()}
+    processor = {name: round(one.processor, 1) for name, one in found.items() if one.processor is not None}
+    save("clients", {"times": options.times, "median_milliseconds": medians, "processor_milliseconds": processor})
     return 0
 
 

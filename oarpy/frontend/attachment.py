@@ -9,9 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import sys
-from collections.abc import Mapping
 
 from oarpy.wire.frames import (
     CONTENT,
@@ -29,12 +27,15 @@ from oarpy.wire.frames import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Mapping
+
     from oarpy.frontend.terminal import RawTerminal
 
 _CHUNK = 1 << 16
 
 
-def attach(connection: socket.socket, channel: Channel) -> object:
+def attach(connection: socket, channel: Channel) -> object:
     """Carry input there and output here until the exit status comes, and return it.
 
     Raises :class:`Gone` and :class:`Malformed`. Sending never waits: the other side may be waiting for us to read.
@@ -53,7 +54,7 @@ def attach(connection: socket.socket, channel: Channel) -> object:
 class _Attachment:
     """What is wanted of standard input, and what is on its way."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket) -> None:
         self._connection = connection
         self._frames = Frames()
         self._outgoing = b""
@@ -145,7 +146,7 @@ def _read_input() -> bytes:
         return b""
 
 
-def _send(connection: socket.socket, data: bytes) -> bytes:
+def _send(connection: socket, data: bytes) -> bytes:
     try:
         return data[connection.send(data) :]
     except BlockingIOError:
@@ -154,7 +155,7 @@ def _send(connection: socket.socket, data: bytes) -> bytes:
         return b""  # why it is gone is there to be read
 
 
-def _receive(connection: socket.socket) -> bytes:
+def _receive(connection: socket) -> bytes:
     try:
         data = connection.recv(_CHUNK)
     except BlockingIOError:

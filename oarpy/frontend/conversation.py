@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
 
 from oarpy.frontend.submission_environment import submission_environment
 from oarpy.wire.frames import (
@@ -22,6 +19,16 @@ from oarpy.wire.frames import (
     read_message,
 )
 
+try:
+    # what `socket` is built on; the module itself takes longer to load than all of this
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+except ImportError:
+    from socket import AF_UNIX, SOCK_STREAM, socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
 PATIENCE = 300.0
 """Seconds without a frame after which the gateway is given up."""
 
@@ -36,9 +43,9 @@ _ALL_VARIABLES = frozenset({"oarnegotiate", "oarsub"})
 """Commands whose jobs get the environment of the caller."""
 
 
-def connect(path: str) -> socket.socket | None:
+def connect(path: str) -> socket | None:
     """Return a connection to the gateway, None when none listens there (that this user may reach)."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket(AF_UNIX, SOCK_STREAM)
     connection.settimeout(_CONNECT_TIMEOUT)
     try:
         connection.connect(path)
@@ -49,7 +56,7 @@ def connect(path: str) -> socket.socket | None:
     return connection
 
 
-def converse(connection: socket.socket, command: str, arguments: Sequence[str]) -> int:
+def converse(connection: socket, command: str, arguments: Sequence[str]) -> int:
     """Have the command run by the gateway; return its exit status."""
     channel = Channel(connection)
     talk = _Talk(connection, channel, command, arguments)
@@ -67,7 +74,7 @@ def converse(connection: socket.socket, command: str, arguments: Sequence[str]) 
 class _Talk:
     """What the gateway says and asks, in its order."""
 
-    def __init__(self, connection: socket.socket, channel: Channel, command: str, arguments: Sequence[str]) -> None:
+    def __init__(self, connection: socket, channel: Channel, command: str, arguments: Sequence[str]) -> None:
         self._connection = connection
         self._channel = channel
         self._command = command
@@ -132,6 +139,8 @@ class _Talk:
         self._channel.send_message({"answer": last_line(path)})
 
     def _write_private(self, path: str, named: str, text: str) -> None:
+        import re
+
         from oarpy.frontend.local_files import write_private
 
         parts = re.split("%[a-z]+%", named)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 _INTERRUPTED = 130
@@ -28,32 +28,43 @@ def start(name: str, *, by_gateway: bool = True) -> NoReturn:
         enter_by_key(sys.argv[1:])
     if by_gateway:
         _try_gateway(name)
+    if sys.flags.no_site:
+        import site
+
+        site.main()  # from here on the packages that oarpy depends on are needed
     import importlib
 
     importlib.import_module(f"oarpy.commands.{name}").main()
     sys.exit(0)
 
 
-oaraccounting = partial(start, "oaraccounting")
-oaradmissionrules = partial(start, "oaradmissionrules")
-oarconnect = partial(start, "oarconnect")
-oarcp = partial(start, "oarcp", by_gateway=False)  # scp, which starts oarsh
-oardel = partial(start, "oardel")
-oarhold = partial(start, "oarhold")
-oarnegotiate = partial(start, "oarnegotiate")
-oarnodes = partial(start, "oarnodes")
-oarnodesetting = partial(start, "oarnodesetting")
-oarprint = partial(start, "oarprint")
-oarproperty = partial(start, "oarproperty")
-oarqueue = partial(start, "oarqueue")
-oarresize = partial(start, "oarresize")
-oarresume = partial(start, "oarresume")
-oarsh = partial(start, "oarsh")
-oarsrun = partial(start, "oarsrun")
-oarstat = partial(start, "oarstat")
-oarsub = partial(start, "oarsub")
-oartoken = partial(start, "oartoken")
-oarwalltime = partial(start, "oarwalltime")
+def _entry(name: str, *, by_gateway: bool = True) -> Callable[[], NoReturn]:
+    def run() -> NoReturn:
+        start(name, by_gateway=by_gateway)
+
+    return run
+
+
+oaraccounting = _entry("oaraccounting")
+oaradmissionrules = _entry("oaradmissionrules")
+oarconnect = _entry("oarconnect")
+oarcp = _entry("oarcp", by_gateway=False)  # scp, which starts oarsh
+oardel = _entry("oardel")
+oarhold = _entry("oarhold")
+oarnegotiate = _entry("oarnegotiate")
+oarnodes = _entry("oarnodes")
+oarnodesetting = _entry("oarnodesetting")
+oarprint = _entry("oarprint")
+oarproperty = _entry("oarproperty")
+oarqueue = _entry("oarqueue")
+oarresize = _entry("oarresize")
+oarresume = _entry("oarresume")
+oarsh = _entry("oarsh")
+oarsrun = _entry("oarsrun")
+oarstat = _entry("oarstat")
+oarsub = _entry("oarsub")
+oartoken = _entry("oartoken")
+oarwalltime = _entry("oarwalltime")
 
 
 def oaradmin() -> NoReturn:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import select
-import socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
 
 _READ = 1 << 16
+_SHUT_WR = 1
 _ENDED, _LOST, _NOT_ALLOWED = 0, 1, 5
 _CODE_OF_FOREIGN_JOBS = 5
 
 
-def relay(connection: socket.socket, early: bytes) -> int:
+def relay(connection: socket, early: bytes) -> int:
     """Carry lines until either side ends; ``early`` is what the server said already. Return the exit status."""
     connection.settimeout(None)
     heard = _Heard()
     heard.write(early)
     reading = True
     while True:
-        files: list[int | socket.socket] = [0, connection] if reading else [connection]
+        files: list[int | socket] = [0, connection] if reading else [connection]
         ready = select.select(files, [], [])[0]
         if connection in ready:
             try:
@@ -32,7 +36,7 @@ def relay(connection: socket.socket, early: bytes) -> int:
             reading = _send(connection)
 
 
-def _send(connection: socket.socket) -> bool:
+def _send(connection: socket) -> bool:
     """Pass on what standard input has; return whether there may be more."""
     try:
         data = os.read(0, _READ)
@@ -42,7 +46,7 @@ def _send(connection: socket.socket) -> bool:
         if data:
             connection.sendall(data)
         else:
-            connection.shutdown(socket.SHUT_WR)
+            connection.shutdown(_SHUT_WR)
     except OSError:
         return False
     return bool(data)

@@ -11,7 +11,7 @@ from oarpy import frontend, wire
 from oarpy.frontend import call, node_command
 from oarpy.transport import agent
 from oarpy.transport.node import ChannelConfig, NodeAddress
-from oarpy.wire import frames
+from oarpy.wire import frames, json_values
 
 _BOOTSTRAP = """\
 import os, sys
@@ -62,7 +62,8 @@ def agent_sources() -> dict[str, str]:
 @cache
 def command_script() -> str:
     """Return the program of the commands that nodes get: what a command's own process needs to reach the gateway."""
-    sources = {"oarpy": "", "oarpy.wire": "", frames.__name__: _modules(wire)[frames.__name__], **_modules(frontend)}
+    words = {module.__name__: _modules(wire)[module.__name__] for module in (frames, json_values)}
+    sources = {"oarpy": "", "oarpy.wire": "", **words, **_modules(frontend)}
     return f"SOURCES = {sources!r}\n{_LOADER}from {node_command.__name__} import main\n\nmain()\n"
 
 

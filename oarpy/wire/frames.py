@@ -6,14 +6,15 @@ what a file holds. The caller begins with one message, the request, and from the
 
 from __future__ import annotations
 
-import json
 import struct
 import time
-from collections.abc import Mapping
+
+from oarpy.wire.json_values import read_json, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    import _socket
+    from collections.abc import Mapping
 
 VERSION = 1
 """Of the messages; a request names it, and the gateway refuses another one."""
@@ -48,7 +49,7 @@ def pack(kind: int, payload: bytes) -> bytes:
 
 def pack_message(message: Mapping[str, object]) -> bytes:
     """Return the frame of a JSON object; bytes that are not UTF-8 travel as the surrogates Python makes of them."""
-    return pack(MESSAGE, json.dumps(message, default=vars).encode("ascii"))
+    return pack(MESSAGE, write_json(message).encode("ascii"))
 
 
 def read_header(data: bytes, largest: int) -> tuple[int, int]:
@@ -64,7 +65,7 @@ def read_header(data: bytes, largest: int) -> tuple[int, int]:
 def read_message(payload: bytes) -> dict[str, object]:
     """Return the JSON object of a ``MESSAGE``; raise :class:`Malformed` when it is none."""
     try:
-        value = json.loads(payload)
+        value = read_json(payload)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"no JSON: {error}") from None
     if not isinstance(value, dict):
@@ -104,7 +105,7 @@ class Frames:
 class Channel:
     """Whole frames over a connected socket, whose timeout is the time that the other side has for each frame."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: _socket.socket) -> None:
         self._socket = connection
         self._waiting = bytearray()
 

@@ -6,10 +6,9 @@ refused.
 
 from __future__ import annotations
 
-import json
-
 from oarpy.wire.fields import each, flag, optional, text, texts, token, whole
 from oarpy.wire.frames import KNOCK, SPEAKER, VERSION, Malformed, pack, pack_message, read_message
+from oarpy.wire.json_values import write_json
 from oarpy.wire.structure import Structure, field
 
 TYPE_CHECKING = False
@@ -43,7 +42,7 @@ class Knock(Structure):
 
     def pack(self) -> bytes:
         """Return it as a frame."""
-        return pack(KNOCK, json.dumps(self.entry()).encode("ascii"))
+        return pack(KNOCK, write_json(self.entry()).encode("ascii"))
 
 
 class Speaker(Structure):
@@ -54,7 +53,7 @@ class Speaker(Structure):
 
     def pack(self) -> bytes:
         """Return it as a frame."""
-        return pack(SPEAKER, json.dumps(self.entry()).encode("ascii"))
+        return pack(SPEAKER, write_json(self.entry()).encode("ascii"))
 
 
 class Terminal(Structure):

@@ -66,8 +66,10 @@ def make_environment(root: Path, wheel: Path) -> None:
     (root / HOME / "bin" / PYTHON.name).symlink_to(PYTHON)
     (root / "usr/bin").mkdir()
     for command in commands:
-        _, _, program = command.read_text(encoding="utf-8").partition("\n")
-        command.write_text(f"#!/{HOME}/bin/{PYTHON.name}\n{program}", encoding="utf-8")
+        first, _, program = command.read_text(encoding="utf-8").partition("\n")
+        # those that look for their interpreter by a shell are told, and start it as they would
+        options = " -S" if first == "#!/bin/sh" else ""
+        command.write_text(f"#!/{HOME}/bin/{PYTHON.name}{options}\n{program}", encoding="utf-8")
         (root / "usr/bin" / command.name).symlink_to(f"/{HOME}/bin/{command.name}")
 
 

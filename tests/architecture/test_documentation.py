@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from oarpy.model.job_types import TYPES
+from tests.packaging.installation import installed_commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -21,7 +21,6 @@ FOLDERS = ("admission_rules", "benchmarks", "commands", "docs", "examples", "mig
 NAMED_FILE = re.compile(rf"(?<![\w/.~$*-])(?:{'|'.join(FOLDERS)})/[\w./*-]*[\w/*]|`[a-z_]+\.py`")
 NAMED_MODULE = re.compile(r"`oarpy((?:\.\w+)+)`")
 NOT_MODULES = {".conf": "of PostgreSQL", ".target": "of systemd"}
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def shown(path: Path) -> str:
@@ -98,7 +97,7 @@ def test_generated_pages_are_current() -> None:
 def test_named_commands_exist(page: Path) -> None:
     """``make`` targets and commands at the start of a line of an example are real."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    scripts = set(PROJECT["project"]["scripts"])
+    scripts = installed_commands()
     text = page.read_text(encoding="utf-8")
     lines = [line.removeprefix("$ ") for block in FENCED.findall(text) for line in block.splitlines()]
     lines += re.findall(r"`((?:make|oar\w*) [^`]*)`", text)

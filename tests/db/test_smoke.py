@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from tests.harness.oarsub_cluster import Connection, Submitter, run_pass
 from tests.harness.sample_cluster import add_job
+from tests.packaging.installation import installed_commands
 
 pytestmark = [pytest.mark.db, pytest.mark.oldest]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 RUNNING, WAITING = 1, 2
 ON_A_NODE = {"oarcp", "oarsh", "oarconnect", "oarsrun", "oarprint"}
 """Commands that need a node, or nothing but a job's files."""
@@ -83,5 +81,4 @@ def test_it_works(connection: Connection, oarsub: Submitter, words: tuple[str, .
 
 
 def test_no_command_is_forgotten() -> None:
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-    assert {words[0] for words in USES} | ON_A_NODE == set(scripts)
+    assert {words[0] for words in USES} | ON_A_NODE == installed_commands()

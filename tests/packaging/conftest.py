@@ -22,7 +22,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for folder in project["tool"]["setuptools"]["package-dir"].values():
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    for name in ("grafana", "man", "systemd"):
+    for name in ("grafana", "man", "scripts", "systemd"):
         shutil.copytree(ROOT / "packaging" / name, copy / "packaging" / name)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)

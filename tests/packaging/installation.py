@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.bare_environment import bare_environment
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def installed_commands() -> set[str]:
+    """Return the names of all commands that the project installs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    programs = project["tool"]["setuptools"]["script-files"]
+    return {*project["project"]["scripts"], *(Path(program).name for program in programs)}
 
 
 @dataclass(frozen=True, slots=True)

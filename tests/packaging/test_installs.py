@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
 
-from tests.packaging.installation import ROOT, Installation
+from oarpy.wire.frames import Channel, read_message
+from oarpy.wire.openings import refusal
+from tests.harness.bare_environment import bare_environment
+from tests.packaging.installation import ROOT, Installation, installed_commands
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-SCRIPTS = sorted(PROJECT["project"]["scripts"])
+SCRIPTS = sorted(installed_commands())
 PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
 FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
 NOT_INSTALLED = ("ruff.toml", "benchmarks/results/")
@@ -55,7 +60,7 @@ def test_an_installation_has_the_systemd_units(installed: Installation) -> None:
 
 def test_an_installation_has_a_man_page_for_each_command(installed: Installation) -> None:
     pages = {page.stem for page in (installed.folder / "share" / "man" / "man1").glob("*.1")}
-    assert set(PROJECT["project"]["scripts"]) <= pages
+    assert set(SCRIPTS) <= pages
 
 
 def test_an_installed_wheel_adds_one_package_to_site_packages(installed: Installation) -> None:
@@ -69,6 +74,26 @@ def test_every_console_script_answers(installed: Installation) -> None:
         done = installed.run(name, "--help")
         assert (done.returncode, done.stderr) == (0, ""), name
         assert "Usage" in done.stdout, name
+
+
+def test_commands_start_without_looking_for_packages(installed: Installation, tmp_path: Path) -> None:
+    """The module that does would load a program of ours; a link to a command is that command."""
+    link = tmp_path / "oarsub"
+    link.symlink_to(installed.folder / "bin" / "oarstat")
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit('packages are looked for')\n")
+    listener = tmp_path / "gateway"
+    with socket.socket(socket.AF_UNIX) as gateway:
+        gateway.bind(str(listener))
+        gateway.listen(1)
+        settings = bare_environment(HOME=str(tmp_path), PYTHONPATH=str(tmp_path), OARPY_GATEWAY_SOCKET=str(listener))
+        with subprocess.Popen([str(link), "-j", "7"], env=settings, stderr=subprocess.PIPE, text=True) as command:
+            connection, _ = gateway.accept()
+            with connection:
+                request = read_message(Channel(connection).receive()[1])
+                connection.sendall(refusal("no, thank you", 3))
+            assert command.stderr is not None
+            assert command.stderr.read() == "oarstat: no, thank you\n"
+    assert (command.returncode, request["command"], request["arguments"]) == (3, "oarstat", ["-j", "7"])
 
 
 def test_console_scripts_run_nothing_of_the_directory_they_are_started_in(
