@@ -23,7 +23,7 @@ try:
     # what `socket` is built on; the module itself takes longer to load than all of this
     from _socket import AF_UNIX, SOCK_STREAM, socket
 except ImportError:
-    from socket import AF_UNIX, SOCK_STREAM, socket
+    from socket import AF_UNIX, SOCK_STREAM, socket  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ class _Reading:
 
 def _own() -> tuple[Callable[[Any], str], Callable[[bytes], Any]]:
     """Return how a value is written and read; raise :class:`ImportError` or :class:`TypeError` where it cannot be."""
-    from _json import encode_basestring_ascii, make_encoder, make_scanner  # type: ignore[import-not-found]
+    from _json import encode_basestring_ascii, make_encoder, make_scanner
 
     encode = make_encoder(None, vars, encode_basestring_ascii, None, ": ", ", ", False, False, True)
-    scan = make_scanner(_Reading)
+    scan = make_scanner(_Reading)  # type: ignore[arg-type]
     if "".join(encode({"a": [1, None]}, 0)) != '{"a": [1, null]}' or scan('{"a": [1]}', 0) != ({"a": [1]}, 10):
         raise TypeError
 

@@ -321,6 +321,8 @@ def held(connection: Connection, *, user: str | None, queue: str | None, project
 def existing_jobs(connection: Connection, job_ids: Iterable[int]) -> set[int]:
     """Return those of these ids that are jobs, live or over."""
     wanted = tuple(job_ids)
+    if not wanted:
+        return set()
     with reached(connection, JobScope(wanted, live=False)):
         return {row[0] for row in connection.execute(_EXISTING, [list(wanted)])}
 
