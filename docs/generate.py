@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import benchmark_tables
@@ -134,7 +134,7 @@ def _fields(kind: type[Structure]) -> list[tuple[str, str]]:
 
 
 def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def _page(source: str, text: str) -> str:

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Meta
@@ -36,6 +36,10 @@ FilePath = Annotated[str, Meta(pattern=r"^([/~].*)?$", description="a path from 
 ServiceName = Annotated[str, Meta(pattern=r"^([a-z0-9_][a-z0-9_.-]*)?\Z", description="a name in lower case, no path")]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, 1 at most")]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number of seconds above 0")]
+
+Speed = Annotated[float, Meta(gt=0, le=_LARGEST, description="a finite number above 0")]
+BrokerName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{1,64}\Z", description="a name of letters, digits, - and _")]
+AccountName = Annotated[str, Meta(pattern=r"\A[^\s:,=]+\Z", description="the name of an account")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +284,22 @@ class NegotiationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """What brokers of several clusters may ask of this one. Durations in seconds, ``line_limit`` in bytes.
+
+    ``brokers`` has the account on this machine of each broker that may come.
+    """
+
+    brokers: Mapping[BrokerName, AccountName] = field(default_factory=dict)
+    evict: str = "none"
+    speed: Speed = 1.0
+    sessions: Positive = 16
+    line_limit: Positive = 4_194_304
+    calls_per_second: Positive = 1000
+    call_time_limit: PositiveSeconds = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class WebSettings:
     """REST and pages. An empty ``listen`` means none. Durations in seconds, ``largest_body`` in bytes."""
 
@@ -324,6 +344,7 @@ class Configuration:
     modules: Modules = field(default_factory=Modules)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     negotiation: NegotiationSettings = field(default_factory=NegotiationSettings)
+    door: DoorSettings = field(default_factory=DoorSettings)
     web: WebSettings = field(default_factory=WebSettings)
     log: Log = field(default_factory=Log)
     site: Mapping[str, Any] = field(default_factory=dict)
@@ -479,9 +500,12 @@ def _site(given: Any, path: Path | None, origins: dict[str, str]) -> Mapping[str
     return given
 
 
-def _from_text(text: str, kind: Any) -> str | list[str]:
-    """Return the text, cut into words where a list is asked for."""
-    return [word for word in text.split(",") if word] if kind == tuple[str, ...] else text
+def _from_text(text: str, kind: Any) -> str | list[str] | dict[str, str]:
+    """Return the text, cut into words where a list is asked for, and at ``=`` where each has a name."""
+    words = [word for word in text.split(",") if word]
+    if get_origin(kind) is Mapping:
+        return {name: value for name, _, value in (word.partition("=") for word in words)}
+    return words if kind == tuple[str, ...] else text
 
 
 def _value(given: Any, kind: Any, where: str, *, strict: bool = True) -> Any:

@@ -1,5 +1,6 @@
 """Clusters as a broker sees them: implementations of :class:`oarpy.grid.provider.Provider`.
 
+- ``oarpy_cluster``: asks the door of a cluster that runs oarpy, over a ``door_channel``.
 - ``simulated_cluster``: a cluster in memory, whose clock and faults are given; ``counted_machine`` is what it runs on.
 """
 

@@ -1,0 +1,28 @@
+"""oargriddoor: what a broker of several clusters runs on each of them to ask it, a JSON line a call."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from oarpy.client.boundary import run
+from oarpy.client.caller import current
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def main() -> None:
+    """Run oargriddoor on the arguments of the process."""
+    run(app, "oargriddoor")
+
+
+@app.command()
+def oargriddoor(
+    broker: Annotated[str, typer.Argument(metavar="BROKER", help="The broker, one of those in door.brokers.")],
+) -> None:
+    """Answer the calls of a broker: JSON lines on standard input and output."""
+    # imported here: whoever asks for help needs none of it
+    from oarpy.grid.door.session import enter
+
+    enter(current(), broker)

@@ -1,0 +1,51 @@
+"""Lines of a caller's standard input, none longer than allowed, and no more in a second than allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from oarpy.client.caller import Streams
+
+
+def lines_of(streams: Streams, longest: int) -> Iterator[bytes | None]:
+    """Yield each line that ends in a newline, without it, until the input ends; None for one that is too long.
+
+    Raises :class:`BrokenPipeError` when the caller is gone.
+    """
+    rest, skipping = bytearray(), False
+    while True:
+        for piece in streams.receive():
+            if not isinstance(piece, bytes):
+                continue  # the size of a terminal
+            if not piece:
+                return
+            *whole, last = piece.split(b"\n")
+            for part in whole:
+                rest += part
+                too_long = skipping or len(rest) > longest
+                line, skipping = bytes(rest), False
+                rest.clear()
+                yield None if too_long else line
+            rest += last
+            if len(rest) > longest:
+                rest.clear()
+                skipping = True
+
+
+class Pace:
+    """Lets ``most`` calls a second through."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._began = time.monotonic()
+        self._calls = 0
+
+    def keep(self) -> None:
+        """Wait until one more call may be made."""
+        if self._calls >= self._most:
+            time.sleep(max(0.0, self._began + 1 - time.monotonic()))
+        now = time.monotonic()
+        if now - self._began >= 1:
+            self._began, self._calls = now, 0
+        self._calls += 1

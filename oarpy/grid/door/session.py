@@ -1,0 +1,125 @@
+"""The session of a broker: it reads a call a line and writes an answer a line, until the broker leaves.
+
+A line that is no call changes nothing. A call is one transaction: of one that only looks, the database refuses every
+change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import psycopg
+import structlog
+
+from oarpy.client.caller import Caller, KeptReader
+from oarpy.client.session import user_name
+from oarpy.configuration import Configuration
+from oarpy.grid.door.calls import DescribeCall, DoorCall, DoorError, DoorReply, encode, key_of, read_call
+from oarpy.grid.door.description import describe
+from oarpy.grid.door.lines import Pace, lines_of
+from oarpy.grid.door.visit import Visit
+from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
+from oarpy.store.database import KeptConnection, reachable
+from oarpy.store.grid import cluster_facts, door_sessions
+
+log = structlog.get_logger()
+
+Answering = Callable[[Visit, Any], Any]
+
+_ANSWERS: dict[type[DoorCall], Answering] = {
+    DescribeCall: describe,
+}
+"""Who answers which call, inside a transaction that has begun."""
+
+
+def enter(caller: Caller, broker: str) -> None:
+    """Be the session of ``broker`` until it leaves. Raises :class:`NotAllowed` for whoever is not its account."""
+    configuration = caller.configuration()
+    require_account(configuration, broker, caller)
+    with caller.attached() as streams:
+        # only now, for a connection that was open before must not be used here
+        session = DoorSession(broker, configuration)
+        session.open()
+        streams.begin_input(terminal=False)
+        pace = Pace(configuration.door.calls_per_second)
+        for line in lines_of(streams, configuration.door.line_limit):
+            pace.keep()
+            streams.send(1, session.reply(line) + b"\n")
+
+
+def require_account(configuration: Configuration, broker: str, caller: Caller) -> None:
+    """Raise :class:`NotAllowed` unless the kernel says, here, that the caller is the account of ``broker``."""
+    account = configuration.door.brokers.get(broker)
+    user = user_name(caller.uid)
+    # on the word of a node nobody is a broker: its root could be any of its users
+    if account is None or account != user or not caller.administers:
+        raise NotAllowed(
+            f"'{user}' is not the account of a broker '{broker[:64]}'", hint="door.brokers names the accounts"
+        )
+
+
+class DoorSession:
+    """Answers lines for one broker, on a connection of its own."""
+
+    def __init__(self, broker: str, configuration: Configuration) -> None:
+        self._broker = broker
+        self._configuration = configuration
+        self._kept = KeptConnection(configuration, "oargriddoor", configuration.door.call_time_limit)
+        self._reader = KeptReader(configuration)
+        self._visit: Visit | None = None
+
+    def open(self) -> Visit:
+        """Return the visit, connected. Raises :class:`Unreachable`, also when too many sessions are open."""
+        connection = self._kept.get()
+        if self._visit is None or self._visit.connection is not connection:
+            most = self._configuration.door.sessions
+            if not door_sessions.take_place(connection, self._broker, most):
+                self._kept.drop()
+                raise Unreachable(
+                    f"broker '{self._broker}' has {most} sessions already", hint="end one of them (door.sessions)"
+                )
+            self._visit = Visit(self._broker, connection, self._configuration, self._reader)
+        return self._visit
+
+    def reply(self, line: bytes | None) -> bytes:
+        """Return the line that answers ``line``; None stands for one that was too long."""
+        if line is None:
+            limit = self._configuration.door.line_limit
+            return _failed("", UsageError(f"a line has {limit} bytes at most", hint="door.line_limit"))
+        try:
+            call = read_call(line)
+        except UsageError as error:
+            return _failed(key_of(line), error)
+        try:
+            with reachable():
+                answer = _answered(self.open(), call)
+        except OarpyError as error:
+            return _failed(call.key, error)
+        except Exception as error:
+            return _failed(call.key, self._unexpected(call, error))
+        return encode(DoorReply(call.key, answer=msgspec.Raw(answer)))
+
+    def _unexpected(self, call: DoorCall, error: Exception) -> OarpyError:
+        """Log what is nobody's answer; return what the broker is told of it."""
+        log.error("call of a broker failed", broker=self._broker, call=type(call).__name__, exc_info=error)
+        self._kept.drop()
+        if isinstance(error, psycopg.Error):
+            return OarpyError(f"the database refused: {error.diag.message_primary or error}")
+        return OarpyError(f"unexpected {type(error).__name__}", hint="the log of the cluster's gateway has more")
+
+
+def _answered(visit: Visit, call: DoorCall) -> bytes:
+    """Return the answer to a call as JSON."""
+    act = _ANSWERS.get(type(call))
+    if act is None:
+        raise UsageError("this cluster does not answer that call")
+    with visit.connection.transaction():
+        if not call.keyed:
+            cluster_facts.see_one_state(visit.connection)
+        return encode(act(visit, call))
+
+
+def _failed(key: str, error: OarpyError) -> bytes:
+    return encode(DoorReply(key, error=DoorError(error.code, error.message, error.hint, error.exit_status)))

@@ -1,0 +1,19 @@
+"""What answering a call needs: for which broker, by which connection and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarpy.client.caller import KeptReader
+from oarpy.configuration import Configuration
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A broker's presence at the door. ``reader`` is what the session remembers of the platform."""
+
+    broker: str
+    connection: Connection
+    configuration: Configuration
+    reader: KeptReader

@@ -1,0 +1,22 @@
+"""Figures of a cluster that its brokers are told."""
+
+from __future__ import annotations
+
+from oarpy.store.database import Connection
+
+_PROCESSORS = """
+    SELECT (SELECT count(*) FROM resources WHERE type = 'default' AND state <> 'Dead'),
+           extract(epoch FROM clock_timestamp())
+"""
+
+
+def processors(connection: Connection) -> tuple[int, float]:
+    """Return how many processors there are, dead ones left out, and the time in epoch seconds."""
+    row = connection.execute(_PROCESSORS).fetchone()
+    assert row is not None
+    return int(row[0]), float(row[1])
+
+
+def see_one_state(connection: Connection) -> None:
+    """Let a transaction that has just begun see one state of the database, and change nothing."""
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
