@@ -15,7 +15,7 @@ _ON_FRONTENDS = ("oargriddoor", "oartoken")
 COMMANDS = (*NAMES, *_ADMINISTRATION, *_ON_FRONTENDS)
 """All but ``oarpy``, which sets up and runs the server side itself."""
 
-_PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.store")
+_PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.grid.door", "oarpy.store")
 _LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
 _NOT_USED = frozenset({"oarpy.store.schema", "oarpy.store.past.job_pages"})
 """What no command of the gateway needs: the tables bring SQLAlchemy and Alembic with them."""

@@ -46,6 +46,7 @@ USES = [
     ("oartoken", "new", "--expires", "30d", "--scope", "read"),
     ("oartoken", "list"),
     ("oarnegotiate", "--help"),
+    ("oargriddoor", "--help"),
     ("oaradmin", "links", "set", "all#1", "all#2", "--latency", "0.001", "--bandwidth", "1e9"),
     ("oaradmin", "links", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),

@@ -226,9 +226,10 @@ _KEYS = msgspec.json.Decoder(_Keyed)
 def read_call(line: bytes) -> AnyCall:
     """Read a line. Raises :class:`UsageError` for one that is not exactly a call."""
     try:
-        return _CALLS.decode(line)
+        call: AnyCall = _CALLS.decode(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"no call: {str(error)[:300]}", hint="docs/guides/grid-door.md has the calls") from None
+    return call
 
 
 def key_of(line: bytes) -> str:

@@ -93,13 +93,23 @@ class DoorSession:
         except UsageError as error:
             return _failed(key_of(line), error)
         try:
-            with reachable():
-                answer = _answered(self.open(), call)
+            answer = self._answer(call)
         except OarpyError as error:
             return _failed(call.key, error)
         except Exception as error:
             return _failed(call.key, self._unexpected(call, error))
         return encode(DoorReply(call.key, answer=msgspec.Raw(answer)))
+
+    def _answer(self, call: DoorCall) -> bytes:
+        """Return the answer as JSON; a connection found broken is made anew once, for the key has a call done once."""
+        try:
+            with reachable():
+                return _answered(self.open(), call)
+        except Unreachable:
+            if self._visit is None or not self._visit.connection.closed:
+                raise
+        with reachable():
+            return _answered(self.open(), call)
 
     def _unexpected(self, call: DoorCall, error: Exception) -> OarpyError:
         """Log what is nobody's answer; return what the broker is told of it."""

@@ -1,0 +1,89 @@
+"""Sessions of brokers through a gateway: who may have one, and what becomes of lines that are no calls."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from oarpy.grid.provider import ClusterAbilities, ClusterSilent
+from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from tests.harness.grid_door import Door, door
+from tests.harness.oarsub_cluster import build
+from tests.harness.sample_cluster import Connection
+
+pytestmark = [
+    pytest.mark.db,
+    pytest.mark.skipif(os.getuid() != 0, reason="only root can become other users"),
+]
+
+GAMES, NOBODY = (pwd.getpwnam(name).pw_uid for name in ("games", "nobody"))
+DESCRIBE = {"call": "describe", "key": "k1"}
+
+
+@pytest.fixture
+def here(connection: Connection, cluster_environment: dict[str, str]) -> Iterator[Door]:
+    """A door for the broker ``campus``, whose account is ``games``; no session goes on when the test has ended."""
+    build(connection)
+    with door(cluster_environment, "games", GAMES, sessions=2, line_limit=500, speed=1.5) as found:
+        yield found
+
+
+def refusal(here: Door, words: list[str]) -> str:
+    """Return why a session cannot be had."""
+    with closing(OarpyCluster("here", words)) as cluster, pytest.raises(ClusterSilent) as raised:
+        cluster.describe()
+    return str(raised.value)
+
+
+def test_a_broker_is_told_what_the_cluster_is(here: Door, connection: Connection) -> None:
+    ((procs,),) = connection.execute(
+        "SELECT count(*) FROM resources WHERE state <> 'Dead' AND type = 'default'"
+    ).fetchall()
+    with closing(here.cluster()) as cluster:
+        found = cluster.describe()
+        assert (found.procs, found.speed, found.abilities) == (procs, 1.5, ClusterAbilities(evict=False))
+        assert found.clock == pytest.approx(time.time(), abs=30)
+        connection.execute("UPDATE resources SET state = 'Dead' WHERE resource_id = 1")
+        later = cluster.describe()
+    assert later.procs == procs - 1
+    assert later.clock > found.clock
+
+
+def test_lines_that_are_no_calls_are_answered_by_errors(here: Door) -> None:
+    long = b'{"key": "' + b"x" * 600
+    answers = here.ask(b"", b"DROP TABLE jobs", {"call": "shell", "key": "k7"}, long, DESCRIBE)
+    assert [(one["key"], one.get("error", {}).get("code")) for one in answers] == [
+        ("", "usage"),
+        ("", "usage"),
+        ("k7", "usage"),
+        ("", "usage"),
+        ("k1", None),
+    ]
+    assert answers[3]["error"]["message"] == "a line has 500 bytes at most"
+
+
+def test_only_the_account_of_a_broker_has_a_session(here: Door) -> None:
+    assert "'nobody' is not the account of a broker 'campus'" in refusal(here, here.words(uid=NOBODY))
+    assert "'root' is not the account of a broker 'campus'" in refusal(here, here.words(uid=0))
+    assert "'games' is not the account of a broker 'lyon'" in refusal(here, here.words("lyon"))
+
+
+def test_a_broker_has_so_many_sessions_and_no_more(here: Door) -> None:
+    with closing(here.cluster()) as first, closing(here.cluster()) as second:
+        first.describe()
+        second.describe()
+        assert "broker 'campus' has 2 sessions already" in refusal(here, here.words())
+
+
+def test_a_session_outlives_the_loss_of_its_connection(here: Door, connection: Connection) -> None:
+    with closing(here.cluster()) as cluster:
+        cluster.describe()
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'oarpy oargriddoor'"
+        )
+        assert cluster.describe().procs > 0

@@ -1,0 +1,111 @@
+"""Lines at the door: what is a call, and how they are cut out of a broker's input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from oarpy.client.caller import Size
+from oarpy.grid.door.calls import CommitCall, PrepareCall, key_of, read_call
+from oarpy.grid.door.lines import lines_of
+from oarpy.grid.provider import GridPart, PartRequest
+from oarpy.model.errors import UsageError
+
+REQUEST = {"user": "ann", "resources": "/core=2", "procs": 2, "walltime": 60.0}
+PART = {"name": "7.1", "kind": "queued", "request": REQUEST, "program": "date"}
+PREPARE = {"call": "prepare", "key": "k", "transaction": "t", "part": PART, "ttl": 30}
+
+
+class Pieces:
+    """Gives pieces of input, one at a time, and its end."""
+
+    ended = False
+
+    def __init__(self, *pieces: bytes | Size) -> None:
+        self._pieces = [*pieces, b""]
+
+    def receive(self) -> list[bytes | Size]:
+        """The next piece."""
+        return [self._pieces.pop(0)]
+
+
+def cut(*pieces: bytes | Size, longest: int = 10) -> Sequence[bytes | None]:
+    return list(lines_of(Pieces(*pieces), longest))  # type: ignore[arg-type]
+
+
+def test_lines_are_cut_wherever_pieces_end() -> None:
+    assert cut(b"one\ntw", b"", longest=10) == [b"one"]
+    assert cut(b"o", b"ne\ntw", Size(1, 2), b"o\n\nrest without end") == [b"one", b"two", b""]
+
+
+def test_a_line_that_is_too_long_is_left_out_as_a_whole() -> None:
+    assert cut(b"x" * 11 + b"\nok\n") == [None, b"ok"]
+    assert cut(b"x" * 11, b"x" * 30, b"y\nok\n") == [None, b"ok"]
+    assert cut(b"x" * 10 + b"\n") == [b"x" * 10]
+
+
+def test_a_call_becomes_what_it_stands_for() -> None:
+    call = read_call(json.dumps(PREPARE).encode())
+    assert isinstance(call, PrepareCall)
+    assert call.part.part() == GridPart("7.1", "queued", PartRequest("ann", "/core=2", 2, 60.0), "date")
+    assert (call.keyed, CommitCall.keyed) == (True, True)
+
+
+def changed(way: str, value: Any) -> dict[str, Any]:
+    """Return the call with another value at ``way``, keys with dots between them."""
+    call: dict[str, Any] = json.loads(json.dumps(PREPARE))
+    *above, last = way.split(".")
+    place = call
+    for step in above:
+        place = place[step]
+    place[last] = value
+    return call
+
+
+BAD = [
+    changed("call", "shell"),
+    changed("key", ""),
+    changed("key", "k" * 129),
+    changed("key", "with blank"),
+    changed("key", None),
+    changed("ttl", 0),
+    changed("ttl", 1e9),
+    changed("ttl", "30"),
+    changed("sql", "DROP TABLE jobs"),
+    changed("part.kind", "root"),
+    changed("part.directory", "relative"),
+    changed("part.directory", "/a\nb"),
+    changed("part.program", "a\0b"),
+    changed("part.begin", -1),
+    changed("part.environment", {"OARPY_UMASK": "0"}),
+    changed("part.environment", {"A=B": "c"}),
+    changed("part.environment", {"A": 1}),
+    changed("part.request.procs", 0),
+    changed("part.request.procs", 1.5),
+    changed("part.request.procs", True),
+    changed("part.request.walltime", -1),
+    changed("part.request.user", ""),
+    changed("part.request.types", "besteffort"),
+    changed("part.request.uid", 0),
+]
+
+
+@pytest.mark.parametrize("call", BAD, ids=lambda call: json.dumps(call)[:60])
+def test_what_is_not_exactly_a_call_is_refused(call: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="no call: "):
+        read_call(json.dumps(call).encode())
+
+
+@pytest.mark.parametrize("line", [b"", b"[" * 100_000, b"\xff", b'"\\ud800"', b"null", b"{}", b"1e999", b"NaN"])
+def test_what_is_no_object_is_refused(line: bytes) -> None:
+    with pytest.raises(UsageError, match="no call: "):
+        read_call(line)
+    assert key_of(line) == ""
+
+
+def test_a_refused_line_is_answered_under_its_key() -> None:
+    assert key_of(b'{"key": "k7", "call": 3}') == "k7"
+    assert key_of(b'{"key": 7}') == ""
