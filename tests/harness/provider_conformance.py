@@ -1,0 +1,350 @@
+"""What every cluster promises a broker, whatever is behind it. A test class for each kind derives from this one.
+
+The programs of parts are ``sleep SECONDS``. Local jobs are those of a stage: they hold processors for long.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import count
+from math import inf
+from typing import Any
+
+import pytest
+
+from oarpy.grid.provider import CallRefused, GridPart, PartEvent, PartRequest, Provider
+from tests.harness.waiting import until
+
+LONG = 3600.0
+"""Seconds: a walltime, or a ttl, that no test waits for."""
+
+
+class ProviderStage(ABC):
+    """A cluster of at least 4 processors that idle, and what a test does on it."""
+
+    procs: int
+    lapse = 2.0
+    """Seconds: a ttl that tests wait for."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self._numbers = count(1)
+
+    @abstractmethod
+    def occupy(self, procs: int) -> str:
+        """Run a local job that may give way; return its name once it runs."""
+
+    @abstractmethod
+    def vacate(self, local: str) -> None:
+        """End a local job."""
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Wait until something is true."""
+        return until(condition, what)
+
+    def unique(self, word: str) -> str:
+        """Return a name for a key, a part or a transaction that nobody had."""
+        return f"{word}-{next(self._numbers)}"
+
+    def request(self, procs: int, walltime: float = LONG) -> PartRequest:
+        """Return what a part asks for."""
+        return PartRequest("ann", f"/core={procs}", procs, walltime)
+
+    # the calls, with new keys
+
+    def prepared(self, kind: Any = "queued", procs: int = 1, *, ttl: float = LONG, **more: Any) -> tuple[str, str]:
+        """Prepare a part; return its name and its transaction."""
+        name, transaction = more.pop("name", self.unique("part")), more.pop("transaction", self.unique("transaction"))
+        walltime = more.pop("walltime", LONG)
+        part = GridPart(name, kind, self.request(procs, walltime), program=more.pop("program", "sleep 1000"), **more)
+        self.provider.prepare(self.unique("key"), transaction, part, ttl)
+        return name, transaction
+
+    def commit(self, transaction: str, begin: float | None = None) -> None:
+        """Commit a transaction."""
+        self.provider.commit(self.unique("key"), transaction, begin)
+
+    def abort(self, transaction: str) -> None:
+        """Abort a transaction."""
+        self.provider.abort(self.unique("key"), transaction)
+
+    def queued(self, procs: int = 1, **more: Any) -> str:
+        """Let a job join the queue; return the name of its part."""
+        name, transaction = self.prepared("queued", procs, **more)
+        self.commit(transaction)
+        return name
+
+    def freeze(self, name: str, *, ttl: float = LONG) -> str:
+        """Freeze a part; return the transaction."""
+        return self.prepared("withdrawn", name=name, ttl=ttl)[1]
+
+    def cancel(self, name: str) -> None:
+        """Cancel a part."""
+        self.provider.cancel(self.unique("key"), name, "the test is over")
+
+    def events(self, name: str) -> list[PartEvent]:
+        """Return the events of a part."""
+        return [event for event in self.provider.events(0) if event.part == name]
+
+    def event(self, name: str, *kinds: str) -> PartEvent:
+        """Wait for an event of a part."""
+        found: list[PartEvent] = self.wait(
+            lambda: [one for one in self.events(name) if one.kind in kinds], f"{name}: {kinds}"
+        )
+        assert len(found) == 1
+        return found[0]
+
+    def waiting(self) -> list[str]:
+        """Return the parts that wait."""
+        return [part.name for part in self.provider.waiting()]
+
+    def idle(self) -> int:
+        """Return how many processors idle."""
+        return self.provider.idle(self.request(1))
+
+    def busy(self) -> str:
+        """Let a local job hold all processors; return its name."""
+        return self.occupy(self.procs)
+
+
+class ProviderConformance:
+    """Tests of a ``stage`` fixture; whatever runs there at the end is the fixture's to clean."""
+
+    def test_a_cluster_says_what_it_is(self, stage: ProviderStage) -> None:
+        described = stage.provider.describe()
+        assert described.procs == stage.procs == stage.idle()
+        assert described.speed > 0
+        assert stage.provider.describe().clock >= described.clock > 0
+        assert stage.provider.name
+
+    def test_what_is_asked_twice_is_done_once(self, stage: ProviderStage) -> None:
+        stage.busy()
+        part = GridPart(stage.unique("part"), "queued", stage.request(1), program="sleep 1")
+        first, again = (stage.provider.prepare("a key", "its transaction", part, LONG) for _ in range(2))
+        assert first == again
+        for _ in range(2):
+            stage.provider.commit("another key", "its transaction")
+            assert [(known.name, known.job) for known in stage.provider.waiting()] == [(part.name, first.job)]
+        for _ in range(2):
+            stage.provider.cancel("a third key", part.name)
+            assert stage.waiting() == []
+
+    def test_a_name_stands_for_one_part(self, stage: ProviderStage) -> None:
+        name, _ = stage.prepared()
+        with pytest.raises(CallRefused, match=name):
+            stage.prepared(name=name)
+
+    def test_what_is_prepared_cannot_start_and_runs_once_committed(self, stage: ProviderStage) -> None:
+        name, transaction = stage.prepared("queued", 2, program="sleep 1")
+        stage.occupy(1)
+        assert stage.events(name) == []
+        assert name not in stage.waiting()
+        stage.commit(transaction)
+        started = stage.event(name, "started")
+        assert len(started.hosts) == 2
+        ended = stage.event(name, "ended")
+        assert ended.status == 0
+        assert ended.at >= started.at + 1
+        stage.commit(transaction)
+        assert [event.kind for event in stage.events(name)] == ["started", "ended"]
+
+    @pytest.mark.parametrize("kind", ["queued", "claim"])
+    def test_what_nobody_commits_lapses(self, stage: ProviderStage, kind: str) -> None:
+        self._skip_unless_able(stage, kind)
+        begin = stage.provider.describe().clock + 600 if kind == "claim" else None
+        name, transaction = stage.prepared(kind, 2, ttl=stage.lapse, begin=begin)
+        assert stage.idle() == (stage.procs - 2 if kind == "claim" else stage.procs)
+        assert stage.event(name, "lapsed").reason
+        assert stage.idle() == stage.procs
+        with pytest.raises(CallRefused, match=transaction):
+            stage.commit(transaction)
+
+    def test_an_abort_may_come_again_and_first(self, stage: ProviderStage) -> None:
+        name, transaction = stage.prepared()
+        for _ in range(2):
+            stage.abort(transaction)
+        with pytest.raises(CallRefused, match=transaction):
+            stage.commit(transaction)
+        early = stage.unique("transaction")
+        stage.abort(early)
+        for refused in (transaction, early):
+            with pytest.raises(CallRefused, match=refused):
+                stage.prepared(transaction=refused)
+        assert stage.waiting() == []
+        assert [event for event in stage.events(name) if event.kind == "started"] == []
+
+    def test_a_commit_may_come_again_and_stays(self, stage: ProviderStage) -> None:
+        stage.busy()
+        name, transaction = stage.prepared()
+        for _ in range(2):
+            stage.commit(transaction)
+        with pytest.raises(CallRefused, match=transaction):
+            stage.abort(transaction)
+        with pytest.raises(CallRefused, match=transaction):
+            stage.prepared(transaction=transaction)
+        assert stage.waiting() == [name]
+        with pytest.raises(CallRefused):
+            stage.commit(stage.unique("transaction"))
+
+    def test_a_transaction_may_have_several_parts(self, stage: ProviderStage) -> None:
+        stage.busy()
+        transaction = stage.unique("transaction")
+        names = [stage.prepared(transaction=transaction)[0] for _ in range(2)]
+        stage.commit(transaction)
+        assert stage.waiting() == names
+        frozen = stage.unique("transaction")
+        for name in names:
+            stage.prepared("withdrawn", name=name, transaction=frozen)
+        stage.commit(frozen)
+        assert stage.waiting() == []
+
+    @pytest.mark.parametrize("how", ["abort", "lapse"])
+    def test_a_frozen_part_goes_on_in_its_old_rank(self, stage: ProviderStage, how: str) -> None:
+        local = stage.busy()
+        first, second = (stage.queued(stage.procs, program="sleep 1") for _ in range(2))
+        transaction = stage.freeze(first, ttl=stage.lapse if how == "lapse" else LONG)
+        if how == "abort":
+            stage.vacate(local)
+            stage.event(second, "started")
+            assert stage.events(first) == []
+            third = stage.queued(stage.procs, program="sleep 1")
+            stage.abort(transaction)
+        else:
+            third = second
+            ends = stage.provider.estimate([first, second])
+            assert ends[0] <= ends[1] < inf
+            self._wait_for_the_lapse(stage, transaction)
+            stage.vacate(local)
+        assert stage.event(first, "started").at <= stage.event(third, "started").at
+
+    def _wait_for_the_lapse(self, stage: ProviderStage, transaction: str) -> None:
+        end = stage.provider.describe().clock + stage.lapse
+        stage.wait(lambda: stage.provider.describe().clock > end, "the ttl")
+        with pytest.raises(CallRefused, match=transaction):
+            stage.commit(transaction)
+
+    def test_a_withdrawn_part_is_gone(self, stage: ProviderStage) -> None:
+        local = stage.busy()
+        first, second = stage.queued(), stage.queued()
+        transaction = stage.freeze(first)
+        for _ in range(2):
+            stage.commit(transaction)
+        assert stage.waiting() == [second]
+        stage.vacate(local)
+        stage.event(second, "started")
+        assert "started" not in [event.kind for event in stage.events(first)]
+        with pytest.raises(CallRefused, match=second):
+            stage.freeze(second)
+
+    def test_a_claim_holds_at_once_and_begins_at_its_date(self, stage: ProviderStage) -> None:
+        self._skip_unless_able(stage, "claim")
+        begin = stage.provider.describe().clock + 3
+        name, transaction = stage.prepared("claim", 3, begin=begin, program="sleep 1")
+        assert stage.idle() == stage.procs - 3
+        with pytest.raises(CallRefused):
+            stage.prepared("claim", stage.procs - 2, begin=begin)
+        stage.commit(transaction, begin)
+        started = stage.event(name, "started")
+        assert int(begin) <= started.at
+        assert len(started.hosts) == 3
+        assert stage.event(name, "ended").status == 0
+        stage.wait(lambda: stage.idle() == stage.procs, "idle processors")
+
+    def test_a_claim_that_is_aborted_gives_its_processors_back(self, stage: ProviderStage) -> None:
+        self._skip_unless_able(stage, "claim")
+        begin = stage.provider.describe().clock + 600
+        _, transaction = stage.prepared("claim", stage.procs, begin=begin)
+        assert stage.idle() == 0
+        stage.abort(transaction)
+        stage.wait(lambda: stage.idle() == stage.procs, "idle processors")
+
+    def test_a_reservation_begins_at_its_date(self, stage: ProviderStage) -> None:
+        self._skip_unless_able(stage, "reserved")
+        begin = stage.provider.describe().clock + 5
+        name, transaction = stage.prepared("reserved", stage.procs, begin=begin, program="sleep 1")
+        with pytest.raises(CallRefused):
+            stage.prepared("reserved", 1, begin=begin)
+        stage.commit(transaction, begin)
+        assert int(begin) <= stage.event(name, "started").at
+
+    def test_estimates_change_nothing(self, stage: ProviderStage) -> None:
+        stage.busy()
+        waiting = stage.queued(stage.procs, walltime=600)
+        held, transaction = stage.prepared(procs=stage.procs, walltime=60)
+        provider, asked = stage.provider, stage.request(stage.procs, 120)
+        before = (stage.idle(), provider.waiting(), stage.events(waiting), stage.events(held))
+        now = provider.describe().clock
+        ends = stage.wait(lambda: self._known(provider.estimate([waiting, asked, asked, held])), "estimates")
+        assert now + 600 <= ends[0] < ends[1] < inf
+        assert ends[1] == pytest.approx(ends[2], abs=5)
+        assert ends[0] < ends[3] < inf
+        assert provider.estimate([stage.request(stage.procs + 1)]) == [inf]
+        in_turn = provider.estimate_in_turn(asked, 3)
+        assert in_turn[0] == pytest.approx(ends[1], abs=30)
+        assert in_turn[1] - in_turn[0] == pytest.approx(120, abs=5) == in_turn[2] - in_turn[1]
+        assert provider.estimate([asked], without=[waiting])[0] < ends[1]
+        assert provider.estimate([asked], joined=[asked])[0] > ends[1]
+        assert before == (stage.idle(), provider.waiting(), stage.events(waiting), stage.events(held))
+        stage.abort(transaction)
+        assert provider.estimate([held])[0] <= provider.describe().clock + 1
+
+    def _known(self, ends: Any) -> Any:
+        """Return the estimates, once the cluster has planned."""
+        return ends if ends[0] < ends[1] else None
+
+    def test_events_are_told_after_a_number(self, stage: ProviderStage) -> None:
+        first = stage.queued(program="sleep 1")
+        stage.event(first, "ended")
+        second = stage.queued(program="sleep 1")
+        stage.event(second, "ended")
+        events = [event for event in stage.provider.events(0) if event.part in (first, second)]
+        assert [event.kind for event in events] == ["started", "ended"] * 2
+        numbers = [event.number for event in events]
+        assert numbers == sorted(set(numbers))
+        for place, number in enumerate(numbers):
+            assert stage.provider.events(number) == events[place + 1 :]
+
+    @pytest.mark.parametrize("state", ["held", "waiting", "frozen", "claimed", "running", "over"])
+    def test_a_part_can_be_cancelled_whatever_it_does(self, stage: ProviderStage, state: str) -> None:
+        self._skip_unless_able(stage, "claim" if state == "claimed" else "queued")
+        if state in ("waiting", "frozen"):
+            stage.busy()
+        if state == "claimed":
+            name, _ = stage.prepared("claim", 2, begin=stage.provider.describe().clock + 600)
+        elif state == "held":
+            name, _ = stage.prepared()
+        else:
+            name = stage.queued(program="sleep 0" if state == "over" else "sleep 1000")
+        if state == "frozen":
+            stage.freeze(name)
+        if state in ("running", "over"):
+            stage.event(name, "started" if state == "running" else "ended")
+        for _ in range(2):
+            stage.cancel(name)
+        idle = 0 if state in ("waiting", "frozen") else stage.procs
+        stage.wait(lambda: stage.idle() == idle, "idle processors")
+        assert name not in stage.waiting()
+        stage.event(name, "ended", "failed")
+        stage.cancel(stage.unique("unknown"))
+
+    def test_all_that_is_needed_gives_way_or_nobody(self, stage: ProviderStage) -> None:
+        stage.occupy(1)
+        stage.occupy(2)
+        provider, asked = stage.provider, stage.request(2)
+        evictable = provider.evictable(asked)
+        if not provider.describe().abilities.evict:
+            assert (list(evictable), list(provider.evict("k", "t", asked, 1))) == ([], [])
+            return
+        assert [job.procs for job in evictable] == [2, 1]
+        assert not provider.evict(stage.unique("key"), stage.unique("transaction"), asked, 4)
+        assert list(provider.evictable(asked)) == list(evictable)
+        key, transaction = stage.unique("key"), stage.unique("transaction")
+        gone = [provider.evict(key, transaction, asked, 2) for _ in range(2)]
+        assert gone == [[evictable[0].job]] * 2
+        stage.wait(lambda: [job.procs for job in provider.evictable(asked)] == [1], "the victim's end")
+
+    def _skip_unless_able(self, stage: ProviderStage, kind: str) -> None:
+        abilities = stage.provider.describe().abilities
+        if not {"claim": abilities.claim, "reserved": abilities.reserve}.get(kind, True):
+            pytest.skip(f"this kind of cluster has no parts of kind {kind!r}")
