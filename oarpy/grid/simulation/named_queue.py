@@ -11,6 +11,7 @@ from oarpy.grid.simulation.queues import QueuedJob
 from oarpy.grid.simulation.scenario import QueuePolicy
 from oarpy.model.request import Group, Level
 from oarpy.scheduler.decide import decide
+from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.plan import Placement
 from oarpy.scheduler.resources.bit_sets import lowest
 from oarpy.scheduler.resources.matching import Matchers
@@ -83,49 +84,21 @@ class NamedQueue:
         return started
 
     def completions(self, jobs: Sequence[QueuedJob], now: float) -> list[float]:
-        """Return when jobs would end if each took its walltime: planned with each of them, or played forward."""
-        known = self._starts([self._waiting[job.number] for job in jobs if job.number in self._waiting], (), now)
-        found = []
-        for job in jobs:
-            if job.number in self._waiting:
-                start = known[self._waiting[job.number].id]
-            else:
-                asking = self._asking(job)
-                start = self._starts([asking], [asking], now)[asking.id]
-            found.append(start + job.walltime)
-        return found
-
-    def _starts(self, asked: Sequence[WaitingJob], joining: Sequence[WaitingJob], now: float) -> dict[int, float]:
-        """Return when jobs start if each takes its walltime and only ``joining`` come."""
-        if not asked:
-            return {}
-        waiting = (*self._waiting.values(), *joining)
-        if self._easy:
-            return self._played(asked, waiting, now)
-        placed = self._placements(self._held.values(), waiting, now)
-        return {job.id: _start(placed[job.id]) for job in asked}
-
-    def _played(self, asked: Sequence[WaitingJob], jobs: Sequence[WaitingJob], now: float) -> dict[int, float]:
-        """Return when jobs start under EASY, where only the head of the queue has a plan."""
-        waiting = {job.id: job for job in jobs}
-        held = {job.id: job for job in self._held.values()}
-        found: dict[int, float] = {}
-        while not all(job.id in found for job in asked):
-            placed = self._placements(held.values(), waiting.values(), now)
-            for job in [one for one in waiting.values() if _start(placed[one.id]) <= now]:
-                found[job.id] = now
-                held[job.id] = _holding(waiting.pop(job.id), placed[job.id].bits, now)
-            now = max(now, min(job.end for job in held.values()))
-            held = {number: job for number, job in held.items() if job.end > now}
-        return found
+        """Return when jobs would end if each took its walltime, as a real cluster estimates it."""
+        asked = [self._waiting[job.number].id if job.number in self._waiting else self._asking(job) for job in jobs]
+        snapshot = self._snapshot(self._held.values(), self._waiting.values(), now)
+        return Completions(snapshot, matchers=self._matchers).ends(asked)
 
     def _placements(
         self, holding: Iterable[HoldingJob], waiting: Iterable[WaitingJob], now: float
     ) -> Mapping[int, Placement]:
-        """Plan from nothing. What should be over holds nothing any more, but under EASY."""
+        """Plan from nothing."""
+        return decide(self._snapshot(holding, waiting, now), matchers=self._matchers).plan.by_job()
+
+    def _snapshot(self, holding: Iterable[HoldingJob], waiting: Iterable[WaitingJob], now: float) -> Snapshot:
+        """Return what is planned. What should be over holds nothing any more, but under EASY."""
         held = tuple(job for job in holding if self._easy or job.end > now)
-        snapshot = replace(self._empty, now=now, holding=held, waiting=tuple(waiting))
-        return decide(snapshot, matchers=self._matchers).plan.by_job()
+        return replace(self._empty, now=now, holding=held, waiting=tuple(waiting))
 
     def _asking(self, job: QueuedJob) -> WaitingJob:
         way = Alternative((Group((Level(RESOURCE_ID, job.procs),)),), job.walltime)

@@ -189,6 +189,13 @@ class Planner:
             self.settle(turn.job, Decision(Verdict.NEVER, reason))
             return None
 
+    def foresee(self, turn: Turn) -> Inquiry | None:
+        """Return what would be found for a job whose turn it is, and change nothing; None if it is not searched for."""
+        if turn.refusal or self.at_once(turn.job) is not None:
+            return None
+        readiness = self.readiness(turn.job)
+        return None if readiness.refusal or readiness.waits_for else self._inquire(turn, readiness)
+
     def _consider(self, turn: Turn, enter: bool) -> Inquiry | None:
         """Take a job through its turn: when it may start, where it fits, what that means, and that it holds it.
 

@@ -1,0 +1,195 @@
+"""When jobs would end if each took its whole walltime and nobody else came.
+
+The queue is planned once. A job that joins behind all others is then placed alone, on the timeline that was kept::
+
+    planned       1 1 2 2 2 3 3
+    joining       1 1 2 2 2 3 3 a a      1 1 2 2 2 3 3 b        each as if the other were not there
+
+A job that would not come last is planned together with all others. Where the policy foresees no start, rounds are
+played forward: what starts now holds for its walltime, and at the next end follows the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import inf
+
+from oarpy.model.setting_values import FORESEEING
+from oarpy.scheduler.decide import decide
+from oarpy.scheduler.forecast.queue_in_plan import QueueInPlan
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.queue_orders import ORDERS, Order
+from oarpy.scheduler.plan import Placement
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import HoldingJob, Ration, Snapshot, WaitingJob
+
+
+class Completions:
+    """The ends of jobs by one snapshot, asked again and again with other jobs left out, and others joined.
+
+    It goes on from the question before where it can: when nobody else is left out, and more have joined behind.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, orders: Mapping[str, Order] = ORDERS, matchers: Matchers | None = None
+    ) -> None:
+        self._given, self._orders = snapshot, orders
+        self._matchers = matchers or Matchers(snapshot.platform)
+        self._waiting = {job.id: job for job in snapshot.waiting}
+        self._queues: dict[tuple[frozenset[int], float], QueueInPlan] = {}
+        limited = snapshot.ration != Ration() or snapshot.asleep or snapshot.negotiation is not None
+        self._planned = snapshot.policy in FORESEEING and not limited
+        self._entangled = any(map(_needs_others, snapshot.waiting))
+
+    def ends(
+        self,
+        asked: Sequence[int | WaitingJob],
+        without: Collection[int] = (),
+        joined: Sequence[WaitingJob] = (),
+    ) -> list[float]:
+        """Return when jobs end, on the snapshot's axis; infinity where they never start.
+
+        A number is that of a job that waits; one that is held is asked for as if it were resumed. Other jobs join,
+        each alone behind ``joined``; their numbers are above all others, and stay the same when asked for again. What
+        holds ends with its walltime, and what is not there ends now.
+        """
+        gone = frozenset(one for one in without if one in self._waiting)
+        held = [one for one in asked if isinstance(one, int) and one in self._waiting and self._waiting[one].held]
+        found: dict[int, float] = {}
+        for number in held:
+            found.update(self._found([number], gone, joined, resumed=number))
+        found.update(self._found([one for one in asked if one not in found], gone, joined))
+        return [found[one if isinstance(one, int) else one.id] for one in asked]
+
+    def _found(
+        self, asked: Sequence[int | WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob], resumed: int = 0
+    ) -> dict[int, float]:
+        """Return ends by number."""
+        joining = [one for one in asked if isinstance(one, WaitingJob)]
+        numbers = [one for one in asked if isinstance(one, int)]
+        waiting = [one for one in numbers if one in self._waiting and one not in gone]
+        found = {one: self._end_of_another(one) for one in numbers}
+        if self._planned and not resumed:
+            found.update(self._of_planned(waiting, joining, gone, joined))
+            return found
+        jobs = tuple(
+            replace(job, held=False) if job.id == resumed else job for job in self._given.waiting if job.id not in gone
+        )
+        snapshot = replace(self._given, waiting=(*jobs, *joined))
+        if waiting:
+            found.update(self._of_whole(snapshot, waiting))
+        for job in joining:
+            found.update(self._of_whole(replace(snapshot, waiting=(*snapshot.waiting, job)), [job.id]))
+        return found
+
+    def _end_of_another(self, number: int) -> float:
+        """Return the end of a job that does not wait."""
+        ends = (job.end for job in self._given.holding if job.id == number)
+        return max(self._given.now, next(ends, self._given.now))
+
+    # A plan of the whole queue
+
+    def _of_planned(
+        self, numbers: Iterable[int], joining: Iterable[WaitingJob], gone: frozenset[int], joined: Sequence[WaitingJob]
+    ) -> dict[int, float]:
+        """Return ends by the plan of the queues, up to that of each job: those behind have no part in it.
+
+        Unless jobs need others: then all are planned.
+        """
+        found: dict[int, float] = {}
+        joining = list(joining)
+        ranks = {queue.name: queue.priority for queue in self._given.queues}
+        if self._entangled or any(map(_needs_others, (*joining, *joined))):
+            ranks = {}
+        by_rank: dict[float, tuple[list[int], list[WaitingJob]]] = {}
+        for number in numbers:
+            job = self._waiting[number]
+            by_rank.setdefault(_rank(job, ranks), ([], []))[0].append(number)
+        for job in joining:
+            by_rank.setdefault(_rank(job, ranks), ([], []))[1].append(job)
+        for rank, (waiting, fresh) in by_rank.items():
+            queue = self._queue(rank, ranks, gone, [job for job in joined if _rank(job, ranks) >= rank])
+            found.update(queue.ends(waiting))
+            found.update(queue.behind(fresh))
+        return found
+
+    def _queue(
+        self, rank: float, ranks: Mapping[str, float], gone: frozenset[int], joined: Sequence[WaitingJob]
+    ) -> QueueInPlan:
+        """Return the plan of all jobs of a rank, or a higher one."""
+        key = gone, rank
+        queue = self._queues.get(key)
+        if queue is None or not queue.follow(joined):
+            jobs = [job for job in self._given.waiting if job.id not in gone and _rank(job, ranks) >= rank]
+            self._queues = {one: queue for one, queue in self._queues.items() if one[0] == gone and one != key}
+            queue = QueueInPlan(replace(self._given, waiting=tuple(jobs)), joined, self._orders, self._matchers)
+            self._queues[key] = queue
+        return queue
+
+    # Anything else
+
+    def _of_whole(self, snapshot: Snapshot, numbers: Sequence[int]) -> dict[int, float]:
+        """Return the ends of jobs that wait, decided together with all others."""
+        placed = self._placed(snapshot)
+        if snapshot.policy in FORESEEING:
+            return {number: _end(placed[number]) for number in numbers}
+        return self._played(snapshot, placed, numbers)
+
+    def _played(self, snapshot: Snapshot, placed: Mapping[int, Placement], numbers: Sequence[int]) -> dict[int, float]:
+        """Play rounds forward until the jobs have started, or nothing more ends."""
+        found: dict[int, float] = {}
+        left = set(numbers)
+        while True:
+            now = snapshot.now
+            started = {job.id: placed[job.id] for job in snapshot.waiting if placed[job.id].start == now}
+            found.update((number, _end(one)) for number, one in started.items())
+            left -= started.keys()
+            begun = (_holding(job, started[job.id], now) for job in snapshot.waiting if job.id in started)
+            holding = (*snapshot.holding, *begun)
+            if not left or not holding:
+                return {number: found.get(number, inf) for number in numbers}
+            now = max(now, min(job.end + snapshot.security_time for job in holding))
+            snapshot = replace(
+                snapshot,
+                now=now,
+                holding=tuple(job for job in holding if job.end + snapshot.security_time > now),
+                waiting=tuple(job for job in snapshot.waiting if job.id not in started),
+            )
+            placed = self._placed(snapshot)
+
+    def _placed(self, snapshot: Snapshot) -> Mapping[int, Placement]:
+        return decide(snapshot, None, self._orders, self._matchers).plan.by_job()
+
+
+def _rank(job: WaitingJob, priorities: Mapping[str, float]) -> float:
+    """Return what says whether a job is planned before another one; best-effort jobs come last."""
+    return -inf if job.besteffort else priorities.get(job.queue, -inf)
+
+
+def _needs_others(job: WaitingJob) -> bool:
+    """Tell whether a job depends on others, lies in one, or others may lie in it."""
+    roles = roles_of(job)
+    return bool(job.depends_on or roles.inside is not None or roles.containers)
+
+
+def _end(placed: Placement) -> float:
+    return inf if placed.end is None else placed.end
+
+
+def _holding(job: WaitingJob, placed: Placement, now: float) -> HoldingJob:
+    """Return a job as it holds what it starts with."""
+    assert placed.alternative is not None
+    way = job.alternatives[placed.alternative]
+    return HoldingJob(
+        job.id,
+        job.user,
+        now,
+        way.walltime,
+        project=job.project,
+        queue=job.queue,
+        name=job.name,
+        types=job.types,
+        bits=placed.bits,
+        consumes=way.consumes,
+    )

@@ -1,0 +1,137 @@
+"""A queue that is planned, and where one more job would go behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from oarpy.scheduler.decide import keep_promises
+from oarpy.scheduler.gantt.demands import Demand
+from oarpy.scheduler.gantt.search import Found
+from oarpy.scheduler.job_roles import roles_of
+from oarpy.scheduler.order.queue_orders import OF_THE_JOB_ALONE, Order
+from oarpy.scheduler.passes.planner import Planner
+from oarpy.scheduler.passes.ranking import BrokenOrder, Ranking, by_priority
+from oarpy.scheduler.passes.turns import Stage, Turn
+from oarpy.scheduler.plan import plan
+from oarpy.scheduler.resources.matching import Matchers
+from oarpy.scheduler.snapshot import Queue, Snapshot, WaitingJob
+
+
+@dataclass(frozen=True, slots=True)
+class _EarliestPlace:
+    """Where a job that no quota limits would go. More jobs only take away: while it is free, it stays."""
+
+    job: WaitingJob
+    demand: Demand
+    found: Found
+
+
+class QueueInPlan:
+    """The plan of all jobs of a snapshot, and of those that ``joined``, under a policy that foresees every start."""
+
+    def __init__(
+        self, snapshot: Snapshot, joined: Sequence[WaitingJob], orders: Mapping[str, Order], matchers: Matchers
+    ) -> None:
+        self._orders, self._matchers = orders, matchers
+        self._joined = list(joined)
+        self._snapshot = replace(keep_promises(snapshot).snapshot, waiting=(*snapshot.waiting, *joined))
+        self._planner = Planner(self._snapshot, orders, matchers)
+        for turn in self._planner.turns():
+            self._planner.look_at(turn)
+        self._lasting = snapshot.policy == "conservative" and not any(job.besteffort for job in snapshot.holding)
+        self._places: dict[int, _EarliestPlace] = {}
+
+    def follow(self, joined: Sequence[WaitingJob]) -> bool:
+        """Let those join that have not; return False if others have, or they do not come last."""
+        known = len(self._joined)
+        if list(joined[:known]) != self._joined:
+            return False
+        for job in joined[known:]:
+            if not self._come_last([job]):
+                return False
+            if not self._planner.begun:
+                self._planner.begin(self._stage_of(job))
+            self._planner.look_at(self._turn(job))
+            self._planner.begun[-1].jobs.append(job)
+            self._joined.append(job)
+            self._snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
+        return True
+
+    def ends(self, numbers: Iterable[int]) -> dict[int, float]:
+        """Return when jobs of the queue end."""
+        decisions = self._planner.decisions
+        return {number: _end(decisions[number].found) for number in numbers}
+
+    def behind(self, jobs: Sequence[WaitingJob]) -> dict[int, float]:
+        """Return when jobs would end if each of them joined alone."""
+        if self._come_last(jobs):
+            return {job.id: _end(self._found(job)) for job in jobs}
+        return {job.id: _end(self._found(job)) if self._come_last([job]) else self._end_among_all(job) for job in jobs}
+
+    def _found(self, job: WaitingJob) -> Found | None:
+        """Return where a job would go behind all others."""
+        known = self._places.get(job.id)
+        if known is not None and known.job is job:
+            search, start = self._planner.search, known.found.claim.start
+            if search.put_off(self._planner.gantt, known.demand, known.found, start):
+                return known.found
+        inquiry = self._planner.foresee(self._turn(job))
+        if inquiry is None or inquiry.answer.found is None:
+            return None
+        if self._lasting and inquiry.demand.limits is None:
+            self._places[job.id] = _EarliestPlace(job, inquiry.demand, inquiry.answer.found)
+        return inquiry.answer.found
+
+    def _end_among_all(self, job: WaitingJob) -> float:
+        """Return the end of a job that others let pass."""
+        snapshot = replace(self._snapshot, waiting=(*self._snapshot.waiting, job))
+        placed = plan(snapshot, self._orders, self._matchers).by_job()[job.id]
+        return inf if placed.end is None else placed.end
+
+    def _turn(self, job: WaitingJob) -> Turn:
+        return next(iter(self._planner.turns_in_order([job])))
+
+    def _come_last(self, jobs: Sequence[WaitingJob]) -> bool:
+        """Tell whether each of these jobs, were it there, would be the last one of the pass."""
+        if not jobs:
+            return True
+        if self._planner.broken or not all(map(self._is_ordinary, jobs)):
+            return False
+        names = {queue.name for queue in self._stage_of(jobs[0]).queues}
+        if any(job.queue not in names for job in jobs):
+            return False
+        before = self._planner.begun[-1] if self._planner.begun else None
+        if before is None:
+            return True
+        if before.besteffort or jobs[0].queue not in {queue.name for queue in before.queues}:
+            return False
+        return self._stand_behind(before, jobs)
+
+    def _is_ordinary(self, job: WaitingJob) -> bool:
+        """Tell whether a job leaves those before it alone, and is placed by the policy."""
+        roles = roles_of(job)
+        plain = job.reservation is None and job.part is None and not job.besteffort and not roles.containers
+        return plain and self._planner.gantt.knows(roles.profile)
+
+    def _stage_of(self, job: WaitingJob) -> Stage:
+        """Return the queues that are planned together with that of a job."""
+        groups: list[tuple[Queue, ...]] = by_priority(self._snapshot.queues)
+        queues = next((group for group in groups if any(queue.name == job.queue for queue in group)), ())
+        return Stage(queues, besteffort=False)
+
+    def _stand_behind(self, stage: Stage, jobs: Sequence[WaitingJob]) -> bool:
+        """Tell whether the order of a stage puts all its jobs before each of these."""
+        queue = stage.queues[0]
+        # where two jobs never change places, the last one stands for all
+        known = stage.jobs[-1:] if self._orders.get(queue.order) in OF_THE_JOB_ALONE else stage.jobs
+        ranking = Ranking(self._orders, self._planner.options.size, self._snapshot.now, self._snapshot.priorities)
+        try:
+            return ranking.ordered([*known, *jobs], queue)[: len(known)] == known
+        except BrokenOrder:
+            return False
+
+
+def _end(found: Found | None) -> float:
+    return inf if found is None else found.claim.end
