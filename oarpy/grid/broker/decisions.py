@@ -1,0 +1,116 @@
+"""Decisions of the core, kept with what they were taken from, as values of JSON, and taken again.
+
+A value of the core has ``is``, the name of its class, and its fields. What JSON does not know is written so::
+
+    {"pairs": [[12, [30, {"infinite": 1}]]]}     a mapping, by any keys, with an infinite number
+    {"set": [12]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, fields, is_dataclass
+from math import inf, isinf
+from typing import Any
+
+from oarpy.grid.core import broker_state, exchanges
+from oarpy.grid.core.broker_state import BrokerState
+from oarpy.grid.core.exchanges import Action, Event
+from oarpy.grid.core.step import step
+
+_CLASSES: Mapping[str, type] = {
+    name: one
+    for module in (broker_state, exchanges)
+    for name, one in vars(module).items()
+    if is_dataclass(one) and isinstance(one, type)
+}
+_CHANCE = "chance"
+
+
+@dataclass(slots=True)
+class TakenDecision:
+    """A decision, as it is stored: the state before, what was told and when, and what was asked for at each event."""
+
+    state: Any
+    events: list[Any] = field(default_factory=list)
+    actions: list[Any] = field(default_factory=list)
+
+
+class DrivenCore:
+    """The core with a state, whose exchanges are noted until they are taken as one decision."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self.state = state
+        self._noted = TakenDecision(as_json(state))
+
+    def tell(self, event: Event, now: float) -> list[Action]:
+        """Tell the core of an event at ``now`` (epoch seconds); return what it asks for."""
+        actions = step(self.state, event, now)
+        self._noted.events.append({"now": now, "event": as_json(event)})
+        self._noted.actions.append([as_json(action) for action in actions])
+        return actions
+
+    def taken(self) -> TakenDecision:
+        """Return what was noted, and begin anew from the present state."""
+        noted, self._noted = self._noted, TakenDecision(as_json(self.state))
+        return noted
+
+
+def taken_again(state: Any, events: Sequence[Any]) -> list[Any]:
+    """Take a stored decision again; return the actions, as they are stored. Raises what a wrong record leads to."""
+    before: BrokerState = of_json(state)
+    return [[as_json(action) for action in step(before, of_json(one["event"]), one["now"])] for one in events]
+
+
+def as_json(value: Any) -> Any:
+    """Return a value of the core as one of JSON."""
+    if isinstance(value, float) and isinf(value):
+        return {"infinite": 1 if value > 0 else -1}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, BrokerState):
+        return _state_as_json(value)
+    if is_dataclass(value):
+        return {"is": type(value).__name__, **{one.name: as_json(getattr(value, one.name)) for one in fields(value)}}
+    if isinstance(value, Mapping):
+        return {"pairs": [[key, as_json(one)] for key, one in value.items()]}
+    if isinstance(value, Set):
+        return {"set": sorted(value)}
+    return [as_json(one) for one in value]
+
+
+def of_json(value: Any) -> Any:
+    """Return the value of the core that was written as ``value``."""
+    if isinstance(value, list):
+        return tuple(of_json(one) for one in value)
+    if not isinstance(value, dict):
+        return value
+    if "infinite" in value:
+        return inf * value["infinite"]
+    if "pairs" in value:
+        return {key: of_json(one) for key, one in value["pairs"]}
+    if "set" in value:
+        return set(value["set"])
+    kind = _CLASSES[value["is"]]
+    if kind is BrokerState:
+        return _state_of_json(value)
+    return kind(**{name: of_json(one) for name, one in value.items() if name != "is"})
+
+
+def _state_as_json(state: BrokerState) -> Any:
+    """Return what a state consists of. Random numbers go on where they were, if any are drawn."""
+    names = [one.name for one in fields(state) if one.init]
+    written = {"is": "BrokerState", **{name: as_json(getattr(state, name)) for name in names}}
+    if state.reallocation.mapping == "random":
+        written[_CHANCE] = as_json(state.chance.getstate())
+    return written
+
+
+def _state_of_json(value: Mapping[str, Any]) -> BrokerState:
+    given = {name: of_json(one) for name, one in value.items() if name not in ("is", _CHANCE)}
+    state = BrokerState(**given)
+    if state.passing is not None:
+        state.passing.left = list(state.passing.left)
+    if _CHANCE in value:
+        state.chance.setstate(of_json(value[_CHANCE]))
+    return state
