@@ -1,4 +1,4 @@
-"""States of jobs, resources, applications that negotiate, extensions and parts, with the tables of allowed moves.
+"""States of jobs, resources, applications that negotiate, extensions, parts and grid jobs, with the allowed moves.
 
 A new database gets the moves of jobs as rows of ``job_transitions``. It enforces them for every SQL client, and the
 diagram in ``docs/states.md`` is generated from them.
@@ -227,3 +227,103 @@ DOOR_TRANSACTION_MOVES = _moves(
     ("Prepared", "Aborted", "the broker decided so, or a part of it lapsed"),
 )
 """All moves there are; the database refuses others."""
+
+
+class GridJobState(StrEnum):
+    """States of a job of a broker, which runs on clusters that have states of their own for its parts."""
+
+    SUBMITTED = "Submitted"
+    MAPPED = "Mapped"
+    CLAIMING = "Claiming"
+    CLAIMED = "Claimed"
+    RUNNING = "Running"
+    TERMINATED = "Terminated"
+    ERROR = "Error"
+    MISSED = "Missed"
+
+
+class GridPartState(StrEnum):
+    """States of a part: what stands for a component on a cluster, as far as the broker knows."""
+
+    PREPARING = "Preparing"
+    PREPARED = "Prepared"
+    COMMITTING = "Committing"
+    WAITING = "Waiting"
+    RUNNING = "Running"
+    ENDED = "Ended"
+    FREEZING = "Freezing"
+    FROZEN = "Frozen"
+    DELETING = "Deleting"
+    ABORTING = "Aborting"
+    GONE = "Gone"
+
+
+class GridTransactionState(StrEnum):
+    """States of a change on clusters, which happens on all of them or on none."""
+
+    PREPARING = "Preparing"
+    HELD = "Held"
+    COMMITTING = "Committing"
+    ABORTING = "Aborting"
+    DONE = "Done"
+
+
+GRID_JOB_MOVES = _moves(
+    GridJobState,
+    ("Submitted", "Mapped", "its part joined the queue of a cluster"),
+    ("Submitted", "Claiming", "a try found room for all components"),
+    ("Submitted", "Missed", "no try found room"),
+    ("Submitted", "Error", "deleted, or no cluster takes it"),
+    ("Mapped", "Submitted", "its cluster lost it before it started"),
+    ("Mapped", "Running", "it started"),
+    ("Mapped", "Error", "deleted, or its cluster ended it"),
+    ("Claiming", "Claimed", "all clusters hold its parts"),
+    ("Claiming", "Submitted", "a cluster refused: it is tried again"),
+    ("Claiming", "Missed", "a cluster refused at the last try"),
+    ("Claiming", "Error", "deleted, or refused"),
+    ("Claimed", "Submitted", "a part was lost before the deadline: it is tried again"),
+    ("Claimed", "Running", "all parts started"),
+    ("Claimed", "Missed", "not all parts started at the deadline"),
+    ("Claimed", "Error", "deleted, or a part was lost"),
+    ("Running", "Terminated", "all parts ended by themselves"),
+    ("Running", "Error", "deleted, or a part failed"),
+)
+"""All moves of grid jobs; the database refuses others, and those below."""
+
+GRID_PART_MOVES = _moves(
+    GridPartState,
+    ("Preparing", "Prepared", "the cluster holds it"),
+    ("Preparing", "Aborting", "the transaction is given up"),
+    ("Prepared", "Committing", "the decision is stored"),
+    ("Prepared", "Aborting", "the transaction is given up"),
+    ("Committing", "Waiting", "the cluster knows the decision"),
+    ("Committing", "Running", "it started before the cluster's answer came"),
+    ("Committing", "Ended", "it ended before the cluster's answer came"),
+    ("Waiting", "Running", "it started"),
+    ("Waiting", "Ended", "ended before it started"),
+    ("Waiting", "Freezing", "a move begins: it is asked to stay where it is"),
+    ("Freezing", "Frozen", "the cluster will not start it"),
+    ("Freezing", "Waiting", "the move is given up"),
+    ("Frozen", "Waiting", "the move is given up"),
+    ("Frozen", "Deleting", "the move is decided"),
+    ("Deleting", "Gone", "the cluster has deleted it"),
+    ("Aborting", "Gone", "the cluster knows that it is given up"),
+    ("Running", "Ended", "it ended"),
+)
+
+GRID_TRANSACTION_MOVES = _moves(
+    GridTransactionState,
+    ("Preparing", "Held", "all clusters have prepared; the decision comes later"),
+    ("Preparing", "Committing", "all clusters have prepared: decided"),
+    ("Preparing", "Aborting", "a cluster refused or is silent, or the broker was started anew"),
+    ("Held", "Committing", "decided"),
+    ("Held", "Aborting", "given up"),
+    ("Committing", "Done", "all clusters know"),
+    ("Aborting", "Done", "all clusters know"),
+)
+
+STARTABLE_PARTS = frozenset(
+    {GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.RUNNING}
+)
+"""States of parts that run, or that their cluster may start: a component has one such part."""
+FINAL_GRID_JOBS = frozenset({GridJobState.TERMINATED, GridJobState.ERROR, GridJobState.MISSED})

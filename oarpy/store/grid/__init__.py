@@ -1,6 +1,7 @@
-"""What a broker keeps of its jobs and clusters, and what a cluster keeps of its brokers.
+"""Several clusters in SQL: what a cluster lets brokers do (grants and doors), and the state of a broker.
 
-- The door's: ``cluster_facts``, ``door_calls``, ``door_sessions``, ``grants``.
+``clusters``, ``broker_jobs``, ``broker_parts``, ``transactions``, ``tries``, ``reallocation_passes`` and ``decisions``
+are of a broker; the others of a cluster that lets brokers in. May import what ``oarpy.store`` may.
 """
 
 from __future__ import annotations

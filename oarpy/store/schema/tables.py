@@ -12,6 +12,9 @@ from oarpy.model.states import (
     DOOR_TRANSACTION_MOVES,
     EXTENSION_MOVES,
     FINAL_STATES,
+    GRID_JOB_MOVES,
+    GRID_PART_MOVES,
+    GRID_TRANSACTION_MOVES,
     HOLDING_STATES,
     NEGOTIATION_MOVES,
     PASSAGES,
@@ -21,10 +24,10 @@ from oarpy.model.states import (
     ResourceState,
 )
 from oarpy.store.schema import assignments, jobs, journal, negotiation, platform, requests, rules, submissions
-from oarpy.store.schema.grid import door
+from oarpy.store.schema.grid import broker, door
 
 # what a table refers to is in the same module, or in one before it
-_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal, negotiation, door)
+_AREAS = (platform, rules, submissions, jobs, assignments, requests, journal, negotiation, door, broker)
 TABLES = tuple(dict.fromkeys(thing for area in _AREAS for thing in vars(area).values() if isinstance(thing, Table)))
 """In an order in which they can be created."""
 
@@ -61,6 +64,15 @@ LOOKUP_ROWS: Rows = {
     door.door_moves: [
         {"subject": subject, "from_state": move.source.value, "to_state": move.target.value, "event": move.event}
         for subject, moves in (("part", DOOR_PART_MOVES), ("transaction", DOOR_TRANSACTION_MOVES))
+        for move in moves
+    ],
+    broker.grid_transitions: [
+        {"subject": subject, "from_state": move.source.value, "to_state": move.target.value, "event": move.event}
+        for subject, moves in (
+            ("job", GRID_JOB_MOVES),
+            ("part", GRID_PART_MOVES),
+            ("transaction", GRID_TRANSACTION_MOVES),
+        )
         for move in moves
     ],
 }

@@ -1,0 +1,112 @@
+"""The clusters that a broker uses, and what it last heard of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class GridClusterRow:
+    """A cluster; ``door`` is the command that leads to it. Times in epoch seconds, ``clock_offset`` in seconds."""
+
+    name: str
+    kind: str
+    door: tuple[str, ...]
+    speed: float
+    dedicated: bool
+    place: int
+    active: bool
+    procs: int | None = None
+    abilities: frozenset[str] = frozenset()
+    clock_offset: float | None = None
+    heard_at: float | None = None
+    silent_since: float | None = None
+    message: str = ""
+    last_event: int = 0
+
+
+_ALL = """
+    SELECT name, kind, door, speed, dedicated, place, active, procs, abilities, clock_offset,
+           extract(epoch FROM heard_at)::float8, extract(epoch FROM silent_since)::float8, message, last_event
+    FROM grid_clusters ORDER BY place, name
+"""
+_PUT = """
+    INSERT INTO grid_clusters (name, kind, door, speed, dedicated, place) VALUES (%s, %s, %s, %s, %s, %s)
+    ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, door = excluded.door, speed = excluded.speed,
+        dedicated = excluded.dedicated, place = excluded.place, active = true
+"""
+_SET_ACTIVE = "UPDATE grid_clusters SET active = %s WHERE name = %s RETURNING name"
+_REMOVE = """
+    DELETE FROM grid_clusters c WHERE name = %(name)s
+      AND NOT EXISTS (SELECT FROM grid_parts p WHERE p.cluster = c.name)
+      AND NOT EXISTS (SELECT FROM grid_components p WHERE p.cluster = c.name)
+    RETURNING name
+"""
+_HEARD = """
+    UPDATE grid_clusters SET procs = %(procs)s, abilities = %(abilities)s, clock_offset = %(offset)s,
+        heard_at = clock_timestamp(), silent_since = NULL, message = ''
+    WHERE name = %(name)s
+"""
+_SILENT = """
+    UPDATE grid_clusters SET silent_since = coalesce(silent_since, clock_timestamp()), message = %(reason)s
+    WHERE name = %(name)s AND (silent_since IS NULL OR message <> %(reason)s)
+"""
+_ANSWERS = """
+    UPDATE grid_clusters SET heard_at = clock_timestamp(), silent_since = NULL, message = ''
+    WHERE name = %s AND (silent_since IS NOT NULL OR message <> '' OR heard_at IS NULL)
+"""
+_TOOK_IN = "UPDATE grid_clusters SET last_event = %(number)s WHERE name = %(name)s AND last_event < %(number)s"
+
+
+def every(connection: Connection) -> list[GridClusterRow]:
+    """Return all clusters, in configured order."""
+    rows = connection.execute(_ALL).fetchall()
+    return [GridClusterRow(*row[:2], tuple(row[2]), *row[3:8], frozenset(row[8]), *row[9:]) for row in rows]
+
+
+def put(
+    connection: Connection,
+    name: str,
+    kind: str,
+    door: Sequence[str],
+    *,
+    speed: float = 1,
+    dedicated: bool = False,
+    place: int = 0,
+) -> None:
+    """Add a cluster, or change its settings; it is active then."""
+    connection.execute(_PUT, [name, kind, list(door), speed, dedicated, place])
+
+
+def set_active(connection: Connection, name: str, *, active: bool) -> bool:
+    """Say whether new parts go to a cluster; tell whether there is such a one."""
+    return connection.execute(_SET_ACTIVE, [active, name]).fetchone() is not None
+
+
+def remove(connection: Connection, name: str) -> bool:
+    """Remove a cluster that no job was ever given; tell whether it was."""
+    return connection.execute(_REMOVE, {"name": name}).fetchone() is not None
+
+
+def note_description(connection: Connection, name: str, procs: int, abilities: Sequence[str], offset: float) -> None:
+    """Note what a cluster said of itself; its clock is ``offset`` seconds ahead of this one."""
+    values = {"name": name, "procs": procs, "abilities": list(abilities), "offset": offset}
+    connection.execute(_HEARD, values)
+
+
+def note_silence(connection: Connection, name: str, reason: str) -> None:
+    """Note that a cluster does not answer, if that is news."""
+    connection.execute(_SILENT, {"name": name, "reason": reason[:1000]})
+
+
+def note_answer(connection: Connection, name: str) -> None:
+    """Note that a cluster answers, if that is news."""
+    connection.execute(_ANSWERS, [name])
+
+
+def note_event(connection: Connection, name: str, number: int) -> None:
+    """Note up to which event of a cluster all was taken in."""
+    connection.execute(_TOOK_IN, {"name": name, "number": number})

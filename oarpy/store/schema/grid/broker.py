@@ -1,0 +1,246 @@
+"""A broker of several clusters: clusters, jobs with their components and parts, transactions, and what it decided."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, JSONB
+
+from oarpy.store.schema.columns import CLOCK, INSTANT, column, rule, table
+
+_LONGER_THAN_NOTHING = "EXTRACT(epoch FROM walltime) > 0"
+
+grid_transitions = table(
+    "grid_transitions",
+    "the allowed moves between states of grid jobs, parts and transactions, for every SQL client",
+    column("subject", Text, "job, part or transaction", key=True, check="subject IN ('job', 'part', 'transaction')"),
+    column("from_state", Text, "state before", key=True),
+    column("to_state", Text, "state after", key=True),
+    column("event", Text, "when such a move is made"),
+)
+
+grid_clusters = table(
+    "grid_clusters",
+    "the clusters that the broker uses (oargridctl clusters)",
+    column("name", Text, "its name", key=True, check="name ~ '^[A-Za-z0-9_]+$'"),
+    column("kind", Text, "what it runs: oarpy or slurm", check="kind IN ('oarpy', 'slurm')"),
+    column("door", ARRAY(Text), "the command that leads to it, in words", check="cardinality(door) > 0"),
+    column("speed", Double, "how many times as fast as speed 1", default=1, check="speed > 0"),
+    column("dedicated", Boolean, "whether the broker alone submits there", default=False),
+    column("place", Integer, "its place in the configured order", default=0),
+    column("active", Boolean, "whether new parts go there", default=True),
+    column("procs", Integer, "processors, as it told last; NULL: not known yet", optional=True, check="procs >= 0"),
+    column("abilities", ARRAY(Text), "what it can do besides queued jobs, as it told last", default="{}"),
+    column("clock_offset", Double, "seconds by which its clock is ahead, as it told last", optional=True),
+    column("heard_at", INSTANT, "when it last answered", optional=True),
+    column("silent_since", INSTANT, "since when it does not answer; NULL while it does", optional=True),
+    column("message", Text, "why it does not answer, or refuses", default=""),
+    column("last_event", BigInteger, "number of the last event of it that was taken in", default=0),
+)
+
+grid_jobs = table(
+    "grid_jobs",
+    "jobs of users of several clusters",
+    column("id", BigInteger, "number of the grid job", Identity(), key=True, check="id > 0"),
+    column("user_name", Text, "the broker's user", check="user_name <> ''"),
+    column(
+        "kind",
+        Text,
+        "mapped: on one cluster; coallocated: components that start together; named: parts on named clusters",
+        check="kind IN ('mapped', 'coallocated', 'named')",
+    ),
+    column("state", Text, "present state; grid_transitions says what may follow", default="Submitted"),
+    column("submitted_at", INSTANT, "when", default=CLOCK),
+    column("program", Text, "what is run", default=""),
+    column("directory", Text, "where; NULL: the home directory", optional=True),
+    column("job_name", Text, "its name", default=""),
+    column("queue_name", Text, "queue on the clusters; empty: their default", default=""),
+    column("project", Text, "project on the clusters", default=""),
+    column("walltime", INTERVAL, "walltime at speed 1", check=_LONGER_THAN_NOTHING),
+    column("deadline", INSTANT, "when all components start", optional=True),
+    column("components", Integer, "how many", default=1, check="components > 0"),
+    column("lp", Double, "its own Lp; NULL: the setting", optional=True, check="lp > 0 AND lp <= 1"),
+    column("tries", Integer, "its own Mp; NULL: the setting", optional=True, check="tries >= 0"),
+    column("wait", INTERVAL, "its own X of Wait-X; NULL: the setting", optional=True),
+    column("array_id", BigInteger, "the first job of its array; NULL: it belongs to none", optional=True),
+    column("array_index", Integer, "its place in the array, from 1 on", default=1, check="array_index > 0"),
+    column("message", Text, "why it is in this state", default=""),
+    column("delete_asked", INSTANT, "when its deletion was asked for", optional=True),
+    column("delete_by", Text, "who asked for it", default=""),
+    column("started_at", INSTANT, "when its first part started", optional=True),
+    column("ended_at", INSTANT, "when it was over", optional=True),
+    column("exit_status", Integer, "the first exit status of a part that is not 0, else 0", optional=True),
+    rule("grid_jobs_deadline_of_kind", "(kind <> 'coallocated') OR (deadline IS NOT NULL)"),
+    rule("grid_jobs_mapped_is_one", "(kind <> 'mapped') OR (components = 1)"),
+    rule("grid_jobs_end_known", "(state IN ('Terminated', 'Error', 'Missed')) = (ended_at IS NOT NULL)"),
+    Index("grid_jobs_live", "state", "id", postgresql_where=text("state NOT IN ('Terminated', 'Error', 'Missed')")),
+    Index("grid_jobs_user", "user_name", "id"),
+    Index("grid_jobs_array", "array_id", postgresql_where=text("array_id IS NOT NULL")),
+)
+
+grid_components = table(
+    "grid_components",
+    "the components of grid jobs",
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE"), key=True),
+    column("number", Integer, "its number in the job, from 0 on", key=True, check="number >= 0"),
+    column("cluster", Text, "the cluster asked for; NULL: any", ForeignKey(grid_clusters.c.name), optional=True),
+    column("resources", Text, "what it asks for, as after -l and without a walltime", check="resources <> ''"),
+    column("procs", Integer, "how many processors that is", check="procs > 0"),
+    column("properties", Text, "filter, as after -p", default=""),
+    column("types", ARRAY(Text), "types, as after -t", default="{}"),
+    column("component_name", Text, "its name", default=""),
+)
+
+grid_transactions = table(
+    "grid_transactions",
+    "changes on clusters, which happen on all of them or on none",
+    column("id", BigInteger, "number of the transaction", Identity(), key=True, check="id > 0"),
+    column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move', 'withdraw')"),
+    column("module", Text, "which module leads it", check="module <> ''"),
+    column(
+        "job",
+        BigInteger,
+        "the job; NULL: jobs of an array",
+        ForeignKey(grid_jobs.c.id, ondelete="CASCADE"),
+        optional=True,
+    ),
+    column("state", Text, "present state; grid_transitions says what may follow", default="Preparing"),
+    column("began_at", INSTANT, "when", default=CLOCK),
+    column("ttl", INTERVAL, "after which clusters drop what is prepared and not committed", optional=True),
+    column("decided_at", INSTANT, "when it was decided, or given up", optional=True),
+    column("committed", Boolean, "what was decided; NULL: nothing yet", optional=True),
+    column("begin_at", INSTANT, "when its parts are to begin; NULL: when they can", optional=True),
+    column("done_at", INSTANT, "when all its clusters knew", optional=True),
+    column("message", Text, "why it was given up, or which cluster does not answer", default=""),
+    rule("grid_transactions_decided", "(decided_at IS NULL) = (committed IS NULL)"),
+    rule("grid_transactions_open", "(state IN ('Preparing', 'Held')) = (committed IS NULL)"),
+    rule("grid_transactions_outcome", "committed OR (state <> 'Committing')"),
+    rule("grid_transactions_done", "(state = 'Done') = (done_at IS NOT NULL)"),
+    Index("grid_transactions_open_of", "module", postgresql_where=text("state <> 'Done'")),
+    Index("grid_transactions_job", "job"),
+)
+
+grid_outcomes = table(
+    "grid_outcomes",
+    "the clusters of a transaction, and which of them know how it ended",
+    column(
+        "transaction",
+        BigInteger,
+        "the transaction",
+        ForeignKey(grid_transactions.c.id, ondelete="CASCADE"),
+        key=True,
+    ),
+    column("cluster", Text, "the cluster", ForeignKey(grid_clusters.c.name), key=True),
+    column("asked", Integer, "how often it was told how the transaction ended", default=0, check="asked >= 0"),
+    column("known_at", INSTANT, "when it confirmed; NULL: not yet", optional=True),
+    column("message", Text, "why it did not", default=""),
+)
+
+grid_parts = table(
+    "grid_parts",
+    "what stands for components on clusters",
+    column("name", Text, "its name, unique among all parts", key=True, check="name <> ''"),
+    column("job", BigInteger, "the job"),
+    column("component", Integer, "number of the component"),
+    column("cluster", Text, "the cluster", ForeignKey(grid_clusters.c.name)),
+    column("kind", Text, "claim, queued or reserved", check="kind IN ('claim', 'queued', 'reserved')"),
+    column("state", Text, "present state; grid_transitions says what may follow", default="Preparing"),
+    column("cluster_job", Text, "the cluster's own id of it; empty: not known", default=""),
+    column("transaction", BigInteger, "the last transaction that changed it", ForeignKey(grid_transactions.c.id)),
+    column("walltime", INTERVAL, "walltime on this cluster", check=_LONGER_THAN_NOTHING),
+    column("hosts", ARRAY(Text), "one a processor's host, once it started", default="{}"),
+    column("made_at", INSTANT, "when", default=CLOCK),
+    column("started_at", INSTANT, "when it started, by the cluster's clock", optional=True),
+    column("ended_at", INSTANT, "when it ended, by the cluster's clock", optional=True),
+    column("exit_status", Integer, "its exit status", optional=True),
+    column("end_asked", INSTANT, "when its end was asked for, because its job is not to go on", optional=True),
+    column("message", Text, "why it ended, or was given up", default=""),
+    ForeignKeyConstraint(["job", "component"], [grid_components.c.job, grid_components.c.number], ondelete="CASCADE"),
+    Index(
+        "grid_parts_startable",
+        "job",
+        "component",
+        unique=True,
+        postgresql_where=text("state IN ('Committing', 'Waiting', 'Freezing', 'Running')"),
+    ),
+    Index("grid_parts_job", "job"),
+    Index("grid_parts_transaction", "transaction"),
+    Index("grid_parts_live", "cluster", "state", postgresql_where=text("state NOT IN ('Ended', 'Gone')")),
+)
+
+grid_tries = table(
+    "grid_tries",
+    "when room is looked for before a deadline, and what was found",
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE")),
+    column("number", Integer, "number of the try, from 0 on", check="number >= 0"),
+    column("due_at", INSTANT, "when room is to be looked for"),
+    column("last", Boolean, "whether none follows", default=False),
+    column("done_at", INSTANT, "when it was; NULL: not yet", optional=True),
+    column("outcome", Text, "claimed, no room, refused, or silent; empty: not yet", default=""),
+    column("idle", JSONB, "idle processors by cluster, as they told", default="{}"),
+    column("message", Text, "what was found", default=""),
+    PrimaryKeyConstraint("job", "number"),
+    Index("grid_tries_due", "due_at", postgresql_where=text("done_at IS NULL")),
+)
+
+grid_passes = table(
+    "grid_passes",
+    "reallocation passes: those that were made, and those that an admin asked for",
+    column("id", BigInteger, "number of the pass", Identity(), key=True, check="id > 0"),
+    column("asked_by", Text, "who asked for it; empty: its period was over", default=""),
+    column("asked_at", INSTANT, "when it was asked for, or due", default=CLOCK),
+    column("began_at", INSTANT, "when it began; NULL: not yet", optional=True),
+    column("ended_at", INSTANT, "when it was over", optional=True),
+    column("algorithm", Integer, "1 or 2", optional=True, check="algorithm IN (1, 2)"),
+    column("heuristic", Text, "which chose the jobs", default=""),
+    column("waiting", Integer, "how many jobs it looked at", default=0),
+    column("moved", Integer, "how many it moved", default=0),
+    column("message", Text, "why it moved fewer than it wanted, or nothing", default=""),
+    Index("grid_passes_asked", "asked_at", postgresql_where=text("began_at IS NULL")),
+)
+
+grid_moves = table(
+    "grid_moves",
+    "moves of waiting jobs that passes decided",
+    column("id", BigInteger, "number of the move", Identity(), key=True, check="id > 0"),
+    column("pass", BigInteger, "the pass", ForeignKey(grid_passes.c.id), optional=True),
+    column("at", INSTANT, "when it was decided", default=CLOCK),
+    column("job", BigInteger, "the job", ForeignKey(grid_jobs.c.id, ondelete="CASCADE")),
+    column("source", Text, "the cluster where it waited", ForeignKey(grid_clusters.c.name)),
+    column("target", Text, "the cluster where it goes", ForeignKey(grid_clusters.c.name)),
+    column("old_end", INSTANT, "its expected end where it waited; NULL: never", optional=True),
+    column("new_end", INSTANT, "its expected end where it goes", optional=True),
+    column("transaction", BigInteger, "the transaction", ForeignKey(grid_transactions.c.id), optional=True),
+    column(
+        "outcome",
+        Text,
+        "moved, given up, or open",
+        default="open",
+        check="outcome IN ('open', 'moved', 'given up')",
+    ),
+    column("message", Text, "why it was given up", default=""),
+    Index("grid_moves_job", "job"),
+)
+
+grid_decisions = table(
+    "grid_decisions",
+    "what the broker decided and from what, so that it can be decided again (oarpy grid replay)",
+    column("id", BigInteger, "number of the decision", Identity(), key=True, check="id > 0"),
+    column("module", Text, "which module decided"),
+    column("at", INSTANT, "at which instant", default=CLOCK),
+    column("state", JSONB, "what the broker knew before"),
+    column("events", JSONB, "what it was told, in order", check="jsonb_typeof(events) = 'array'"),
+    column("actions", JSONB, "what it asked for", check="jsonb_typeof(actions) = 'array'"),
+    Index("grid_decisions_at", "at"),
+)
