@@ -210,7 +210,9 @@ def components(connection: Connection, jobs: Sequence[int]) -> Mapping[int, list
     """Return the components of these jobs, by job and in their order."""
     found: dict[int, list[GridComponentRow]] = {job: [] for job in jobs}
     for row in connection.execute(_COMPONENTS, [list(jobs)]).fetchall():
-        found[row[0]].append(GridComponentRow(*row[:6], tuple(row[6]), row[7]))
+        fields = list(row)
+        fields[6] = tuple(row[6])
+        found[row[0]].append(GridComponentRow(*fields))
     return found
 
 
@@ -262,5 +264,9 @@ def first_submission(connection: Connection) -> float | None:
 
 
 def _rows(connection: Connection, query: str, values: Sequence[Any]) -> list[GridJobRow]:
-    rows = connection.execute(query, values).fetchall()
-    return [GridJobRow(*row[:3], GridJobState(row[3]), *row[4:]) for row in rows]
+    found = []
+    for row in connection.execute(query, values).fetchall():
+        fields = list(row)
+        fields[3] = GridJobState(row[3])
+        found.append(GridJobRow(*fields))
+    return found

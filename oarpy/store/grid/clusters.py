@@ -63,8 +63,12 @@ _TOOK_IN = "UPDATE grid_clusters SET last_event = %(number)s WHERE name = %(name
 
 def every(connection: Connection) -> list[GridClusterRow]:
     """Return all clusters, in configured order."""
-    rows = connection.execute(_ALL).fetchall()
-    return [GridClusterRow(*row[:2], tuple(row[2]), *row[3:8], frozenset(row[8]), *row[9:]) for row in rows]
+    found = []
+    for row in connection.execute(_ALL).fetchall():
+        fields = list(row)
+        fields[2], fields[8] = tuple(row[2]), frozenset(row[8])
+        found.append(GridClusterRow(*fields))
+    return found
 
 
 def put(

@@ -1,0 +1,168 @@
+"""Parts: what stands for components on clusters. Transactions change them, and what clusters tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oarpy.model.states import GridPartState
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class GridPartRow:
+    """A part; times in epoch seconds, ``walltime`` in seconds on its cluster. ``component`` is a number in its job."""
+
+    name: str
+    job: int
+    component: int
+    cluster: str
+    kind: str
+    state: GridPartState
+    cluster_job: str
+    transaction: int
+    walltime: float
+    hosts: tuple[str, ...]
+    made: float
+    started: float | None
+    ended: float | None
+    exit_status: int | None
+    end_asked: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingGridPart:
+    """A committed part of a mapped job that waits and that no transaction is about: it may be moved."""
+
+    name: str
+    job: int
+    cluster: str
+    user: str
+    submitted: float
+    walltime: float
+    resources: str
+    procs: int
+    queue: str
+    properties: str
+    project: str
+    types: tuple[str, ...]
+
+
+_PART = """
+    SELECT p.name, p.job, p.component, p.cluster, p.kind, p.state, p.cluster_job, p.transaction,
+           extract(epoch FROM p.walltime)::float8, p.hosts, extract(epoch FROM p.made_at)::float8,
+           extract(epoch FROM p.started_at)::float8, extract(epoch FROM p.ended_at)::float8, p.exit_status,
+           extract(epoch FROM p.end_asked)::float8, p.message
+    FROM grid_parts p
+"""
+_OF_JOBS = f"{_PART} WHERE p.job = ANY(%s) ORDER BY p.job, p.component, p.made_at, p.name"
+_BY_NAME = f"{_PART} WHERE p.name = ANY(%s) ORDER BY p.name"
+_OF_TRANSACTION = f"{_PART} WHERE p.transaction = %s ORDER BY p.job, p.component, p.name"
+_TO_END = f"""{_PART}
+    WHERE p.end_asked IS NOT NULL AND p.state IN ('Committing', 'Waiting', 'Running') ORDER BY p.name
+"""
+_LIVE_CLUSTERS = """
+    SELECT DISTINCT cluster FROM grid_parts WHERE state NOT IN ('Ended', 'Gone') ORDER BY cluster
+"""
+_LOCK = f"{_PART} WHERE p.name = ANY(%s) ORDER BY p.name FOR NO KEY UPDATE"
+_MOVE = """
+    UPDATE grid_parts SET state = %(state)s, message = coalesce(%(message)s, message),
+        started_at = coalesce(to_timestamp(%(started)s), started_at),
+        ended_at = coalesce(to_timestamp(%(ended)s), ended_at),
+        exit_status = coalesce(%(status)s, exit_status),
+        hosts = CASE WHEN %(hosts)s::text[] = '{}' THEN hosts ELSE %(hosts)s END,
+        cluster_job = CASE WHEN %(job)s = '' THEN cluster_job ELSE %(job)s END
+    WHERE name = %(name)s AND state <> %(state)s
+"""
+_ASK_END = """
+    UPDATE grid_parts SET end_asked = clock_timestamp(), message = %s
+    WHERE name = ANY(%s) AND end_asked IS NULL AND state NOT IN ('Ended', 'Gone') RETURNING name
+"""
+_MOVABLE = """
+    SELECT p.name, p.job, p.cluster, j.user_name, extract(epoch FROM j.submitted_at)::float8,
+           extract(epoch FROM j.walltime)::float8, c.resources, c.procs, j.queue_name, c.properties, j.project, c.types
+    FROM grid_parts p JOIN grid_jobs j ON j.id = p.job
+         JOIN grid_components c ON c.job = p.job AND c.number = p.component
+         JOIN grid_transactions t ON t.id = p.transaction
+    WHERE p.state = 'Waiting' AND j.kind = 'mapped' AND j.state = 'Mapped' AND j.delete_asked IS NULL
+      AND p.end_asked IS NULL AND t.state = 'Done'
+    ORDER BY j.submitted_at, j.id
+"""
+
+
+def of_jobs(connection: Connection, jobs: Sequence[int]) -> list[GridPartRow]:
+    """Return all parts that jobs ever had, by job and component, older ones first."""
+    return _rows(connection, _OF_JOBS, [list(jobs)])
+
+
+def by_name(connection: Connection, names: Sequence[str]) -> list[GridPartRow]:
+    """Return these parts, by name; those that there are not are missing."""
+    return _rows(connection, _BY_NAME, [list(names)])
+
+
+def lock(connection: Connection, names: Sequence[str]) -> list[GridPartRow]:
+    """Return these parts, and keep others from changing them until the transaction ends."""
+    return _rows(connection, _LOCK, [list(names)])
+
+
+def of_transaction(connection: Connection, transaction: int) -> list[GridPartRow]:
+    """Return the parts that a transaction changed last."""
+    return _rows(connection, _OF_TRANSACTION, [transaction])
+
+
+def to_end(connection: Connection) -> list[GridPartRow]:
+    """Return the parts whose end was asked for and that go on, as far as is known."""
+    return _rows(connection, _TO_END, [])
+
+
+def movable(connection: Connection) -> list[WaitingGridPart]:
+    """Return the parts that a reallocation pass may move, in order of submission; ``walltime`` is at speed 1."""
+    rows = connection.execute(_MOVABLE).fetchall()
+    return [WaitingGridPart(*[tuple(one) if isinstance(one, list) else one for one in row]) for row in rows]
+
+
+def clusters_in_use(connection: Connection) -> list[str]:
+    """Return the clusters that have parts which are not over."""
+    return [row[0] for row in connection.execute(_LIVE_CLUSTERS)]
+
+
+def move(
+    connection: Connection,
+    name: str,
+    state: GridPartState,
+    message: str | None = None,
+    *,
+    started: float | None = None,
+    ended: float | None = None,
+    status: int | None = None,
+    hosts: Sequence[str] = (),
+    cluster_job: str = "",
+) -> None:
+    """Bring a part to a state, with what its cluster told. A move that is not allowed is an error."""
+    values = {
+        "name": name,
+        "state": state.value,
+        "message": message,
+        "started": started,
+        "ended": ended,
+        "status": status,
+        "hosts": list(hosts),
+        "job": cluster_job,
+    }
+    connection.execute(_MOVE, values)
+
+
+def ask_end(connection: Connection, names: Sequence[str], reason: str) -> list[str]:
+    """Ask for the end of parts; return those for which that is new. The watcher has their clusters end them."""
+    return [row[0] for row in connection.execute(_ASK_END, [reason, list(names)])]
+
+
+def _rows(connection: Connection, query: str, values: Sequence[Any]) -> list[GridPartRow]:
+    found = []
+    for row in connection.execute(query, values).fetchall():
+        fields = list(row)
+        fields[5], fields[9] = GridPartState(row[5]), tuple(row[9])
+        found.append(GridPartRow(*fields))
+    return found

@@ -1,0 +1,249 @@
+"""Changes on clusters that happen on all of them or on none: what is prepared, what was decided, and who knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from oarpy.model.states import GridTransactionState
+from oarpy.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class GridTransactionRow:
+    """A transaction; times in epoch seconds. ``unaware`` are the clusters that do not know yet how it ended."""
+
+    id: int
+    kind: str
+    module: str
+    job: int | None
+    state: GridTransactionState
+    began: float
+    decided: float | None
+    committed: bool | None
+    begin: float | None
+    done: float | None
+    message: str
+    clusters: tuple[str, ...]
+    unaware: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewGridPart:
+    """A part that a transaction makes. ``walltime`` in seconds on its cluster."""
+
+    name: str
+    job: int
+    component: int
+    cluster: str
+    kind: str
+    walltime: float
+
+
+@dataclass(frozen=True, slots=True)
+class GridDoubt:
+    """A cluster that was told how a transaction ended, and whose answer is not known. ``since`` in epoch seconds."""
+
+    transaction: int
+    kind: str
+    job: int | None
+    cluster: str
+    committed: bool
+    since: float
+    asked: int
+    message: str
+
+
+_TRANSACTION = """
+    SELECT t.id, t.kind, t.module, t.job, t.state, extract(epoch FROM t.began_at)::float8,
+           extract(epoch FROM t.decided_at)::float8, t.committed, extract(epoch FROM t.begin_at)::float8,
+           extract(epoch FROM t.done_at)::float8, t.message,
+           ARRAY(SELECT o.cluster FROM grid_outcomes o WHERE o.transaction = t.id ORDER BY o.cluster),
+           ARRAY(SELECT o.cluster FROM grid_outcomes o WHERE o.transaction = t.id AND o.known_at IS NULL
+                 ORDER BY o.cluster)
+    FROM grid_transactions t
+"""
+_ONE = f"{_TRANSACTION} WHERE t.id = %s"
+_OPEN = f"{_TRANSACTION} WHERE t.module = %s AND t.state <> 'Done' ORDER BY t.id"
+_OF_JOB = f"{_TRANSACTION} WHERE t.job = %s ORDER BY t.id"
+_BEGIN = """
+    INSERT INTO grid_transactions (kind, module, job, ttl, begin_at) VALUES (%s, %s, %s, %s, to_timestamp(%s))
+    RETURNING id
+"""
+_ADD_CLUSTERS = "INSERT INTO grid_outcomes (transaction, cluster) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
+_ADD_PARTS = """
+    INSERT INTO grid_parts (transaction, name, job, component, cluster, kind, walltime)
+    SELECT %s, name, job, component, cluster, kind, make_interval(secs => walltime)
+    FROM unnest(%s::text[], %s::bigint[], %s::int[], %s::text[], %s::text[], %s::float8[])
+        AS s(name, job, component, cluster, kind, walltime)
+"""
+# A part whose last transaction is not done is not frozen: its cluster may still hear of that one.
+_FREEZE = """
+    UPDATE grid_parts p SET state = 'Freezing', transaction = %s FROM grid_transactions t
+    WHERE p.name = ANY(%s) AND p.state = 'Waiting' AND t.id = p.transaction AND t.state = 'Done'
+    RETURNING p.name, p.cluster
+"""
+_PREPARED = """
+    UPDATE grid_parts p SET state = CASE p.state WHEN 'Preparing' THEN 'Prepared' ELSE 'Frozen' END,
+        cluster_job = s.job
+    FROM unnest(%s::text[], %s::text[]) AS s(name, job)
+    WHERE p.name = s.name AND p.transaction = %s AND p.state IN ('Preparing', 'Freezing')
+"""
+_HOLD = "UPDATE grid_transactions SET state = 'Held' WHERE id = %s AND state = 'Preparing' RETURNING id"
+_DECIDE = """
+    UPDATE grid_transactions SET state = 'Committing', committed = true, decided_at = clock_timestamp(),
+        begin_at = coalesce(to_timestamp(%s), begin_at)
+    WHERE id = %s AND state IN ('Preparing', 'Held')
+      AND NOT EXISTS (SELECT FROM grid_parts p WHERE p.transaction = grid_transactions.id
+                        AND p.state NOT IN ('Prepared', 'Frozen'))
+    RETURNING id
+"""
+# Old copies stop counting before new ones begin to: the index on startable parts looks at each row.
+_DELETING = "UPDATE grid_parts SET state = 'Deleting' WHERE transaction = %s AND state = 'Frozen'"
+_COMMITTING = "UPDATE grid_parts SET state = 'Committing' WHERE transaction = %s AND state = 'Prepared'"
+_GIVE_UP = """
+    UPDATE grid_transactions SET state = 'Aborting', committed = false, decided_at = clock_timestamp(), message = %s
+    WHERE id = %s AND state IN ('Preparing', 'Held') RETURNING id
+"""
+_ABORTING = """
+    UPDATE grid_parts SET state = 'Aborting', message = %s
+    WHERE transaction = %s AND state IN ('Preparing', 'Prepared')
+"""
+_THAW = "UPDATE grid_parts SET state = 'Waiting' WHERE transaction = %s AND state IN ('Freezing', 'Frozen')"
+_KNOWN = """
+    UPDATE grid_outcomes SET known_at = clock_timestamp(), asked = asked + 1, message = %s
+    WHERE transaction = %s AND cluster = %s AND known_at IS NULL
+"""
+_KNOWN_PARTS = """
+    UPDATE grid_parts SET state = CASE state WHEN 'Committing' THEN 'Waiting' ELSE 'Gone' END
+    WHERE transaction = %s AND cluster = %s AND state IN ('Committing', 'Deleting', 'Aborting')
+"""
+# A cluster that dropped what it had prepared has nothing of it any more.
+_LOST_PARTS = """
+    UPDATE grid_parts SET state = CASE state WHEN 'Committing' THEN 'Ended' ELSE 'Gone' END, message = %s,
+        ended_at = clock_timestamp()
+    WHERE transaction = %s AND cluster = %s AND state IN ('Committing', 'Deleting', 'Aborting')
+"""
+_UNKNOWN = "UPDATE grid_outcomes SET asked = asked + 1, message = %s WHERE transaction = %s AND cluster = %s"
+_DONE = """
+    UPDATE grid_transactions t SET state = 'Done', done_at = clock_timestamp()
+    WHERE t.id = %(id)s AND t.state IN ('Committing', 'Aborting')
+      AND NOT EXISTS (SELECT FROM grid_outcomes o WHERE o.transaction = t.id AND o.known_at IS NULL)
+    RETURNING t.id
+"""
+_DOUBTS = """
+    SELECT t.id, t.kind, t.job, o.cluster, t.committed, extract(epoch FROM t.decided_at)::float8, o.asked, o.message
+    FROM grid_outcomes o JOIN grid_transactions t ON t.id = o.transaction
+    WHERE t.state IN ('Committing', 'Aborting') AND o.known_at IS NULL ORDER BY t.id, o.cluster
+"""
+
+
+def read(connection: Connection, transaction: int) -> GridTransactionRow | None:
+    """Return a transaction; None if there is no such one."""
+    found = _rows(connection, _ONE, transaction)
+    return found[0] if found else None
+
+
+def open_of(connection: Connection, module: str) -> list[GridTransactionRow]:
+    """Return the transactions of a module that are not done, the oldest first."""
+    return _rows(connection, _OPEN, module)
+
+
+def of_job(connection: Connection, job: int) -> list[GridTransactionRow]:
+    """Return the transactions of a job alone, the oldest first."""
+    return _rows(connection, _OF_JOB, job)
+
+
+def begin(
+    connection: Connection, kind: str, module: str, job: int | None, ttl: float, begin_at: float | None = None
+) -> int:
+    """Begin a transaction; return its number. ``ttl`` in seconds, ``begin_at`` in epoch seconds."""
+    values = [kind, module, job, timedelta(seconds=ttl), begin_at]
+    row = connection.execute(_BEGIN, values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def add_parts(connection: Connection, transaction: int, parts: Sequence[NewGridPart]) -> None:
+    """Let a transaction make parts."""
+    connection.execute(_ADD_CLUSTERS, [transaction, sorted({part.cluster for part in parts})])
+    columns: list[list[object]] = [
+        [part.name for part in parts],
+        [part.job for part in parts],
+        [part.component for part in parts],
+        [part.cluster for part in parts],
+        [part.kind for part in parts],
+        [float(part.walltime) for part in parts],
+    ]
+    connection.execute(_ADD_PARTS, [transaction, *columns])
+
+
+def freeze(connection: Connection, transaction: int, names: Sequence[str]) -> list[str]:
+    """Let a transaction freeze parts that wait; return those that may be: the others started, or are being changed."""
+    rows = connection.execute(_FREEZE, [transaction, list(names)]).fetchall()
+    connection.execute(_ADD_CLUSTERS, [transaction, sorted({row[1] for row in rows})])
+    return [row[0] for row in rows]
+
+
+def note_prepared(connection: Connection, transaction: int, jobs: Mapping[str, str]) -> None:
+    """Note the parts that clusters have prepared or frozen: the cluster's job, by name of the part."""
+    connection.execute(_PREPARED, [list(jobs), list(jobs.values()), transaction])
+
+
+def hold(connection: Connection, transaction: int) -> bool:
+    """Keep what is prepared until a later decision, over restarts of the module too; tell whether it is kept."""
+    return connection.execute(_HOLD, [transaction]).fetchone() is not None
+
+
+def decide(connection: Connection, transaction: int, begin_at: float | None = None) -> bool:
+    """Store the decision that it happens, if all of it is prepared and it was not given up; tell whether it does.
+
+    ``psycopg.errors.UniqueViolation``: a component would have two parts that could start.
+    """
+    if connection.execute(_DECIDE, [begin_at, transaction]).fetchone() is None:
+        return False
+    connection.execute(_DELETING, [transaction])
+    connection.execute(_COMMITTING, [transaction])
+    return True
+
+
+def give_up(connection: Connection, transaction: int, reason: str) -> bool:
+    """Give up a transaction that was not decided; tell whether it is given up by this."""
+    if connection.execute(_GIVE_UP, [reason[:1000], transaction]).fetchone() is None:
+        return False
+    connection.execute(_ABORTING, [reason[:1000], transaction])
+    connection.execute(_THAW, [transaction])
+    return True
+
+
+def note_known(connection: Connection, transaction: int, cluster: str, lost: str = "") -> bool:
+    """Note that a cluster knows how a transaction ended; tell whether all do now.
+
+    ``lost`` says why it has nothing of what it had prepared.
+    """
+    connection.execute(_KNOWN, [lost[:1000], transaction, cluster])
+    if lost:
+        connection.execute(_LOST_PARTS, [lost[:1000], transaction, cluster])
+    else:
+        connection.execute(_KNOWN_PARTS, [transaction, cluster])
+    return connection.execute(_DONE, {"id": transaction}).fetchone() is not None
+
+
+def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str) -> None:
+    """Note that a cluster was told how a transaction ended and did not answer."""
+    connection.execute(_UNKNOWN, [reason[:1000], transaction, cluster])
+
+
+def doubts(connection: Connection) -> list[GridDoubt]:
+    """Return the clusters of which is not known that they know how a transaction ended."""
+    return [GridDoubt(*row) for row in connection.execute(_DOUBTS).fetchall()]
+
+
+def _rows(connection: Connection, query: str, value: int | str) -> list[GridTransactionRow]:
+    found = []
+    for row in connection.execute(query, [value]).fetchall():
+        fields = list(row)
+        fields[4], fields[11], fields[12] = GridTransactionState(row[4]), tuple(row[11]), tuple(row[12])
+        found.append(GridTransactionRow(*fields))
+    return found
