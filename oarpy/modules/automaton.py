@@ -88,6 +88,14 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "resize asked": ("launcher",),
     "part changed": ("canceller",),
     "gate changed": ("metascheduler", "launcher"),
+    "grid job submitted": ("mapper", "claimer", "mover"),
+    "grid job changed": ("claimer",),
+    "grid delete asked": ("mapper", "claimer"),
+    "grid part changed": ("claimer",),
+    "grid part to end": ("watcher",),
+    "grid clusters changed": ("mapper", "claimer", "mover", "watcher"),
+    "grid cluster heard": ("mapper", "claimer", "mover"),
+    "grid pass asked": ("mover",),
 }
 """Which modules an event of the database concerns. Unknown events are for nobody."""
 

@@ -42,7 +42,7 @@ def test_clusters_have_the_configured_order(broker: Connection) -> None:
     clusters.note_description(broker, "north", 32, ["claim"], 0.1)
     clusters.note_silence(broker, "south", "no route")
     north, south = clusters.every(broker)
-    assert (north.name, north.speed, north.procs, north.abilities) == ("north", 2, 32, {"claim"})
+    assert (north.name, north.speed, north.procs, *north.abilities) == ("north", 2.0, 32, "claim")
     assert (south.name, south.message) == ("south", "no route")
     assert south.silent_since is not None
     assert clusters.remove(broker, "south")

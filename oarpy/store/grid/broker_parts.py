@@ -120,7 +120,12 @@ def to_end(connection: Connection) -> list[GridPartRow]:
 def movable(connection: Connection) -> list[WaitingGridPart]:
     """Return the parts that a reallocation pass may move, in order of submission; ``walltime`` is at speed 1."""
     rows = connection.execute(_MOVABLE).fetchall()
-    return [WaitingGridPart(*[tuple(one) if isinstance(one, list) else one for one in row]) for row in rows]
+    found = []
+    for row in rows:
+        fields = list(row)
+        fields[-1] = tuple(row[-1])
+        found.append(WaitingGridPart(*fields))
+    return found
 
 
 def clusters_in_use(connection: Connection) -> list[str]:
