@@ -61,7 +61,7 @@ def open_session(command_name: str) -> Iterator[Session]:
     uid = caller.uid
     user = user_name(uid)
     with reachable(), caller.database(configuration, command_name) as connection:
-        is_admin = caller.administers and _is_admin(configuration, user, uid)
+        is_admin = caller.administers and is_administrator(configuration, user, uid)
         yield Session(connection, configuration, user, uid, is_admin)
 
 
@@ -82,7 +82,8 @@ def has_account(user: str) -> bool:
     return True
 
 
-def _is_admin(configuration: Configuration, user: str, uid: int) -> bool:
+def is_administrator(configuration: Configuration, user: str, uid: int) -> bool:
+    """Tell whether a user may act on what is not theirs: root, an admin by the settings, the owner of the database."""
     return uid == 0 or user in configuration.submission.admins or _owns_embedded_server(configuration, uid)
 
 

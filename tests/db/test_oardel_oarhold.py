@@ -126,7 +126,7 @@ def test_signals_go_to_all_or_to_none(connection: Connection, shell: Shell) -> N
 def test_somebody_elses_job(connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     add_job(connection)
     add_job(connection, user="somebody")
-    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    monkeypatch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
     for command in (["oardel"], ["oardel", "-s", "TERM"], ["oarhold"], ["oarresume"]):
         words = ["2"] if command == ["oardel"] else ["1", "2"]
         result = shell(*command, *words)

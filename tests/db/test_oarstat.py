@@ -138,7 +138,7 @@ def test_what_was_typed_is_for_the_owner_and_admins(
     seen = json.loads(shell.done("oarstat", "-f", "-J"))
     assert seen["2"]["initial_request"] == "oarsub secret"
     assert seen["2"]["environment"] == {"HOME": "/home/me"}
-    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    monkeypatch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
     seen = json.loads(shell.done("oarstat", "-f", "-J"))
     assert (seen["1"]["initial_request"], seen["2"]["initial_request"]) == ("oarsub mine", None)
     assert (seen["1"]["environment"], seen["2"]["environment"]) == ({"HOME": "/home/me"}, None)

@@ -209,7 +209,7 @@ ADMIN_ONLY = [
 
 @pytest.mark.parametrize("command", sorted({line.split()[0] for line in ADMIN_ONLY}))
 def test_only_an_admin_may(cluster: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    monkeypatch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
     before = dump(cluster)
     for line in ADMIN_ONLY:
         name, *arguments = line.split()

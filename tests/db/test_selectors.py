@@ -189,7 +189,7 @@ def test_a_range_leaves_out_what_has_ended_and_what_is_others(connection: Connec
 def test_a_user_named_in_a_selector_is_checked(
     connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    monkeypatch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
     result = shell("oardel", f"user:{OTHER}")
     assert (result.status, asked(connection)) == (5, [])
     assert result.err == f"oardel: job 2 belongs to '{OTHER}', not to '{ME}' (its owner or an admin may)\n"

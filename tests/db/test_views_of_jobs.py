@@ -121,7 +121,7 @@ def test_failures_are_grouped_by_cause_and_node(shell: Shell) -> None:
 def test_nobody_reads_the_output_of_others(
     connection: Connection, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oarpy.client.session._is_admin", lambda *_: False)
+    monkeypatch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
     monkeypatch.setattr("oarpy.client.session.user_name", lambda _: "somebody")
     text = shell.done("oarstat", "--failures", "1")
     assert ("exit code 1" in text, "ValueError" in text) == (True, False)

@@ -76,9 +76,13 @@ class PartFields(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DoorCall(Struct, frozen=True, kw_only=True, tag_field="call", forbid_unknown_fields=True):
-    """A call of a broker. ``keyed`` ones change something; asked again with the same key they are done once."""
+    """A call of a broker. ``keyed`` ones change something; asked again with the same key they are done once.
+
+    Of the others ``looks`` is true for those in which the database refuses every change.
+    """
 
     keyed: ClassVar[bool] = False
+    looks: ClassVar[bool] = True
     answers: ClassVar[Any] = None
     key: Name
 
@@ -128,8 +132,9 @@ class EvictableCall(DoorCall, frozen=True, tag="evictable"):
 
 
 class EventsCall(DoorCall, frozen=True, tag="events"):
-    """What happened to parts."""
+    """What happened to parts; events get their numbers when they are first told."""
 
+    looks = False
     answers = list[PartEvent]
     after: Number
 

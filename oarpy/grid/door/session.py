@@ -6,7 +6,9 @@ change.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -22,25 +24,25 @@ from oarpy.grid.door.lines import Pace, lines_of
 from oarpy.grid.door.visit import Visit
 from oarpy.model.errors import NotAllowed, OarpyError, Unreachable, UsageError
 from oarpy.store.database import KeptConnection, reachable
-from oarpy.store.grid import cluster_facts, door_sessions
+from oarpy.store.grid import cluster_facts, door_calls, door_sessions
 
 log = structlog.get_logger()
 
-Answering = Callable[[Visit, Any], Any]
-
-_ANSWERS: dict[type[DoorCall], Answering] = {
+_ANSWERS: dict[type[DoorCall], Callable[[Visit, Any], Any]] = {
     DescribeCall: describe,
 }
 """Who answers which call, inside a transaction that has begun."""
+
+_SETTLES: dict[type[DoorCall], Callable[[Visit, Any, Any], Any]] = {}
+"""What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 
 def enter(caller: Caller, broker: str) -> None:
     """Be the session of ``broker`` until it leaves. Raises :class:`NotAllowed` for whoever is not its account."""
     configuration = caller.configuration()
     require_account(configuration, broker, caller)
-    with caller.attached() as streams:
-        # only now, for a connection that was open before must not be used here
-        session = DoorSession(broker, configuration)
+    # connected only once it is attached: a connection that was open before must not be used then
+    with caller.attached() as streams, closing(DoorSession(broker, configuration)) as session:
         session.open()
         streams.begin_input(terminal=False)
         pace = Pace(configuration.door.calls_per_second)
@@ -82,6 +84,10 @@ class DoorSession:
                 )
             self._visit = Visit(self._broker, connection, self._configuration, self._reader)
         return self._visit
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._kept.drop()
 
     def reply(self, line: bytes | None) -> bytes:
         """Return the line that answers ``line``; None stands for one that was too long."""
@@ -126,9 +132,28 @@ def _answered(visit: Visit, call: DoorCall) -> bytes:
     if act is None:
         raise UsageError("this cluster does not answer that call")
     with visit.connection.transaction():
-        if not call.keyed:
-            cluster_facts.see_one_state(visit.connection)
-        return encode(act(visit, call))
+        if call.keyed:
+            answer = _once(visit, call, act)
+        else:
+            if call.looks:
+                cluster_facts.see_one_state(visit.connection)
+            answer = encode(act(visit, call))
+    if settle := _SETTLES.get(type(call)):
+        return encode(settle(visit, call, msgspec.json.decode(answer, type=call.answers)))
+    return answer
+
+
+def _once(visit: Visit, call: DoorCall, act: Callable[[Visit, Any], Any]) -> bytes:
+    """Carry a call out, or return what was answered when it was."""
+    line = encode(call)
+    what = f"{call.__struct_config__.tag} {hashlib.sha256(line).hexdigest()[:32]}"
+    kept = door_calls.find(visit.connection, visit.broker, call.key)
+    if kept is None:
+        kept = door_calls.KeptCall(what, encode(act(visit, call)))
+        door_calls.keep(visit.connection, visit.broker, call.key, kept)
+    elif kept.call != what:
+        raise UsageError(f"the key '{call.key}' is that of another call", hint="give every call a key of its own")
+    return kept.answer
 
 
 def _failed(key: str, error: OarpyError) -> bytes:

@@ -1,0 +1,37 @@
+"""Calls of brokers that were carried out: a key that is asked again gets the same answer."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from oarpy.store.database import Connection
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy door call ' || %s || ' ' || %s, 0))"
+_FIND = "SELECT call, answer FROM door_calls WHERE broker = %s AND key = %s"
+_KEEP = "INSERT INTO door_calls (broker, key, call, answer) VALUES (%s, %s, %s, %s::jsonb)"
+_FORGET = "DELETE FROM door_calls WHERE at < now() - make_interval(secs => %s)"
+
+
+class KeptCall(NamedTuple):
+    """A call that was carried out: what it was, and its answer as JSON."""
+
+    call: str
+    answer: bytes
+
+
+def find(connection: Connection, broker: str, key: str) -> KeptCall | None:
+    """Return what was answered under this key; until the transaction ends nobody else answers under it."""
+    connection.execute(_LOCK, (broker, key))
+    row = connection.execute(_FIND, (broker, key)).fetchone()
+    return None if row is None else KeptCall(row[0], json.dumps(row[1]).encode())
+
+
+def keep(connection: Connection, broker: str, key: str, call: KeptCall) -> None:
+    """Keep the answer to a call that is carried out in the same transaction."""
+    connection.execute(_KEEP, (broker, key, call.call, call.answer.decode()))
+
+
+def forget(connection: Connection, age: float) -> int:
+    """Forget calls that are older than so many seconds; return how many."""
+    return connection.execute(_FORGET, [age]).rowcount
