@@ -98,10 +98,12 @@ class WaitingPart:
 class PassInProgress:
     """A reallocation pass: who is ``left``, in order of submission, and the ECTs by job, in configured order.
 
-    ``noted`` has the ECTs where jobs waited before they were withdrawn (algorithm 2), and is None until that is done.
+    ``later`` are behind these, and looked at when none of them is left. ``noted`` has the ECTs where jobs waited before
+    they were withdrawn (algorithm 2), and is None until that is done.
     """
 
     left: list[WaitingPart]
+    later: list[WaitingPart] = field(default_factory=list)
     ects: dict[JobId, list[float]] = field(default_factory=dict)
     noted: dict[JobId, float] | None = None
 

@@ -1,7 +1,8 @@
 """A reallocation pass: waiting mapped jobs move to where they end sooner.
 
 From INRIA RR-7226. Algorithm 1 moves a job if it gains enough by it. Algorithm 2 withdraws all of them, and lets each
-join the queue where it ends first. ECTs are asked anew after each change, on the clusters that changed.
+join the queue where it ends first. ECTs are asked anew after each change, on the clusters that changed. Where jobs are
+chosen as they were submitted, a few are looked at together: of the others ECTs would not be used before they change.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from oarpy.grid.core.broker_state import BrokerState, PassInProgress, WaitingPar
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
 from oarpy.grid.core.heuristics import scores
 
+_TOGETHER = 16
+"""Jobs that are looked at together where they are chosen in the order of submission."""
+
 
 def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
     """Begin a pass over those that wait, the old ones excepted (age guard)."""
@@ -19,6 +23,8 @@ def begin(state: BrokerState, due: PassDue, now: float) -> list[Action]:
     if not left or not state.reallocation.algorithm:
         return []
     state.passing = PassInProgress(left)
+    if state.reallocation.algorithm == 1:
+        _narrow(state, state.passing)
     return [_asked(state.passing, state.names)]
 
 
@@ -33,6 +39,22 @@ def go_on(state: BrokerState, told: EctsTold) -> list[Action]:
     if state.reallocation.algorithm == 2:
         return _put_anew(state, passing) if passing.noted is not None else _withdraw(state, passing)
     return _move(state, passing)
+
+
+def _narrow(state: BrokerState, passing: PassInProgress) -> None:
+    """Look at the first of all that are left, or at all of them if anybody may be chosen."""
+    everybody = passing.left + passing.later
+    count = _TOGETHER if state.reallocation.heuristic == "mct" else len(everybody)
+    passing.left, passing.later = everybody[:count], everybody[count:]
+
+
+def _look_further(state: BrokerState, passing: PassInProgress) -> list[Action]:
+    """Ask about those that come next, or end the pass if there are none."""
+    if passing.later:
+        _narrow(state, passing)
+        return [_asked(passing, state.names)]
+    state.passing = None
+    return []
 
 
 def _asked(passing: PassInProgress, clusters: tuple[str, ...]) -> AskEcts:
@@ -54,8 +76,8 @@ def _move(state: BrokerState, passing: PassInProgress) -> list[Action]:
         if new[one.job.id] + state.reallocation.threshold < current[one.job.id]:
             passing.left = [passing.left[place] for place in sorted(order[count + 1 :])]
             return _moved(state, passing, one, current[one.job.id], new[one.job.id])
-    state.passing = None
-    return []
+    passing.left = []
+    return _look_further(state, passing)
 
 
 def _moved(state: BrokerState, passing: PassInProgress, one: WaitingPart, current: float, new: float) -> list[Action]:
@@ -68,7 +90,9 @@ def _moved(state: BrokerState, passing: PassInProgress, one: WaitingPart, curren
 def _withdraw(state: BrokerState, passing: PassInProgress) -> list[Action]:
     """Algorithm 2, its beginning: note the ECTs and withdraw all."""
     passing.noted = {one.job.id: passing.ects[one.job.id][state.places[one.cluster]] for one in passing.left}
-    return [WithdrawJobs(tuple(passing.noted)), _asked(passing, state.names)]
+    withdrawn = WithdrawJobs(tuple(passing.noted))
+    _narrow(state, passing)
+    return [withdrawn, _asked(passing, state.names)]
 
 
 def _put_anew(state: BrokerState, passing: PassInProgress) -> list[Action]:
@@ -91,6 +115,5 @@ def _put_anew(state: BrokerState, passing: PassInProgress) -> list[Action]:
 def _changed(state: BrokerState, passing: PassInProgress, change: Action, clusters: tuple[str, ...]) -> list[Action]:
     """Ask for a change and, if somebody is left, for the ECTs that it has changed."""
     if not passing.left:
-        state.passing = None
-        return [change]
+        return [change, *_look_further(state, passing)]
     return [change, _asked(passing, clusters)]

@@ -1,0 +1,47 @@
+"""How many jobs a pass looks at together changes nothing of what it decides."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from oarpy.grid.core import reallocation
+from oarpy.grid.simulation.grid_run import GridOutcome, GridRun
+from oarpy.grid.simulation.reader import read_grid
+
+
+def outcome(policy: str, algorithm: int, heuristic: str) -> GridOutcome:
+    """Return what becomes of a burst of jobs of which many take less than they say."""
+    draw = Random(5)
+    jobs: list[dict[str, Any]] = []
+    for number in range(120):
+        walltime = draw.randrange(100, 5000)
+        run = draw.choice([walltime, walltime // 5 + 1])
+        jobs.append(
+            {
+                "id": number,
+                "submit": draw.randrange(900),
+                "procs": draw.randrange(1, 9),
+                "run": run,
+                "walltime": walltime,
+            }
+        )
+    clusters = [{"name": name, "procs": procs, "policy": policy} for name, procs in (("a", 12), ("b", 9), ("c", 8))]
+    rules = {"algorithm": algorithm, "heuristic": heuristic, "period": 1000}
+    file = {"engine": "counting", "clusters": clusters, "jobs": jobs, "reallocation": rules}
+    return GridRun(read_grid(json.dumps(file))).run()
+
+
+@pytest.mark.parametrize("algorithm", [1, 2])
+@pytest.mark.parametrize("policy", ["fcfs", "conservative"])
+def test_first_come_first_served_by_few_and_by_all(
+    monkeypatch: pytest.MonkeyPatch, policy: str, algorithm: int
+) -> None:
+    by_sixteen = outcome(policy, algorithm, "mct")
+    assert len(by_sixteen.moves) > 10
+    for count in (1, 3, 1000):
+        monkeypatch.setattr(reallocation, "_TOGETHER", count)
+        assert outcome(policy, algorithm, "mct") == by_sixteen
