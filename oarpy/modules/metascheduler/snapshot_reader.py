@@ -222,11 +222,10 @@ class SnapshotReader:
         """Return ``snapshot`` with what running jobs ask for, and what may be taken from them."""
         if not self._growing:
             return snapshot
-        holding, platform, now = snapshot.holding, snapshot.platform, int(snapshot.now)
         waiting = self._extensions.waiting(snapshot, withheld)
         self.resolve(connection, conditions(waiting))
-        held = self._extensions.holding(holding, platform, now)
-        return replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*holding, *held))
+        held = self._extensions.holding(snapshot)
+        return replace(snapshot, waiting=(*snapshot.waiting, *waiting), holding=(*snapshot.holding, *held))
 
     def _with_the_rest(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
         """Return ``snapshot`` with applications, and what is asked for running jobs, and of nodes."""

@@ -121,6 +121,14 @@ class Capacities:
             one.amount for bits, consumes in holders if bits & store.bits for one in consumes if one.name == name
         )
 
+    def beyond(self, bits: int, others: int, consumes: Iterable[Consumption]) -> tuple[Consumption, ...]:
+        """Return what is taken from blocks of ``bits`` and of none of ``others``."""
+        return tuple(
+            one
+            for one in consumes
+            if any(store.bits & bits and not store.bits & others for store in self.stores.get(one.name, ()))
+        )
+
     def parts(self, bits: int, consumes: Iterable[Consumption]) -> dict[tuple[str, str], int]:
         """Return what a job on ``bits`` takes, by consumable and block."""
         return {

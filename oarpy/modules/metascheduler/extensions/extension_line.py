@@ -6,15 +6,17 @@ Their ids are below 0, where no job has any: even ones for extensions that wait,
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from oarpy.configuration import NegotiationSettings
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.states import ExtensionState, JobState
 from oarpy.modules.negotiator.shown_clusters import ShownClusters
+from oarpy.scheduler.gantt.gantt import bits_held
 from oarpy.scheduler.negotiation.clusters import HOST, HostCluster
-from oarpy.scheduler.resources.platform import NETWORK_ADDRESS, Platform
+from oarpy.scheduler.resources.consumables import Capacities
+from oarpy.scheduler.resources.platform import NETWORK_ADDRESS
 from oarpy.scheduler.snapshot import Alternative, HoldingJob, JobPart, Snapshot, WaitingJob
 from oarpy.store.database import Connection
 from oarpy.store.negotiation import extensions
@@ -60,14 +62,29 @@ class ExtensionLine:
             for row in rows
         ]
 
-    def holding(self, jobs: Iterable[HoldingJob], platform: Platform, now: int) -> list[HoldingJob]:
-        """Return the hosts that others may take from ``jobs``: best-effort jobs whose checkpoint is the notice."""
+    def holding(self, snapshot: Snapshot) -> list[HoldingJob]:
+        """Return the hosts that others may take from jobs: best-effort jobs whose checkpoint is the notice.
+
+        A job takes its amount once from a block: a host takes what the job's hosts before it have not taken already.
+        """
         if not self.hosts:
             return []
-        known = {job.id: job for job in jobs}
-        return [self._held(host, known[host.job], platform, now) for host in self.hosts if host.job in known]
+        known = {job.id: job for job in snapshot.holding}
+        capacities = Capacities(snapshot.consumables, snapshot.platform)
+        covered = {number: bits_held(snapshot.platform, job) | job.given_back for number, job in known.items()}
+        held = []
+        for host in self.hosts:
+            if (job := known.get(host.job)) is None:
+                continue
+            bits = snapshot.platform.bits_of(host.resources)
+            own = capacities.beyond(bits, covered[job.id], job.consumes)
+            held.append(self._held(host, job, bits, own, int(snapshot.now)))
+            covered[job.id] |= bits
+        return held
 
-    def _held(self, host: RevocableHost, job: HoldingJob, platform: Platform, now: int) -> HoldingJob:
+    def _held(
+        self, host: RevocableHost, job: HoldingJob, bits: int, consumes: tuple[Consumption, ...], now: int
+    ) -> HoldingJob:
         start = min(int(host.since), now)
         left = self._settings.reclaim_notice if host.reclaim_at is None else max(host.reclaim_at - now, 0)
         if host.leaving:
@@ -78,8 +95,8 @@ class ExtensionLine:
             start=start,
             walltime=job.end - start,
             resources=host.resources,
-            bits=platform.bits_of(host.resources),
-            consumes=(),
+            bits=bits,
+            consumes=consumes,
             given_back=0,
             resuming=False,
             checkpoint=math.ceil(left),
