@@ -58,7 +58,7 @@ from oarpy.wire.negotiation import (
 
 log = structlog.get_logger()
 
-_SWEEP = 1.0
+_SWEEP = 2.0
 """Seconds between two looks for who is silent, lost or overdue."""
 
 
