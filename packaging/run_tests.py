@@ -49,7 +49,7 @@ class Count:
 
 
 def run(title: str, *arguments: str, version: str | None = None) -> Count:
-    """Run pytest once, let it print, and count from its report."""
+    """Run pytest once, let it print, and count from its report; tell what campaigns counted."""
     sys.stdout.write(f"\n== {title}\n")
     sys.stdout.flush()
     environment = {**os.environ, **({"OARPY_TEST_POSTGRES": version} if version else {})}
@@ -57,7 +57,19 @@ def run(title: str, *arguments: str, version: str | None = None) -> Count:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-n", WORKERS, *BY_FILE, f"--junitxml={report}"]
         done = subprocess.run([*command, *arguments], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False)
+        _tell_counts(report)
         return _count(report, done.returncode)
+
+
+def _tell_counts(report: Path) -> None:
+    """Print what campaigns say that they did: the property ``counts`` of their tests."""
+    if not report.exists():
+        return
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        for one in case.iter("property"):
+            if one.get("name") == "counts":
+                sys.stdout.write(f"{case.get('name')}: {one.get('value')}\n")
+    sys.stdout.flush()
 
 
 def _count(report: Path, status: int) -> Count:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,10 +163,11 @@ def ill_ended(running: GatewayProcess, typed: Typed, job: str) -> list[str]:
 
 
 def test_bad_messages_and_commands_are_refused_in_one_line_and_change_nothing(
-    running: GatewayProcess, connection: Connection
+    running: GatewayProcess, connection: Connection, record_property: Callable[[str, object], None]
 ) -> None:
     one = launcher(running)
     before = contents(connection)
+    record_property("counts", f"{len(BEFORE) + len(AFTER)} bad messages, {len(COMMANDS)} bad commands")
     assert [wrong for said in BEFORE for wrong in ill_refused(one, said)] == []
     assert contents(connection) == before
     one.say("subscribe")
