@@ -10,7 +10,7 @@ from alembic import op
 from oarpy.store.schema.statements import make
 
 revision = "0059"
-down_revision = "0056"
+down_revision = "0058"
 
 _ASSIGNED = """
 CREATE OR REPLACE FUNCTION amounts_assigned() RETURNS trigger LANGUAGE plpgsql AS $$
