@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oarpy.store.negotiation import extensions, resizes
-from oarpy.store.schema.check import check
+from oarpy.store.schema.checks.check import check
 from tests.harness.small_cluster import Connection, SmallCluster, with_settings
 
 pytestmark = pytest.mark.db
