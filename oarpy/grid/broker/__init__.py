@@ -1,6 +1,7 @@
 """The broker of real clusters: its decisions are those of ``oarpy.grid.core``, its memory is the database.
 
 - ``decisions``: what the core decided, as values of JSON, and decided again.
+- ``connections``: a thread a cluster. ``transactions``: changes on several clusters; ``outcomes``: how they ended.
 - ``errands``: conversations with clusters. ``soundings``, ``claim_attempts``: jobs whose components start
   together at a deadline.
 """

@@ -18,10 +18,11 @@ from oarpy.model.errors import OarpyError
 
 @dataclass(frozen=True, slots=True)
 class ClusterCall:
-    """What is asked of a cluster."""
+    """What is asked of a cluster. If that takes more than ``seconds``, it counts as silent until it has answered."""
 
     cluster: str
     ask: Callable[[Provider], object]
+    seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,178 @@
+"""Connections to clusters: a thread and a provider a cluster, so that a silent one costs the others nothing.
+
+::
+
+    heard  --no answer, or a call that takes long-->  silent: every call is answered so at once
+      ^                                                      |
+      +---------------- it answers describe -----------------+   asked after 0.5 s, 1 s, ... 15 s
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+
+from oarpy.grid.broker.errands import ClusterCall
+from oarpy.grid.provider import CallRefused, ClusterSilent, Provider
+from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.model.errors import OarpyError
+from oarpy.store.grid.clusters import GridClusterRow
+
+Opening = Callable[[GridClusterRow], Provider]
+"""How a provider for a cluster is made; it connects when it is first asked."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+
+
+def provider_of(row: GridClusterRow) -> Provider:
+    """Return the provider for a cluster of the table."""
+    if row.kind == "oarpy":
+        return OarpyCluster(row.name, row.door)
+    raise CallRefused(f"cluster '{row.name}' is of kind '{row.kind}', which this broker cannot ask")
+
+
+class ClusterConnection:
+    """One cluster. Calls are made one after the other, in the order of :meth:`submit`."""
+
+    def __init__(self, row: GridClusterRow, opening: Opening, heard: Callable[[], None]) -> None:
+        self.row = row
+        self._opening = opening
+        self._heard = heard
+        self._provider: Provider | None = None
+        self._calls: queue.SimpleQueue[tuple[ClusterCall, Future[object]] | None] = queue.SimpleQueue()
+        self._due: float | None = None
+        self._pause = 0.0
+        self.reason = ""
+        self._thread = threading.Thread(target=self._serve, name=f"cluster {row.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def silent(self) -> bool:
+        """Whether it does not answer at present."""
+        due = self._due
+        return bool(self._pause) or (due is not None and time.monotonic() > due)
+
+    def submit(self, call: ClusterCall) -> Future[object]:
+        """Have a call made; while the cluster is silent it is answered so at once."""
+        future: Future[object] = Future()
+        if self.silent:
+            future.set_exception(ClusterSilent(self.reason or f"cluster '{self.row.name}' does not answer"))
+        else:
+            self._calls.put((call, future))
+        return future
+
+    def close(self) -> None:
+        """End the connection, as soon as its present call is over."""
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                item = self._calls.get(timeout=self._pause or None)
+            except queue.Empty:
+                self._ask_again()
+                continue
+            if item is None:
+                break
+            call, future = item
+            if future.set_running_or_notify_cancel():
+                self._make(call, future)
+        if self._provider is not None:
+            with suppress(OarpyError, OSError):
+                self._provider.close()
+
+    def _make(self, call: ClusterCall, future: Future[object]) -> None:
+        """Make a call. What waited behind one that got no answer gets none either."""
+        if self._pause:
+            future.set_exception(ClusterSilent(self.reason))
+            return
+        self._due = due = time.monotonic() + call.seconds
+        try:
+            answer = call.ask(self._open())
+        except ClusterSilent as error:
+            self._fall_silent(error)
+            future.set_exception(error)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+        finally:
+            self._due = None
+        if time.monotonic() > due and not self._pause:
+            self._heard()
+
+    def _open(self) -> Provider:
+        if self._provider is None:
+            self._provider = self._opening(self.row)
+        return self._provider
+
+    def _fall_silent(self, error: Exception) -> None:
+        self.reason = str(error) or "no answer"
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE) if self._pause else _FIRST_PAUSE
+
+    def _ask_again(self) -> None:
+        try:
+            self._open().describe()
+        except ClusterSilent as error:
+            self._fall_silent(error)
+            return
+        except OarpyError as error:
+            self.reason = str(error)  # it answers
+        self._pause = 0.0
+        self._heard()
+
+
+class ClusterConnections:
+    """The connections of a module, by cluster. ``opening`` makes providers: tests give theirs."""
+
+    def __init__(self, opening: Opening = provider_of) -> None:
+        self._opening = opening
+        self._connections: dict[str, ClusterConnection] = {}
+        self._signal = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def adopt(self, rows: Sequence[GridClusterRow]) -> None:
+        """Follow the table of clusters: new ones are there, those whose door changed are opened anew."""
+        wanted = {row.name: row for row in rows}
+        for name, connection in list(self._connections.items()):
+            row = wanted.get(name)
+            if row is None or (row.kind, row.door) != (connection.row.kind, connection.row.door):
+                self._connections.pop(name).close()
+        for name, row in wanted.items():
+            if name not in self._connections:
+                self._connections[name] = ClusterConnection(row, self._opening, self._wake)
+
+    def submit(self, call: ClusterCall) -> Future[object]:
+        """Have a call made by the thread of its cluster, without waiting for it."""
+        connection = self._connections.get(call.cluster)
+        if connection is None:
+            future: Future[object] = Future()
+            future.set_exception(CallRefused(f"there is no cluster '{call.cluster}'", hint="oargridctl clusters"))
+            return future
+        return connection.submit(call)
+
+    def silent(self) -> Mapping[str, str]:
+        """Return the clusters that do not answer at present, with why."""
+        return {name: one.reason for name, one in self._connections.items() if one.silent}
+
+    def files(self) -> Sequence[int]:
+        """Return what is readable when a silent cluster answers again, until :meth:`quiet`."""
+        return (self._signal,)
+
+    def quiet(self) -> None:
+        """Take note that clusters were heard again."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._signal)
+
+    def close(self) -> None:
+        """End all connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _wake(self) -> None:
+        os.eventfd_write(self._signal, 1)

@@ -1,0 +1,50 @@
+"""The second phase: every cluster of a transaction is told how it ended, until it has confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.provider import CallRefused, Provider
+from oarpy.model.errors import OarpyError
+
+Verb = Literal["commit", "abort"]
+
+_RETRY = 1.0
+"""Seconds after which a silent cluster is told again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """How a transaction ended, for one cluster: parts begin at ``begin``; ``hosts`` are those of all components."""
+
+    transaction: str
+    cluster: str
+    verb: Verb
+    begin: float | None = None
+    hosts: Sequence[str] = ()
+
+
+def tell(end: TransactionEnd) -> Errand[str]:
+    """Tell a cluster until it answers; return why it refuses, or nothing.
+
+    It refuses a commit when it has dropped what it held, and an abort when it was told to commit before.
+    """
+    key = f"{end.transaction}:{end.verb}"
+
+    def ask(provider: Provider) -> None:
+        if end.verb == "commit":
+            provider.commit(key, end.transaction, end.begin, end.hosts)
+        else:
+            provider.abort(key, end.transaction)
+
+    pause = 0.0
+    while True:
+        (answer,) = yield CallBatch([ClusterCall(end.cluster, ask)], pause=pause)
+        if isinstance(answer, CallRefused):
+            return str(answer) or "refused"
+        if not isinstance(answer, OarpyError):
+            return ""
+        pause = _RETRY

@@ -1,0 +1,159 @@
+"""Changes on several clusters, in two phases with presumed abort. Everything is written before clusters hear of it.
+
+::
+
+    begun (rows) -> all prepare -> decided (rows) -> all are told, until each has confirmed
+                        |
+                        +-- one refuses or is silent, or the module was killed: given up -> all are told
+
+Outcomes of which a cluster has not confirmed that it knows are doubts: it is told again until it does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.broker.outcomes import TransactionEnd, tell
+from oarpy.grid.provider import GridPart, PreparedPart, Provider
+from oarpy.model.errors import OarpyError
+from oarpy.model.states import GridTransactionState
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_parts, transactions
+from oarpy.store.grid.transactions import NewGridPart
+
+_PATIENCE, _PATIENCE_A_PART = 8.0, 0.5
+"""Seconds that a cluster has for its answer, and for each part that is prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part that is to be made on a cluster for a component, or (kind ``withdrawn``) frozen there."""
+
+    job: int
+    component: int
+    cluster: str
+    part: GridPart
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedParts:
+    """What clusters have prepared, by name of the part; ``failures`` says why others have not, by cluster."""
+
+    prepared: Mapping[str, PreparedPart] = field(default_factory=dict)
+    failures: Mapping[str, OarpyError] = field(default_factory=dict)
+
+
+def wire_name(transaction: int) -> str:
+    """Return how clusters know a transaction."""
+    return f"t{transaction}"
+
+
+def part_name(job: int, component: int, transaction: int) -> str:
+    """Return the name of the part that a transaction makes for a component."""
+    return f"g{job}.{component}.{transaction}"
+
+
+def prepare(transaction: int, parts: Sequence[PlannedPart], ttl: float) -> Errand[PreparedParts]:
+    """Have all parts prepared, on all clusters at the same time; what one does not prepare is not tried again."""
+    by_cluster: dict[str, list[GridPart]] = defaultdict(list)
+    for one in parts:
+        by_cluster[one.cluster].append(one.part)
+    patience = _PATIENCE + _PATIENCE_A_PART * max(map(len, by_cluster.values()))
+    calls = [
+        ClusterCall(cluster, _preparing(transaction, wanted, ttl), patience) for cluster, wanted in by_cluster.items()
+    ]
+    answers = yield CallBatch(calls, patience)
+    prepared: dict[str, PreparedPart] = {}
+    failures: dict[str, OarpyError] = {}
+    for call, answer in zip(calls, answers, strict=True):
+        if isinstance(answer, OarpyError):
+            failures[call.cluster] = answer
+        elif isinstance(answer, dict):
+            prepared |= answer
+    return PreparedParts(prepared, failures)
+
+
+def _preparing(transaction: int, parts: Sequence[GridPart], ttl: float) -> Callable[[Provider], object]:
+    name = wire_name(transaction)
+
+    def ask(provider: Provider) -> dict[str, PreparedPart]:
+        return {one.name: provider.prepare(f"{name}:{one.name}:prepare", name, one, ttl) for one in parts}
+
+    return ask
+
+
+class TransactionDriver:
+    """Drives the transactions of one module. Its calls are errands named ``("prepare", ID)`` and ``("outcome", ...)``.
+
+    Whoever owns the errands hands on their results: those of the first phase are for the owner to decide upon, those
+    of outcomes go to :meth:`heard`.
+    """
+
+    def __init__(self, module: str, errands: Errands[object], clock: Callable[[], float] = time.time) -> None:
+        self._module = module
+        self._errands = errands
+        self._clock = clock
+
+    def recover(self, connection: Connection) -> None:
+        """Give up what was begun and not decided: nobody is left who would decide it."""
+        for one in transactions.open_of(connection, self._module):
+            if one.state is GridTransactionState.PREPARING and ("prepare", one.id) not in self._errands:
+                with connection.transaction():
+                    transactions.give_up(connection, one.id, "the broker was started anew before it was decided")
+
+    def begin(
+        self,
+        connection: Connection,
+        kind: str,
+        job: int | None,
+        ttl: float,
+        plan: Callable[[int], Sequence[PlannedPart]],
+    ) -> int:
+        """Store a transaction with its parts, and have them prepared; return its number.
+
+        ``plan`` is called with the number, which is part of names. Parts that do not wait any more are not frozen:
+        the caller looks whether :class:`PreparedParts` has all that it planned. Begin it within a database transaction.
+        """
+        number = transactions.begin(connection, kind, self._module, job, ttl)
+        planned = plan(number)
+        made = [one for one in planned if one.part.kind != "withdrawn"]
+        names = [one.part.name for one in planned if one.part.kind == "withdrawn"]
+        frozen = set(transactions.freeze(connection, number, names)) if names else set()
+        if made:
+            transactions.add_parts(connection, number, [_row(one) for one in made])
+        wanted = [one for one in planned if one.part.kind != "withdrawn" or one.part.name in frozen]
+        if wanted:
+            self._errands.begin(("prepare", number), prepare(number, wanted, ttl))
+        return number
+
+    def spread(self, connection: Connection) -> None:
+        """Have every cluster told that does not know yet how a transaction ended."""
+        for one in transactions.open_of(connection, self._module):
+            if one.committed is None:
+                continue
+            verb = "commit" if one.committed else "abort"
+            for cluster in one.unaware:
+                name = ("outcome", one.id, cluster, verb)
+                if name not in self._errands:
+                    end = TransactionEnd(wire_name(one.id), cluster, "commit" if one.committed else "abort", one.begin)
+                    self._errands.begin(name, tell(end))
+
+    def heard(self, connection: Connection, name: Hashable, result: object) -> None:
+        """Take in that a cluster has confirmed how a transaction ended, or refuses: then it has nothing of it."""
+        assert isinstance(name, tuple)
+        _, number, cluster, verb = name
+        with connection.transaction():
+            lost = str(result) if verb == "commit" else ""
+            transactions.note_known(connection, number, cluster, lost)
+
+    def parts_of(self, connection: Connection, number: int) -> list[broker_parts.GridPartRow]:
+        """Return the parts of a transaction."""
+        return broker_parts.of_transaction(connection, number)
+
+
+def _row(one: PlannedPart) -> NewGridPart:
+    return NewGridPart(one.part.name, one.job, one.component, one.cluster, one.part.kind, one.part.request.walltime)

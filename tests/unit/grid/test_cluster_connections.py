@@ -1,0 +1,98 @@
+"""Connections to clusters: each has its own thread, and one that is silent is known to be so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from threading import Event
+
+import pytest
+
+from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.errands import ClusterCall
+from oarpy.grid.provider import CallRefused, ClusterSilent
+from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.modules.loop.module import readable
+from oarpy.store.grid.clusters import GridClusterRow
+from tests.harness.waiting import until
+
+
+class World:
+    """Two clusters in memory and the connections to them."""
+
+    def __init__(self) -> None:
+        self.clusters = {name: SimulatedCluster(name, 4) for name in ("north", "south")}
+        self.connections = ClusterConnections(lambda row: self.clusters[row.name])
+        self.connections.adopt([self.row(name) for name in self.clusters])
+
+    def row(self, name: str, door: str = "door") -> GridClusterRow:
+        """A row of the table."""
+        return GridClusterRow(name, "oarpy", (door,), 1, False, 0, True)
+
+    def procs(self, name: str, before: Callable[[], object] = lambda: None, seconds: float = 10) -> Future[object]:
+        """Ask a cluster how many processors it has, after something else."""
+
+        def ask(provider: object) -> int:
+            before()
+            assert isinstance(provider, SimulatedCluster)
+            return provider.describe().procs
+
+        return self.connections.submit(ClusterCall(name, ask, seconds))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Two clusters that answer."""
+    made = World()
+    yield made
+    made.connections.close()
+
+
+def test_calls_of_one_cluster_are_made_in_order(world: World) -> None:
+    made: list[int] = []
+    futures = [world.procs("north", partial(made.append, number)) for number in range(20)]
+    assert [future.result(10) for future in futures] == [4] * 20
+    assert made == list(range(20))
+
+
+def test_a_cluster_that_hangs_delays_no_other_one(world: World) -> None:
+    go_on = Event()
+    hanging = world.procs("north", lambda: go_on.wait(30), seconds=0)
+    assert world.procs("south").result(10) == 4
+    until(lambda: "north" in world.connections.silent(), "north to count as silent")
+    with pytest.raises(ClusterSilent, match="'north' does not answer"):
+        world.procs("north").result(0)
+    go_on.set()
+    assert hanging.result(10) == 4
+    assert readable(world.connections.files(), 10)
+    assert (dict(world.connections.silent()), world.procs("north").result(10)) == ({}, 4)
+
+
+def test_a_silent_cluster_is_asked_until_it_answers(world: World) -> None:
+    world.clusters["north"].faults.cut = True
+    with pytest.raises(ClusterSilent):
+        world.procs("north").result(10)
+    until(lambda: list(world.connections.silent()) == ["north"], "north to count as silent")
+    with pytest.raises(ClusterSilent):
+        world.procs("north").result(0)
+    world.clusters["north"].faults.cut = False
+    assert readable(world.connections.files(), 20)
+    world.connections.quiet()
+    assert not readable(world.connections.files(), 0)
+    assert world.procs("north").result(10) == 4
+
+
+def test_what_a_cluster_refuses_is_an_answer(world: World) -> None:
+    world.clusters["north"].faults.refuse("describe")
+    with pytest.raises(CallRefused):
+        world.procs("north").result(10)
+    assert world.procs("north").result(10) == 4
+
+
+def test_a_cluster_that_is_gone_from_the_table_is_not_asked(world: World) -> None:
+    world.connections.adopt([world.row("south")])
+    with pytest.raises(CallRefused, match="no cluster 'north'"):
+        world.procs("north").result(0)
+    world.connections.adopt([world.row("north", "other"), world.row("south")])
+    assert world.procs("north").result(10) == 4
