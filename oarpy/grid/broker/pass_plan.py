@@ -1,0 +1,209 @@
+"""A reallocation pass as it would go: who moves where, by what clusters estimate. Nothing changes on any cluster.
+
+Clusters are asked what would be if some of the broker's jobs were not there and others had joined. So the core gets the
+numbers that it would get if each move were carried out before the next one is chosen::
+
+    core: ECTs?        estimate(jobs)                              every cluster
+    core: move 7       noted
+    core: ECTs?        estimate(jobs left, without 7)              where it was
+                       estimate(jobs left, joined 7)               where it goes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from oarpy.grid.broker.decisions import DrivenCore, TakenDecision
+from oarpy.grid.broker.errands import ClusterCall, Submit
+from oarpy.grid.core.broker_state import BrokerState, GridCluster, JobId, MappedJob, ReallocationRules, WaitingPart
+from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
+from oarpy.grid.provider import PartRequest, Provider
+
+_PATIENCE = 60.0
+"""Seconds for which a cluster may plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovablePart:
+    """A waiting part of a mapped job; the walltime of its request is at speed 1, ``submitted`` is in epoch seconds."""
+
+    name: str
+    job: int
+    cluster: str
+    submitted: float
+    request: PartRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A job that is to leave its queue and join another one, or the same at its end; ``old`` and ``new`` are ECTs."""
+
+    part: MovablePart
+    target: str
+    old: float
+    new: float
+
+    @property
+    def stays(self) -> bool:
+        """True when it joins the queue anew in which it waits."""
+        return self.part.cluster == self.target
+
+
+@dataclass(frozen=True, slots=True)
+class PassPlan:
+    """The moves of a pass in their order, and the decision of the core that they follow from."""
+
+    moves: tuple[PlannedMove, ...]
+    decision: TakenDecision
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What would have become of a cluster's queue by now: who left, and who joined, in order."""
+
+    gone: list[str] = field(default_factory=list)
+    joined: list[int] = field(default_factory=list)
+
+
+class PassPlanner:
+    """Leads the core through one pass.
+
+    ``submit`` sends calls to clusters. Their answers may be of a state that is ``age`` seconds old, so that all of them
+    are of one.
+    """
+
+    def __init__(
+        self, clusters: Sequence[GridCluster], rules: ReallocationRules, submit: Submit, age: float = 300
+    ) -> None:
+        self._clusters = {cluster.name: cluster for cluster in clusters}
+        self._rules, self._submit, self._age = rules, submit, age
+        self._core = DrivenCore(BrokerState(tuple(clusters), reallocation=rules))
+        self._parts: dict[int, MovablePart] = {}
+        self._queues = {name: _Queue() for name in self._clusters}
+        self._told: dict[int, dict[str, float]] = {}
+        self._first: dict[int, float] = {}
+        self._chosen: list[PlannedMove] = []
+
+    def plan(self, parts: Sequence[MovablePart], now: float) -> PassPlan:
+        """Return who moves of ``parts``, which are in order of submission; ``now`` in epoch seconds.
+
+        Raises what a cluster answers that cannot be asked: without its numbers nobody can be moved.
+        """
+        self._parts = {part.job: part for part in parts}
+        due = PassDue(tuple(WaitingPart(_mapped(part), part.cluster) for part in parts))
+        actions = self._core.tell(due, now)
+        while actions:
+            asked = [one for action in actions if (one := self._note(action)) is not None]
+            actions = [more for one in asked for more in self._core.tell(self._answer(one), now)]
+        return PassPlan(tuple(self._chosen), self._core.taken())
+
+    def _note(self, action: Action) -> AskEcts | None:
+        """Note what would change; return what is asked."""
+        match action:
+            case AskEcts():
+                return action
+            case WithdrawJobs(jobs):
+                for job in jobs:
+                    self._leave(_number(job))
+                self._first = {job: told[self._parts[job].cluster] for job, told in self._told.items()}
+            case JoinQueue(job, cluster):
+                number = _number(job)
+                self._join(number, cluster, self._first[number], self._told[number][cluster])
+            case MoveJob(job, _, target, old, new):
+                number = _number(job)
+                if self._rules.algorithm == 1:
+                    self._leave(number)
+                self._join(number, target, old, new)
+        return None
+
+    def _leave(self, job: int) -> None:
+        part = self._parts[job]
+        self._queues[part.cluster].gone.append(part.name)
+
+    def _join(self, job: int, cluster: str, old: float, new: float) -> None:
+        self._queues[cluster].joined.append(job)
+        self._chosen.append(PlannedMove(self._parts[job], cluster, old, new))
+
+    def _answer(self, asked: AskEcts) -> EctsTold:
+        """Ask the clusters at the same time; of the answers, those are told that are new."""
+        jobs = [_number(job) for job in asked.jobs]
+        futures = [self._submit(ClusterCall(name, self._estimate(name, jobs))) for name in asked.clusters]
+        found: dict[str, Sequence[float]] = {}
+        for name, future in zip(asked.clusters, futures, strict=True):
+            found[name] = future.result(_PATIENCE)  # type: ignore[assignment]
+        told: dict[JobId, Sequence[float]] = {}
+        for place, job in enumerate(jobs):
+            ends = {name: found[name][place] for name in asked.clusters}
+            known = self._told.setdefault(job, {})
+            if any(known.get(name) != end for name, end in ends.items()):
+                known.update(ends)
+                told[job] = tuple(ends.values())
+        return EctsTold(tuple(asked.clusters), told)
+
+    def _estimate(self, cluster: str, jobs: Iterable[int]) -> _Estimate:
+        queue, there = self._queues[cluster], self._clusters[cluster]
+        gone = frozenset(queue.gone)
+        requests: list[PartRequest | str | None] = []
+        for job in jobs:
+            part = self._parts[job]
+            if part.cluster == cluster and part.name not in gone:
+                requests.append(part.name)
+            else:
+                requests.append(request_there(part, there) if part.request.procs <= there.procs else None)
+        joined = tuple(request_there(self._parts[job], there) for job in queue.joined)
+        return _Estimate(tuple(requests), tuple(queue.gone), joined, self._age)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """A question to a cluster; None stands for a job that is too large for it."""
+
+    requests: tuple[PartRequest | str | None, ...]
+    without: tuple[str, ...]
+    joined: tuple[PartRequest, ...]
+    age: float
+
+    def __call__(self, provider: Provider) -> Sequence[float]:
+        """Ask it."""
+        asked = [one for one in self.requests if one is not None]
+        told = iter(provider.estimate(asked, self.without, self.joined, self.age) if asked else ())
+        return [inf if one is None else next(told) for one in self.requests]
+
+
+def request_there(part: MovablePart, cluster: GridCluster) -> PartRequest:
+    """Return what a part asks for on a cluster of another speed."""
+    return replace(part.request, walltime=part.request.walltime / cluster.speed)
+
+
+def without_needless(moves: Sequence[PlannedMove], queues: Mapping[str, Sequence[str]]) -> list[PlannedMove]:
+    """Leave out jobs that need not leave a queue to come where they should; ``queues`` has the waiting parts in order.
+
+    Who joins a queue comes behind all that stay. So the first ones of a queue may stay where they are, if they wait in
+    that order and nobody waits between them or behind them but those that leave.
+    """
+    chosen = {move.part.name for move in moves}
+    needless: set[str] = set()
+    for cluster, names in queues.items():
+        ranks = {name: rank for rank, name in enumerate(names)}
+        last = max((rank for name, rank in ranks.items() if name not in chosen), default=-1)
+        for move in moves:
+            if move.target != cluster:
+                continue
+            rank = ranks.get(move.part.name, -1) if move.stays else -1
+            if rank <= last:
+                break
+            last = rank
+            needless.add(move.part.name)
+    return [move for move in moves if move.part.name not in needless]
+
+
+def _mapped(part: MovablePart) -> MappedJob:
+    return MappedJob(part.job, part.submitted, part.request.procs, part.request.walltime)
+
+
+def _number(job: JobId) -> int:
+    """Return the number of a grid job: the core is told nothing else here."""
+    assert isinstance(job, int)
+    return job
