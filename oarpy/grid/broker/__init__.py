@@ -3,8 +3,8 @@
 - ``decisions``: what the core decided, as values of JSON, and decided again.
 - ``connections``: a thread a cluster. ``transactions``: changes on several clusters; ``outcomes``: how they ended.
 - ``pass_plan``: who moves in a reallocation pass, by what clusters estimate.
-- ``errands``: conversations with clusters. ``soundings``, ``claim_attempts``: jobs whose components start
-  together at a deadline.
+- ``errands``: conversations with clusters.
+- ``claimer``: the module for jobs with several components, which are in ``coallocated/``.
 """
 
 from __future__ import annotations

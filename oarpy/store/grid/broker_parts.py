@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +75,11 @@ _MOVE = """
         hosts = CASE WHEN %(hosts)s::text[] = '{}' THEN hosts ELSE %(hosts)s END,
         cluster_job = CASE WHEN %(job)s = '' THEN cluster_job ELSE %(job)s END
     WHERE name = %(name)s AND state <> %(state)s
+"""
+_NOTE_HOSTS = """
+    UPDATE grid_parts p SET hosts = ARRAY(SELECT h.host FROM unnest(%s::text[], %s::text[]) AS h(name, host)
+                                          WHERE h.name = p.name)
+    WHERE p.name = ANY(%s)
 """
 _ASK_END = """
     UPDATE grid_parts SET end_asked = clock_timestamp(), message = %s
@@ -157,6 +162,12 @@ def move(
         "job": cluster_job,
     }
     connection.execute(_MOVE, values)
+
+
+def note_hosts(connection: Connection, hosts: Mapping[str, Sequence[str]]) -> None:
+    """Note the hosts that parts have, by name, one a processor's host."""
+    pairs = [(name, host) for name, some in hosts.items() for host in some]
+    connection.execute(_NOTE_HOSTS, [[name for name, _ in pairs], [host for _, host in pairs], list(hosts)])
 
 
 def ask_end(connection: Connection, names: Sequence[str], reason: str) -> list[str]:

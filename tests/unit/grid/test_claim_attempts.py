@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oarpy.grid.broker.claim_attempts import ClaimPlan, ClaimResult, Eviction, PartClaim, attempt
-from oarpy.grid.broker.soundings import ClusterSounding, clock_offset, sound, try_due
+from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, Eviction, PartClaim, attempt
+from oarpy.grid.broker.coallocated.soundings import ClusterSounding, clock_offset, sound, try_due
 from oarpy.grid.core.exchanges import LocalJob
 from oarpy.grid.provider import (
     CallRefused,

@@ -1,0 +1,163 @@
+"""The claimer: jobs with several components, from their submission to their end.
+
+A round hears what clusters answered, then does what is due for each job, then tells clusters how transactions ended.
+Everything is written before it is acted upon. What was begun and not decided when the claimer was killed is given up,
+and the try is made again. What was decided goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from math import inf
+
+import psycopg
+import structlog
+
+from oarpy.grid.broker.coallocated.asked_of_clusters import RoomFound
+from oarpy.grid.broker.coallocated.claim_attempts import ClaimResult
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs
+from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_files
+from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
+from oarpy.grid.broker.errands import Errands, Submit
+from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
+from oarpy.grid.broker.transactions import wire_name
+from oarpy.grid.core.broker_state import DeadlineRules
+from oarpy.model.states import GridTransactionState
+from oarpy.modules.loop.module import Outcome
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_parts, transactions
+from oarpy.store.grid.transactions import GridTransactionRow
+from oarpy.store.refusals import first_line, is_refusal
+
+log = structlog.get_logger()
+
+
+class Claimer:
+    """The module. What it remembers are calls under way; they are made again when it is killed.
+
+    ``submit`` has calls to clusters made, ``tolerance`` says how far their clocks may be off, in seconds.
+    """
+
+    name = MODULE
+    period = 10.0
+
+    def __init__(
+        self,
+        rules: DeadlineRules,
+        times: ClaimTimes,
+        tolerance: float,
+        submit: Submit,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
+        self._times = times
+        self._errands = Errands[object](submit, clock)
+        self._coallocated = CoallocatedJobs(self._errands, rules, times, tolerance)
+        self._named = NamedJobs(self._errands)
+        self._known: Connection | None = None
+
+    def files(self) -> Sequence[int]:
+        """Return where answers of clusters arrive."""
+        return self._errands.files()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """One round: answers, jobs, outcomes; again until nobody has an answer at once."""
+        if connection is not self._known:
+            self._errands.clear()
+            self._known = connection
+        wake_at, heard = self._tend(connection), 0
+        while over := self._errands.go_on():
+            for name, result in over:
+                self._hear(connection, name, result)
+            wake_at, heard = self._tend(connection), heard + len(over)
+        dates = [date for date in (wake_at, self._errands.wake_at()) if date is not None and date < inf]
+        return Outcome(f"heard {heard}" if heard else "nothing", wake_at=min(dates, default=None))
+
+    def _tend(self, connection: Connection) -> float:
+        """Do what is due for all jobs; return when there is more to do (epoch seconds), or infinity."""
+        now, wake_at = self._clock(), inf
+        for file in live_files(connection, MODULE):
+            tended = self._coallocated if file.job.kind == "coallocated" else self._named
+            with _one_job(connection, file.job.id):
+                wake_at = min(wake_at, tended.tend(connection, file, now))
+        for one in transactions.open_of(connection, MODULE):
+            if one.state in (GridTransactionState.COMMITTING, GridTransactionState.ABORTING):
+                wake_at = min(wake_at, self._spread(connection, one, now))
+        return wake_at
+
+    def _spread(self, connection: Connection, one: GridTransactionRow, now: float) -> float:
+        """Have the clusters told that do not know yet how a transaction ended; return until when that is true."""
+        verb, until = self._verb(one, now)
+        rows = broker_parts.of_transaction(connection, one.id)
+        hosts = [host for row in rows for host in row.hosts]
+        for cluster in one.unaware:
+            name = ("outcome", one.id, cluster)
+            if (*name, "commit") in self._errands and verb == "abort":
+                self._errands.drop((*name, "commit"))
+            if (*name, verb) not in self._errands:
+                end = TransactionEnd(wire_name(one.id), cluster, verb, one.begin, hosts)
+                self._errands.begin((*name, verb), tell(end))
+        return until
+
+    def _verb(self, one: GridTransactionRow, now: float) -> tuple[Verb, float]:
+        """Return what clusters are told, and until when.
+
+        A claim that could begin late only is aborted. A cluster that knew better refuses that: its part has begun.
+        """
+        if not one.committed:
+            return "abort", inf
+        if one.kind != "claim" or one.begin is None:
+            return "commit", inf
+        latest = one.begin + self._times.margin
+        return ("commit", latest) if now < latest else ("abort", inf)
+
+    def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
+        """Take in what came out of an errand."""
+        match name, result:
+            case ("room", int(job)), RoomFound():
+                if file := self._file(connection, job):
+                    with _one_job(connection, job):
+                        self._coallocated.room_found(connection, file, result, self._clock())
+            case ("hold", int(transaction)), ClaimResult():
+                self._held(connection, transaction, result)
+            case ("outcome", int(transaction), str(cluster), verb), str():
+                with connection.transaction():
+                    self._known_by(connection, transaction, cluster, verb, result)
+
+    def _held(self, connection: Connection, transaction: int, result: ClaimResult) -> None:
+        row = transactions.read(connection, transaction)
+        file = self._file(connection, row.job) if row is not None and row.job is not None else None
+        if file is None:
+            return
+        with _one_job(connection, file.job.id):
+            if file.job.kind == "coallocated":
+                self._coallocated.held(connection, file, transaction, result, self._clock())
+            else:
+                self._named.held(connection, file, transaction, result)
+
+    def _known_by(self, connection: Connection, transaction: int, cluster: str, verb: object, refusal: str) -> None:
+        """Note that a cluster knows how a transaction ended, and whether it has something of it."""
+        row = transactions.read(connection, transaction)
+        lost = ""
+        if row is not None and row.committed:
+            lost = refusal if verb == "commit" else "" if refusal else "it was not told in time to start"
+        transactions.note_known(connection, transaction, cluster, lost)
+
+    def _file(self, connection: Connection, job: int) -> GridJobFile | None:
+        return next((one for one in live_files(connection, MODULE) if one.job.id == job), None)
+
+
+@contextmanager
+def _one_job(connection: Connection, job: int) -> Iterator[None]:
+    """A transaction about one job: if the database refuses what is written for it, the others go on."""
+    try:
+        with connection.transaction():
+            yield
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        log.exception("refused by the database", module=MODULE, job=job, reason=first_line(error))

@@ -1,0 +1,119 @@
+"""Jobs whose components start together: the values that their tries, claims and starts are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.grid.broker.coallocated.claim_attempts import Eviction
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.broker.coallocated.soundings import ClusterSounding, sound, try_due
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.broker.transactions import part_name
+from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, DeadlineRules, GridCluster, PlannedTry
+from oarpy.grid.core.exchanges import ClaimParts, TryDue
+from oarpy.grid.provider import GridPart, PartKind, PartRequest
+from oarpy.model.errors import OarpyError
+from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
+from oarpy.store.grid.clusters import GridClusterRow
+
+
+@dataclass(frozen=True, slots=True)
+class RoomFound:
+    """What a try was told: the event for the core, and the words of clusters that had no answer or refused."""
+
+    due: TryDue
+    silent: Mapping[str, str]
+
+
+def rules_of(job: GridJobRow, general: DeadlineRules, times: ClaimTimes, *, evicting: bool) -> DeadlineRules:
+    """Return when room is looked for, for this job; ``evicting``: a cluster lets local jobs give way."""
+    return DeadlineRules(
+        general.lp if job.lp is None else job.lp,
+        general.tries if job.tries is None else job.tries,
+        general.wait if job.wait is None else job.wait,
+        general.evict_at,
+        times.lead(evicting=evicting),
+    )
+
+
+def state_of(
+    job: GridJobRow, components: Sequence[GridComponentRow], clusters: Sequence[GridClusterRow], rules: DeadlineRules
+) -> BrokerState:
+    """Return what the core has to know of one job; which of its tries is due is for the caller to add."""
+    known = tuple(GridCluster(one.name, one.procs or 0, one.speed, "evict" in one.abilities) for one in clusters)
+    return BrokerState(known, rules, coallocated={job.id: core_job(job, components)})
+
+
+def core_job(job: GridJobRow, components: Sequence[GridComponentRow]) -> CoAllocatedJob:
+    """Return a job as the core knows it."""
+    return CoAllocatedJob(job.id, job.submitted, components[0].procs, len(components), job.deadline or 0)
+
+
+def planned(number: int, due_at: float, last: bool, rules: DeadlineRules) -> PlannedTry:
+    """Return the ``number``-th try of a job, from 0 on, as the core knows it: its numbers end with Mp."""
+    return PlannedTry(min(number, rules.tries), due_at, last)
+
+
+def request_of(job: GridJobRow, component: GridComponentRow, walltime: float) -> PartRequest:
+    """Return what a part for a component asks a cluster for; ``walltime`` in seconds on that cluster."""
+    return PartRequest(
+        job.user,
+        component.resources,
+        component.procs,
+        walltime,
+        job.queue,
+        component.properties,
+        job.project,
+        component.types,
+    )
+
+
+def look_for_room(
+    job: GridJobRow,
+    request: PartRequest,
+    clusters: Sequence[GridClusterRow],
+    clock: Callable[[], float],
+    tolerance: float,
+    *,
+    evicting: bool,
+) -> Errand[RoomFound]:
+    """Ask all clusters at the same time for room from now on; ``evicting``: also who may give way."""
+    calls = [
+        ClusterCall(one.name, lambda provider: sound(provider, request, clock, tolerance, evicting=evicting))
+        for one in clusters
+    ]
+    told = yield CallBatch(calls)
+    answers = {one.name: answer for one, answer in zip(clusters, told, strict=True)}
+    known = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterSounding | OarpyError)}
+    silent = {name: str(answer) for name, answer in known.items() if isinstance(answer, OarpyError)}
+    return RoomFound(try_due(job.id, known), silent)
+
+
+def hold_time(deadline: float, walltime: float, times: ClaimTimes, now: float) -> float:
+    """Return for how long processors have to be idle, in seconds, if they are claimed now."""
+    return max(deadline - now, 0) + times.margin + walltime
+
+
+def part_of(
+    job: GridJobRow, component: GridComponentRow, kind: PartKind, walltime: float, transaction: int
+) -> GridPart:
+    """Return what stands for a component. Its name tells the parts of several transactions apart."""
+    return GridPart(
+        part_name(job.id, component.number, transaction),
+        kind,
+        request_of(job, component, walltime),
+        job.program,
+        job.directory,
+        component.name or job.job_name,
+        job.deadline,
+        {"OAR_GRID_JOB_ID": str(job.id), "OAR_GRID_COMPONENT": str(component.number)},
+    )
+
+
+def evictions_of(found: ClaimParts, due: TryDue, request: PartRequest) -> list[Eviction]:
+    """Return by cluster how many processors local jobs have to leave for what the core placed there."""
+    needs = Counter(found.clusters)
+    missing = {name: count * request.procs - due.idle[name] for name, count in needs.items()}
+    return [Eviction(name, request, procs) for name, procs in missing.items() if procs > 0]

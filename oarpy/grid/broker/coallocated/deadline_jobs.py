@@ -1,0 +1,271 @@
+"""Jobs whose components start together at a deadline: tries, claims, starts, and what is told when that fails.
+
+What is to be done follows from the rows alone. So a broker that was killed goes on where it was::
+
+    Submitted --try is due: sound clusters--> Claiming --all hold--> Claimed --D - 5 s: decided--> Running
+        ^                                         |                     |
+        '------------- a cluster refuses ---------'                     '--> Missed: not all of them started
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from oarpy.grid.broker.coallocated.asked_of_clusters import (
+    RoomFound,
+    core_job,
+    evictions_of,
+    hold_time,
+    look_for_room,
+    part_of,
+    planned,
+    request_of,
+    rules_of,
+    state_of,
+)
+from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, PartClaim, attempt
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, after_start, at_start, before_start
+from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.decisions import DrivenCore
+from oarpy.grid.broker.errands import Errands
+from oarpy.grid.broker.transactions import wire_name
+from oarpy.grid.core.broker_state import DeadlineRules
+from oarpy.grid.core.exchanges import Action, ClaimParts, Event, JobArrived, MissJob, TryAt, TryDue
+from oarpy.model.states import GridJobState, GridTransactionState
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions, tries
+from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.grid.transactions import NewGridPart
+
+MODULE = "claimer"
+ANEW = "the broker was started anew"
+_HELD = GridTransactionState.HELD
+
+
+@dataclass(frozen=True, slots=True)
+class CoallocatedJobs:
+    """What is done for them. ``rules`` are those of jobs without their own; ``tolerance`` is of clocks, in seconds."""
+
+    errands: Errands[object]
+    rules: DeadlineRules
+    times: ClaimTimes
+    tolerance: float
+
+    # What is due
+
+    def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
+        if file.job.delete_asked is not None:
+            self._end(connection, file, GridJobState.ERROR, f"deleted by {file.job.delete_by}")
+            return inf
+        match file.job.state:
+            case GridJobState.SUBMITTED:
+                return self._submitted(connection, file, now)
+            case GridJobState.CLAIMING if ("hold", file.rows[0].transaction) not in self.errands:
+                transactions.give_up(connection, file.rows[0].transaction, ANEW)
+                broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED)
+                return now
+            case GridJobState.CLAIMED if file.is_in(_HELD):
+                return self._held(connection, file, now)
+            case GridJobState.CLAIMED:
+                return self._starts(connection, file, now)
+            case GridJobState.RUNNING if after_start(file.parts).act == "over":
+                end(connection, file)
+        return inf
+
+    def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Plan its first try, or make the one that is due."""
+        if not file.tries:
+            known = usable(connection)
+            (action,) = self._decide(connection, file, known, JobArrived(core_job(file.job, file.components)), now)
+            assert isinstance(action, TryAt)
+            tries.plan(connection, file.job.id, 0, action.at, last=action.last)
+            return action.at
+        due = file.tries[-1]
+        if now < due.due or ("room", file.job.id) in self.errands:
+            return due.due if now < due.due else inf
+        if now > file.deadline - self.times.latest_commit:
+            self._end(connection, file, GridJobState.MISSED, "the broker was not there at its deadline")
+            return inf
+        known = usable(connection)
+        evicting = due.last and now + self.times.kill_grace + self.times.latest_commit <= file.deadline
+        slowest = min((one.speed for one in known), default=1)
+        time = hold_time(file.deadline, file.job.walltime / slowest, self.times, now)
+        request = request_of(file.job, file.components[0], time)
+        look = look_for_room(file.job, request, known, self.errands.clock, self.tolerance, evicting=evicting)
+        self.errands.begin(("room", file.job.id), look)
+        return inf
+
+    def _held(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Decide its start when it is time, unless a part was lost."""
+        assert file.transaction is not None
+        following = before_start(file.parts, file.deadline, now, self.times)
+        if following.act == "commit":
+            transactions.decide(connection, file.transaction.id, file.deadline)
+        elif following.act == "give up":
+            transactions.give_up(connection, file.transaction.id, following.reason)
+            if now > file.deadline - self.times.latest_commit:
+                broker_jobs.move(connection, [file.job.id], GridJobState.MISSED, following.reason)
+            else:
+                self._again(connection, file, following.reason, now)
+        return following.at
+
+    def _starts(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """See to it that all parts run, or none of them."""
+        following = at_start(file.parts, file.deadline, now, self.times)
+        if following.act == "running":
+            started = min(row.started for row in file.rows if row.started is not None)
+            broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=started)
+        elif following.act == "end all":
+            self._end(connection, file, GridJobState.MISSED, following.reason)
+        return following.at
+
+    def _end(self, connection: Connection, file: GridJobFile, state: GridJobState, reason: str) -> None:
+        """End a job and all that it has on clusters."""
+        for name in (("room", file.job.id), ("hold", file.rows[0].transaction if file.rows else 0)):
+            self.errands.drop(name)
+        end_parts(connection, file, reason)
+        tries.drop_pending(connection, [file.job.id])
+        broker_jobs.move(connection, [file.job.id], state, reason)
+
+    # What clusters answered
+
+    def room_found(self, connection: Connection, file: GridJobFile, found: RoomFound, now: float) -> None:
+        """Take the decision of a try from what the clusters told."""
+        if file.job.state is not GridJobState.SUBMITTED or not file.tries or file.tries[-1].done is not None:
+            return
+        known = [one for one in usable(connection) if one.name in found.due.idle]
+        (action,) = self._decide(connection, file, known, found.due, now)
+        if isinstance(action, ClaimParts):
+            self._claim(connection, file, action, found, known, now)
+        else:
+            told = ", ".join(f"{name} {idle} idle" for name, idle in found.due.idle.items()) or "no cluster is in use"
+            words = "; ".join((told, *found.silent.values()))
+            self._failed(connection, file, action, "no room", f"no room for all components: {words}", found.due)
+
+    def held(
+        self, connection: Connection, file: GridJobFile, transaction: int, result: ClaimResult, now: float
+    ) -> None:
+        """Keep what the clusters hold, or give it up."""
+        if file.job.state is not GridJobState.CLAIMING or not file.rows or file.rows[0].transaction != transaction:
+            return
+        if result.failure:
+            transactions.give_up(connection, transaction, result.failure)
+            self._again(connection, file, result.failure, now)
+            return
+        note_held(connection, transaction, result)
+        transactions.hold(connection, transaction)
+        row = file.tries[-1]
+        tries.settle(
+            connection, file.job.id, row.number, "claimed", row.idle, " ".join(one.cluster for one in file.rows)
+        )
+        broker_jobs.move(connection, [file.job.id], GridJobState.CLAIMED, "")
+
+    def _claim(
+        self,
+        connection: Connection,
+        file: GridJobFile,
+        found: ClaimParts,
+        room: RoomFound,
+        known: Sequence[GridClusterRow],
+        now: float,
+    ) -> None:
+        """Store what is to be claimed, and begin to do so."""
+        speeds = {one.name: one.speed for one in known}
+        walltime = file.job.walltime / min(speeds[name] for name in found.clusters)
+        ttl = file.deadline + self.times.margin - now
+        transaction = transactions.begin(connection, "claim", MODULE, file.job.id, ttl, file.deadline)
+        claims = [
+            PartClaim(cluster, part_of(file.job, component, "claim", walltime, transaction))
+            for component, cluster in zip(file.components, found.clusters, strict=True)
+        ]
+        add_parts(connection, transaction, file, claims)
+        broker_jobs.move(connection, [file.job.id], GridJobState.CLAIMING)
+        plan = ClaimPlan(
+            wire_name(transaction),
+            claims,
+            lambda: file.deadline + self.times.margin - self.errands.clock(),
+            file.deadline - 2 * self.times.latest_commit,
+            evictions_of(found, room.due, claims[0].part.request),
+        )
+        self.errands.begin(("hold", transaction), attempt(plan, self.errands.clock))
+
+    def _again(self, connection: Connection, file: GridJobFile, reason: str, now: float) -> None:
+        """Let a claim that came to nothing count as a try that found no room."""
+        known = usable(connection)
+        nothing = TryDue(file.job.id, {one.name: 0 for one in known})
+        (action,) = self._decide(connection, file, known, nothing, now)
+        if isinstance(action, TryAt):
+            broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED)
+        self._failed(connection, file, action, "refused", reason, nothing)
+
+    def _failed(
+        self, connection: Connection, file: GridJobFile, action: Action, outcome: str, reason: str, due: TryDue
+    ) -> None:
+        """Note that a try failed, and plan the next one, or give the job up."""
+        job, row = file.job.id, file.tries[-1]
+        tries.settle(connection, job, row.number, outcome, due.idle, reason)
+        if isinstance(action, TryAt):
+            tries.plan(connection, job, row.number + 1, action.at, last=action.last)
+            broker_jobs.note(connection, [job], reason)
+        else:
+            assert isinstance(action, MissJob)
+            broker_jobs.move(connection, [job], GridJobState.MISSED, reason)
+
+    def _decide(
+        self, connection: Connection, file: GridJobFile, known: Sequence[GridClusterRow], event: Event, now: float
+    ) -> Sequence[Action]:
+        """Have the core decide, and keep from what."""
+        evicting = any("evict" in one.abilities for one in known)
+        rules = rules_of(file.job, self.rules, self.times, evicting=evicting)
+        state = state_of(file.job, file.components, known, rules)
+        if file.tries:
+            row = file.tries[-1]
+            state.tries[file.job.id] = planned(row.number, row.due, row.last, rules)
+        core = DrivenCore(state)
+        actions = core.tell(event, now)
+        taken = core.taken()
+        decisions.add(connection, MODULE, now, taken.state, taken.events, taken.actions)
+        return actions
+
+
+def usable(connection: Connection) -> list[GridClusterRow]:
+    """Return the clusters on which parts may be made, in configured order."""
+    return [one for one in clusters.every(connection) if one.active]
+
+
+def add_parts(connection: Connection, transaction: int, file: GridJobFile, claims: Sequence[PartClaim]) -> None:
+    """Store the parts that a transaction is to make, before any cluster hears of them."""
+    rows = [
+        NewGridPart(one.part.name, file.job.id, component.number, one.cluster, one.part.kind, one.part.request.walltime)
+        for component, one in zip(file.components, claims, strict=True)
+    ]
+    transactions.add_parts(connection, transaction, rows)
+
+
+def note_held(connection: Connection, transaction: int, result: ClaimResult) -> None:
+    """Store what clusters hold."""
+    transactions.note_prepared(connection, transaction, {name: held.job for name, held in result.held.items()})
+    broker_parts.note_hosts(connection, {name: held.hosts for name, held in result.held.items() if held.hosts})
+
+
+def end_parts(connection: Connection, file: GridJobFile, reason: str) -> None:
+    """Give up what is not decided, and ask for the end of what may have started."""
+    if file.transaction is not None:
+        transactions.give_up(connection, file.transaction.id, reason)
+    broker_parts.ask_end(connection, file.names, reason)
+
+
+def end(connection: Connection, file: GridJobFile) -> None:
+    """Note that all parts of a job have ended, and how."""
+    failed = next((row for row in file.rows if row.exit_status is None), None)
+    job = [file.job.id]
+    if failed is not None:
+        reason = f"its part on cluster {failed.cluster} failed" + (f": {failed.message}" if failed.message else "")
+        broker_jobs.move(connection, job, GridJobState.ERROR, reason)
+        return
+    status = next((row.exit_status for row in file.rows if row.exit_status), 0)
+    ended = max((row.ended for row in file.rows if row.ended is not None), default=None)
+    broker_jobs.move(connection, job, GridJobState.TERMINATED, ended=ended, status=status)

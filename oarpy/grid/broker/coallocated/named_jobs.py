@@ -1,0 +1,104 @@
+"""Jobs with a part on each of the clusters that their user named, from a date on: all parts are reserved, or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from oarpy.grid.broker.coallocated.asked_of_clusters import part_of
+from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, PartClaim, attempt
+from oarpy.grid.broker.coallocated.common_starts import after_start
+from oarpy.grid.broker.coallocated.deadline_jobs import (
+    ANEW,
+    MODULE,
+    add_parts,
+    end,
+    end_parts,
+    note_held,
+    usable,
+)
+from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.errands import Errands
+from oarpy.grid.broker.transactions import wire_name
+from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, transactions
+
+_TTL = 60.0
+"""Seconds after which a cluster drops a reservation that was not committed."""
+_UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJobs:
+    """What is done for them."""
+
+    errands: Errands[object]
+
+    def tend(self, connection: Connection, file: GridJobFile, now: float) -> float:
+        """Do what is due for a job; return when there is more to do (epoch seconds), or infinity."""
+        job = file.job
+        if job.delete_asked is not None:
+            self._refuse(connection, file, f"deleted by {job.delete_by}")
+        elif job.state is GridJobState.SUBMITTED and (not file.rows or file.rows[0].state in _UNMADE):
+            self._reserve(connection, file, now)
+        elif job.state is GridJobState.SUBMITTED and not file.is_in(GridTransactionState.PREPARING):
+            self._reserved(connection, file)
+        elif job.state is GridJobState.SUBMITTED and ("hold", file.rows[0].transaction) not in self.errands:
+            transactions.give_up(connection, file.rows[0].transaction, ANEW)
+            return now
+        elif job.state is GridJobState.MAPPED:
+            self._started(connection, file)
+        elif job.state is GridJobState.RUNNING and after_start(file.parts).act == "over":
+            end(connection, file)
+        return inf
+
+    def held(self, connection: Connection, file: GridJobFile, transaction: int, result: ClaimResult) -> None:
+        """Decide for a job whose parts are all reserved; refuse it otherwise."""
+        if file.job.state is not GridJobState.SUBMITTED or not file.rows or file.rows[0].transaction != transaction:
+            return
+        if result.failure:
+            self._refuse(connection, file, result.failure)
+            return
+        note_held(connection, transaction, result)
+        transactions.decide(connection, transaction, file.job.deadline)
+
+    def _reserve(self, connection: Connection, file: GridJobFile, now: float) -> None:
+        """Begin to reserve all its parts at once."""
+        known = {one.name: one.speed for one in usable(connection)}
+        wanted = [component.cluster or "" for component in file.components]
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            self._refuse(connection, file, f"no cluster '{missing[0]}' is in use")
+            return
+        walltime = file.job.walltime / min(known[name] for name in wanted)
+        transaction = transactions.begin(connection, "reserve", MODULE, file.job.id, _TTL, file.job.deadline)
+        claims = [
+            PartClaim(cluster, part_of(file.job, component, "reserved", walltime, transaction))
+            for component, cluster in zip(file.components, wanted, strict=True)
+        ]
+        add_parts(connection, transaction, file, claims)
+        plan = ClaimPlan(wire_name(transaction), claims, lambda: _TTL, now + _TTL)
+        self.errands.begin(("hold", transaction), attempt(plan, self.errands.clock))
+
+    def _reserved(self, connection: Connection, file: GridJobFile) -> None:
+        """Take the job for reserved when all clusters know, or refuse it when one has lost its part before."""
+        lost = next((one for one in file.rows if one.state is GridPartState.ENDED and one.started is None), None)
+        if lost is not None:
+            self._refuse(connection, file, f"{lost.cluster}: {lost.message}")
+        elif all(one.state is not GridPartState.COMMITTING for one in file.rows):
+            broker_jobs.move(connection, [file.job.id], GridJobState.MAPPED, "")
+
+    def _started(self, connection: Connection, file: GridJobFile) -> None:
+        starts = [one.started for one in file.rows if one.started is not None]
+        if starts:
+            broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=min(starts))
+        elif after_start(file.parts).act == "over":
+            end(connection, file)
+
+    def _refuse(self, connection: Connection, file: GridJobFile, reason: str) -> None:
+        """End a job and all that it has on clusters."""
+        if file.rows:
+            self.errands.drop(("hold", file.rows[0].transaction))
+        end_parts(connection, file, reason)
+        broker_jobs.move(connection, [file.job.id], GridJobState.ERROR, reason)

@@ -1,0 +1,133 @@
+"""A broker's claimer on clusters in memory: a test turns the clock, and kills it where it likes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from math import inf
+from typing import Any, TypeAlias
+
+import psycopg
+
+from oarpy.grid.broker.claimer import Claimer
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.core.broker_state import DeadlineRules
+from oarpy.grid.provider import ClusterSilent, PartEvent
+from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
+from oarpy.model.states import GridPartState
+from oarpy.store.grid import broker_jobs, broker_parts, clusters
+from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
+from oarpy.store.grid.broker_parts import GridPartRow
+from tests.harness.inline_calls import inline_calls
+
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+TIMES = ClaimTimes(kill_grace=20)
+RULES = DeadlineRules(lp=0.5, tries=3)
+_STARTABLE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.RUNNING)
+
+
+class BrokerKilled(BaseException):
+    """The broker is killed where this is raised."""
+
+
+class ClaimRounds:
+    """Clusters of 8 processors, ``north`` and ``south``, and the claimer, at ``clock``."""
+
+    def __init__(self, connection: Connection, names: Iterable[str] = ("north", "south"), procs: int = 8) -> None:
+        self.connection = connection
+        self.clock = VirtualClock(float(int(time.time())))
+        self.began = self.clock()
+        self.clusters = {name: SimulatedCluster(name, procs, clock=self.clock) for name in names}
+        for place, name in enumerate(self.clusters):
+            clusters.put(connection, name, "oarpy", ["oargriddoor", "campus"], place=place)
+            clusters.note_description(connection, name, procs, ["claim", "evict"], 0)
+        self.claimer = self._new()
+
+    def _new(self) -> Claimer:
+        return Claimer(RULES, TIMES, 0.5, inline_calls(self.clusters), self.clock)
+
+    def kill(self) -> None:
+        """Have the claimer replaced by one that knows what the database knows."""
+        self.claimer = self._new()
+
+    def submit(self, deadline: float, components: int = 2, procs: int = 4, walltime: float = 100) -> int:
+        """Submit a job whose components start ``deadline`` seconds from now; return its id."""
+        asked = (NewGridComponent(f"/core={procs}", procs),) * components
+        job = NewGridJob("alice", "coallocated", "date", walltime, asked, deadline=self.clock() + deadline)
+        return self._inserted(job)
+
+    def reserve(self, date: float, *names: str, procs: int = 4, walltime: float = 100) -> int:
+        """Submit a job with a part on each of these clusters, ``date`` seconds from now; return its id."""
+        asked = tuple(NewGridComponent(f"/core={procs}", procs, name) for name in names)
+        job = NewGridJob("alice", "named", "date", walltime, asked, deadline=self.clock() + date)
+        return self._inserted(job)
+
+    def _inserted(self, job: NewGridJob) -> int:
+        (number,) = broker_jobs.insert(self.connection, job)
+        values = [self.clock(), number]
+        self.connection.execute("UPDATE grid_jobs SET submitted_at = to_timestamp(%s) WHERE id = %s", values)
+        return number
+
+    def round(self) -> float:
+        """Hear the clusters' events, and let the claimer work; return when it wants to work again."""
+        self.watch()
+        outcome = self.claimer.run_once(self.connection, datetime.fromtimestamp(self.clock(), UTC))
+        return inf if outcome.wake_at is None else outcome.wake_at
+
+    def until(self, seconds: float, step: float = 10) -> None:
+        """Let time go on to so many seconds after the beginning; a killed claimer is replaced."""
+        end = self.began + seconds
+        while True:
+            try:
+                wake_at = self.round()
+            except BrokerKilled:
+                self.kill()
+                wake_at = self.clock()
+            if self.clock() >= end:
+                return
+            self.clock.now = max(self.clock() + 0.25, min(end, wake_at, self.clock() + step))
+
+    def watch(self) -> None:
+        """Take in what happened on the clusters, and end the parts whose end was asked for."""
+        for name, cluster in self.clusters.items():
+            try:
+                for event in cluster.events(0):
+                    self._take_in(event)
+                for part in broker_parts.to_end(self.connection):
+                    if part.cluster == name:
+                        cluster.cancel(f"{part.name}:end", part.name, part.message)
+            except ClusterSilent:
+                continue
+
+    def _take_in(self, event: PartEvent) -> None:
+        (row,) = broker_parts.by_name(self.connection, [event.part])
+        if row.state not in _STARTABLE:
+            return
+        if event.kind == "started":
+            if row.state is not GridPartState.RUNNING:
+                running = GridPartState.RUNNING
+                broker_parts.move(self.connection, row.name, running, started=event.at, hosts=event.hosts)
+            return
+        status = event.status if event.kind == "ended" else None
+        reason = event.reason or event.kind
+        broker_parts.move(self.connection, row.name, GridPartState.ENDED, reason, ended=event.at, status=status)
+
+    # what a test looks at
+
+    def job(self, job: int) -> GridJobRow:
+        """The row of a job."""
+        return broker_jobs.read(self.connection, [job])[0]
+
+    def parts(self, job: int) -> list[GridPartRow]:
+        """The rows of all parts that a job ever had."""
+        return broker_parts.of_jobs(self.connection, [job])
+
+    def there(self) -> dict[str, dict[str, str]]:
+        """What is on the clusters, by cluster: the state of each job."""
+        return {name: cluster.states() for name, cluster in self.clusters.items()}
+
+    def events(self, kind: str) -> list[PartEvent]:
+        """Events of a kind on all clusters."""
+        return [one for cluster in self.clusters.values() for one in cluster._events if one.kind == kind]
