@@ -50,6 +50,7 @@ oaradmissionrules = _entry("oaradmissionrules")
 oarconnect = _entry("oarconnect")
 oarcp = _entry("oarcp", by_gateway=False)  # scp, which starts oarsh
 oardel = _entry("oardel")
+oargridctl = _entry("oargridctl")
 oargriddoor = _entry("oargriddoor")
 oarhold = _entry("oarhold")
 oarnegotiate = _entry("oarnegotiate")

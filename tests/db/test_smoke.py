@@ -47,6 +47,7 @@ USES = [
     ("oartoken", "list"),
     ("oarnegotiate", "--help"),
     ("oargriddoor", "--help"),
+    ("oargridctl", "grants"),
     ("oaradmin", "links", "set", "all#1", "all#2", "--latency", "0.001", "--bandwidth", "1e9"),
     ("oaradmin", "links", "list"),
     ("oarpy", "db", "query", "SELECT count(*) FROM jobs"),

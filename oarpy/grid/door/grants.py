@@ -68,6 +68,14 @@ def require_ordinary(configuration: Configuration, user: str) -> None:
         raise NotAllowed(f"no broker acts for '{user}', the account of one", hint="grant it to an ordinary user")
 
 
+def require_broker(configuration: Configuration, broker: str) -> None:
+    """Raise :class:`NotFound` for a broker that is not let in."""
+    brokers = configuration.door.brokers
+    if broker not in brokers:
+        known = ", ".join(brokers) or "nobody"
+        raise NotFound(f"broker '{broker[:64]}' is not let in here", hint=f"door.brokers names {known}")
+
+
 def grant(
     session: Session,
     broker: str,
@@ -114,10 +122,7 @@ def visible(session: Session) -> list[GrantRow]:
 
 
 def _check_names(session: Session, broker: str, broker_user: str, queues: Sequence[str]) -> None:
-    brokers = session.configuration.door.brokers
-    if broker not in brokers:
-        known = ", ".join(brokers) or "none is"
-        raise NotFound(f"broker '{broker[:64]}' is not let in here", hint=f"door.brokers: {known}")
+    require_broker(session.configuration, broker)
     if not re.fullmatch(r"[!-~]{1,64}", broker_user):
         raise UsageError(f"'{broker_user[:64]}' cannot be a user", hint="1 to 64 letters of ASCII, without blanks")
     there = submissions.queues(session.connection)
