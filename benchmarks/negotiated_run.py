@@ -23,7 +23,7 @@ from oarpy.model.errors import OarpyError
 from oarpy.modules.registry import module_command
 from oarpy.negotiation.launchers import Choice
 from oarpy.negotiation.profiles import BusyHosts
-from oarpy.simulation.ndrms.workloads import TICKS
+from oarpy.reproduction.ndrms.workloads import TICKS
 from oarpy.simulation.negotiation.workload import Participant, Workload
 from oarpy.wire.negotiation import line_of
 

@@ -38,16 +38,28 @@ def ndrms(
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="For figureNN.csv and figureNN.svg.")] = Path(
         "ndrms"
     ),
+    processes: Processes = None,
+    dask: Dask = None,
+    fresh: Fresh = False,
     as_json: Json = False,
 ) -> None:
     """INRIA RR-7389, applications that negotiate: a line for each claim; exit status 1 if one fails."""
     from oarpy.benchmarks.negotiated_run import run_for_real
 
-    from oarpy.simulation.ndrms.reproduction import reproduce, status
+    from oarpy.reproduction.ndrms.reproduction import reproduce, status
 
-    found, report = reproduce(traces, figures or (), quick=quick, output=output, as_json=as_json, real=run_for_real)
-    write(report)
-    raise typer.Exit(status(found, real=not quick))
+    done = reproduce(
+        traces,
+        figures or (),
+        quick=quick,
+        output=output,
+        as_json=as_json,
+        real=run_for_real,
+        pool=_pool(processes, dask),
+        fresh=fresh,
+    )
+    write(done.report)
+    raise typer.Exit(status(done.claims, real=not quick, failed=done.failed))
 
 
 @app.command()

@@ -6,8 +6,8 @@ import pytest
 from oarpy.benchmarks.negotiated_run import run_for_real
 
 from oarpy.negotiation.run_times import Cluster
+from oarpy.reproduction.ndrms.workloads import TICKS, DrawnApplication
 from oarpy.scheduler.negotiation.applications import NegotiationRules
-from oarpy.simulation.ndrms.workloads import TICKS, DrawnApplication
 from oarpy.simulation.negotiation.workload import Participant, Workload
 
 pytestmark = pytest.mark.e2e

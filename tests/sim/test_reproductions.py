@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from oarpy.simulation.ndrms import figures
-from oarpy.simulation.ndrms.reproduction import FIELDS, reproduce
+from oarpy.reproduction.ndrms import figures
+from oarpy.reproduction.ndrms.reproduction import FIELDS, reproduce
+from oarpy.reproduction.pools import local_pool
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 
@@ -20,8 +21,11 @@ def test_figure_7_in_little_is_the_same_twice(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(figures, "QUICK_MOLDABLE_SHARES", (0.0,))
     answers = []
     for name in "ab":
-        found, report = reproduce(TRACES, [7], quick=True, output=tmp_path / name, as_json=True)
+        found, report, failed = reproduce(
+            TRACES, [7], quick=True, output=tmp_path / name, as_json=True, pool=local_pool(1)
+        )
         answers.append(found)
+        assert failed == 0
         assert [claim["claim"] for claim in json.loads(report)["claims"]] == list("abcdef") * 4
     assert answers[0] == answers[1]
     (first, *others) = answers[0]

@@ -9,12 +9,12 @@ import pytest
 
 from oarpy.model.errors import UsageError
 from oarpy.negotiation.launchers import Moldable
-from oarpy.simulation.ndrms.claims import claims
-from oarpy.simulation.ndrms.experiments import Experiment, Measured, measure, workload
-from oarpy.simulation.ndrms.figures import FIGURES, JUDGED, READINGS, real_servers, wastes
-from oarpy.simulation.ndrms.oar_like import OarLikeRun, configurations
-from oarpy.simulation.ndrms.reproduction import reproduce, status
-from oarpy.simulation.ndrms.workloads import (
+from oarpy.reproduction.ndrms.claims import claims
+from oarpy.reproduction.ndrms.experiments import Experiment, Measured, measure, workload
+from oarpy.reproduction.ndrms.figures import FIGURES, JUDGED, READINGS, real_servers, wastes
+from oarpy.reproduction.ndrms.oar_like import OarLikeRun, configurations
+from oarpy.reproduction.ndrms.reproduction import reproduce, status
+from oarpy.reproduction.ndrms.workloads import (
     TICKS,
     DrawnApplication,
     LoggedJob,

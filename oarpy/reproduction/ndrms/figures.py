@@ -8,8 +8,8 @@ from random import Random
 from typing import Literal
 
 from oarpy.model.setting_values import RankRule
-from oarpy.simulation.ndrms.experiments import Experiment
-from oarpy.simulation.ndrms.workloads import JOBS, Sizes
+from oarpy.reproduction.ndrms.experiments import Experiment
+from oarpy.reproduction.ndrms.workloads import JOBS, Sizes
 
 MOLDABLE_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 QUICK_MOLDABLE_SHARES = (0.0, 0.2, 1.0)

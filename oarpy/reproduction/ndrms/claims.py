@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import correlation, linear_regression, mean
 from typing import Literal
 
-from oarpy.simulation.ndrms.experiments import Experiment, Measured, Results
-from oarpy.simulation.ndrms.figures import FIGURES, SourceReading, oar_like
+from oarpy.reproduction.ndrms.experiments import Experiment, Measured, Results
+from oarpy.reproduction.ndrms.figures import FIGURES, SourceReading, oar_like
 
 Holds = Literal["yes", "no", "-"]
 MEGABYTE = 1_000_000

@@ -1,35 +1,37 @@
-"""One run of a workload in either system, what is measured of it, and many runs on all processors."""
+"""One run of a workload in either system, and what is measured of it, as plain values."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal, TextIO
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
 from oarpy.model.setting_values import RankRule
 from oarpy.negotiation.profiles import Time
-from oarpy.scheduler.negotiation.applications import NegotiationRules
-from oarpy.simulation.ndrms.oar_like import BYTES, OarLikeRun
-from oarpy.simulation.ndrms.workloads import (
+from oarpy.reproduction.experiment import Parameters, RunList, Values
+from oarpy.reproduction.ndrms.oar_like import BYTES, OarLikeRun
+from oarpy.reproduction.ndrms.workloads import (
     JOBS,
     TICKS,
     DrawnApplication,
     LoggedJob,
     Sizes,
     platform,
+    read_log,
     sequence,
     with_complex,
 )
+from oarpy.scheduler.negotiation.applications import NegotiationRules
 from oarpy.simulation.negotiation.journal import Journal
 from oarpy.simulation.negotiation.run import NegotiationRun
 from oarpy.simulation.negotiation.workload import Participant, Workload
-from oarpy.simulation.reports.output_files import ProgressBar
 
+VERSION = 1
+"""Of the runs: another one when the same parameters give other values."""
 System = Literal["ours", "oar"]
 WorkloadName = Literal["W0", "W1", "W2"]
 
@@ -158,16 +160,29 @@ def _seconds(ticks: Time) -> float:
     return float(ticks) / TICKS
 
 
-def measure_all(experiments: Iterable[Experiment], log: Sequence[LoggedJob], err: TextIO) -> dict[Experiment, Measured]:
-    """Run experiments on all processors that this process may use; each is run once. Results are in their order."""
-    wanted = list(dict.fromkeys(experiments))
-    processors = min(len(os.sched_getaffinity(0)), max(len(wanted), 1))
-    found: dict[Experiment, Measured] = {}
-    # the longest first, so that none of them is left over at the end
-    ordered = sorted(wanted, key=lambda one: (one.system == "ours", -one.p_mo, -one.clusters))
-    with ProcessPoolExecutor(processors) as pool, ProgressBar("experiments", len(wanted), err) as bar:
-        running = {pool.submit(partial(measure, one, log)): one for one in ordered}
-        for done in as_completed(running):
-            found[running[done]] = done.result()
-            bar(len(found))
-    return {one: found[one] for one in wanted}
+def ndrms_runs(experiments: Iterable[Experiment], traces: Path) -> RunList:
+    """Return experiments as runs, each once, the longest first: none of them is left over at the end."""
+    ordered = sorted(dict.fromkeys(experiments), key=lambda one: (one.system == "ours", -one.p_mo, -one.clusters))
+    runs = [_parameters(one) for one in ordered]
+    return RunList("ndrms", VERSION, ndrms_run, runs, {"traces": str(traces.resolve())})
+
+
+def ndrms_run(run: Parameters, places: Mapping[str, str]) -> Values:
+    """Do one run on the log that lies below the place ``traces``."""
+    return asdict(measure(experiment_of(run), _log(places["traces"])))
+
+
+def experiment_of(run: Parameters) -> Experiment:
+    """Return the experiment with these parameters."""
+    values: dict[str, Any] = {name: None if value == "" else value for name, value in run.items()}
+    return Experiment(**values)
+
+
+def _parameters(one: Experiment) -> Parameters:
+    """Return its values by name; one that there is not is an empty text."""
+    return {name: "" if value is None else value for name, value in asdict(one).items()}
+
+
+@cache
+def _log(traces: str) -> Sequence[LoggedJob]:
+    return read_log(Path(traces))

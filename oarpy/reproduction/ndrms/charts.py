@@ -9,8 +9,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oarpy.simulation.ndrms.claims import MEGABYTE, end_delays
-from oarpy.simulation.ndrms.experiments import Experiment, Measured, Results
+from oarpy.reproduction.ndrms.claims import MEGABYTE, end_delays
+from oarpy.reproduction.ndrms.experiments import Experiment, Measured, Results
 from oarpy.simulation.reports.output_files import writing
 
 if TYPE_CHECKING:

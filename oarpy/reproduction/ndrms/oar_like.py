@@ -14,7 +14,7 @@ from time import process_time
 
 from oarpy.negotiation.profiles import BusyHosts, Time, Visits, earliest
 from oarpy.negotiation.run_times import Cluster
-from oarpy.simulation.ndrms.workloads import DrawnApplication
+from oarpy.reproduction.ndrms.workloads import DrawnApplication
 
 BYTES = 8
 """Of a configuration that is sent."""

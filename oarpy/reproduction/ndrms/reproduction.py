@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.simulation.ndrms.charts import can_draw, write_chart
-from oarpy.simulation.ndrms.claims import PublishedClaim, claims, end_delays
-from oarpy.simulation.ndrms.experiments import Experiment, Measured, Results, measure_all, workload
-from oarpy.simulation.ndrms.figures import FIGURES, JUDGED, READINGS
-from oarpy.simulation.ndrms.workloads import LoggedJob, read_log
+from oarpy.reproduction.ndrms.charts import can_draw, write_chart
+from oarpy.reproduction.ndrms.claims import PublishedClaim, claims, end_delays
+from oarpy.reproduction.ndrms.experiments import Experiment, Measured, Results, experiment_of, ndrms_runs, workload
+from oarpy.reproduction.ndrms.figures import FIGURES, JUDGED, READINGS
+from oarpy.reproduction.ndrms.workloads import LoggedJob, read_log
+from oarpy.reproduction.pools import Pool, all_processes, local_pool
+from oarpy.reproduction.runner import do_runs, tell_failed
 from oarpy.simulation.negotiation.workload import Workload
 from oarpy.simulation.reports.output_files import write_file, writing
 
@@ -34,6 +36,14 @@ LACKS = (
 )
 
 
+class Reproduced(NamedTuple):
+    """The claims, the report of them, and how many runs failed."""
+
+    claims: list[PublishedClaim]
+    report: str
+    failed: int
+
+
 def reproduce(
     traces: Path,
     figures: Sequence[int],
@@ -42,9 +52,11 @@ def reproduce(
     output: Path = Path("ndrms"),
     as_json: bool = False,
     real: RealServer | None = None,
+    pool: Pool | None = None,
+    fresh: bool = False,
     err: TextIO | None = None,
-) -> tuple[list[PublishedClaim], str]:
-    """Run what ``figures`` need, write their CSV and SVG files to ``output``; return the claims and the report.
+) -> Reproduced:
+    """Do the runs that ``figures`` need and ``output`` does not have; write CSV and SVG files; return the claims.
 
     ``real`` runs a workload on a real server, and returns the bytes of all lines and the processor seconds.
 
@@ -60,19 +72,30 @@ def reproduce(
     readings = (JUDGED,) if quick else READINGS
     wanted = list(dict.fromkeys(figures or FIGURES))
     runs = {(figure, reading): list(FIGURES[figure](reading, quick)) for figure in wanted for reading in readings}
-    results = measure_all((one for found in runs.values() for one in found), log, err or sys.stderr)
+    results, failed = _measured(runs.values(), traces, output, pool, err or sys.stderr, fresh=fresh)
     results |= _served(runs.get((12, JUDGED), ()), results, log, real, err or sys.stderr)
     drawing = can_draw()
     for figure in wanted:
-        of_figure = dict.fromkeys(one for reading in readings for one in runs[figure, reading])
+        of_figure = [one for reading in readings for one in runs[figure, reading] if one in results]
         rows = partial(_write_rows, figure, {one: results[one] for one in of_figure})
         write_file(output / f"figure{figure:02}.csv", rows)
-        judged = {one: results[one] for one in runs[figure, JUDGED]}
+        judged = {one: results[one] for one in runs[figure, JUDGED] if one in results}
         if drawing and judged and (figure != 12 or any(one.real_bytes for one in judged.values())):
             write_chart(output / f"figure{figure:02}.svg", figure, judged)
     found = [claim for figure in wanted for reading in READINGS for claim in claims(figure, reading, results)]
     lacks = LACKS if drawing else (*LACKS, "Charts are not drawn: they need the extra plots (matplotlib).")
-    return found, _json(found, lacks) if as_json else _table(found, lacks)
+    return Reproduced(found, _json(found, lacks) if as_json else _table(found, lacks), failed)
+
+
+def _measured(
+    wanted: Iterable[Sequence[Experiment]], traces: Path, output: Path, pool: Pool | None, err: TextIO, *, fresh: bool
+) -> tuple[dict[Experiment, Measured], int]:
+    """Return what was measured, and how many runs failed: they are told, and missing."""
+    experiment = ndrms_runs((one for found in wanted for one in found), traces)
+    done = do_runs(experiment, output, pool or local_pool(all_processes()), err, fresh=fresh)
+    tell_failed(done.failed, err)
+    found = {experiment_of(experiment.runs[place]): Measured(**values) for place, values in done.values.items()}
+    return found, len(done.failed)
 
 
 def _served(
@@ -96,10 +119,13 @@ def _served(
     return served
 
 
-def status(found: Sequence[PublishedClaim], *, real: bool = False) -> int:
-    """Return the exit status: 1 if a claim fails under the judged reading, or if a ``real`` server was of no use."""
+def status(found: Sequence[PublishedClaim], *, real: bool = False, failed: int = 0) -> int:
+    """Return the exit status: 1 if a run or a judged claim failed, or if a ``real`` server was of no use."""
     judged = [claim for claim in found if claim.reading.judged]
-    return int(any(claim.holds == "no" or (real and claim.figure == 12 and claim.holds == "-") for claim in judged))
+    return int(
+        failed > 0
+        or any(claim.holds == "no" or (real and claim.figure == 12 and claim.holds == "-") for claim in judged)
+    )
 
 
 def _table(found: Sequence[PublishedClaim], lacks: Sequence[str]) -> str:
