@@ -159,7 +159,8 @@ class Launcher:
             self._launchers.patience,
             self._sent.wait,
         )
-        wait = min(channels.tend(), next_sync, *waits)
+        opening = float("inf") if agenda.gate_opens is None else max(agenda.gate_opens, 0.0)
+        wait = min(channels.tend(), next_sync, opening, *waits)
         wake_at = time.time() + wait if agenda.noop_end is None else min(time.time() + wait, agenda.noop_end)
         return Outcome(word, wake_at=wake_at, pending=channels.any_pending, named=named)
 

@@ -113,7 +113,7 @@ class SnapshotReader:
         self._connection: Connection | None = None
         self._version = -1
         self._asleep = 0
-        self._negotiating = self._growing = False
+        self._negotiating = self._growing = self._gated = False
         self._line = ApplicationLine(configuration.negotiation)
         self._extensions = ExtensionLine(configuration.negotiation)
         self._unchanged_until = float("inf")
@@ -216,7 +216,11 @@ class SnapshotReader:
     def _held(self, connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
         """Return who holds resources, without what others may take from running jobs."""
         self._extensions.read(connection, any_there=self._growing)
-        return self._extensions.without_revocable(_held(connection, accepted))
+        rows = _held(connection, accepted)
+        if self._gated:
+            ends = snapshot_rows.gated_ends(connection)
+            rows = [replace(row, walltime=ends[row.id] - row.start) if row.id in ends else row for row in rows]
+        return self._extensions.without_revocable(rows)
 
     def _with_extensions(self, connection: Connection, snapshot: Snapshot, withheld: Collection[int]) -> Snapshot:
         """Return ``snapshot`` with what running jobs ask for, and what may be taken from them."""
@@ -255,7 +259,7 @@ class SnapshotReader:
 
     def _refresh_platform(self, connection: Connection, now: int) -> None:
         """Read the platform again if its version moved, or a date of it is past; drop all that was compiled for it."""
-        version, self._negotiating, self._growing = snapshot_rows.site(connection)
+        version, self._negotiating, self._growing, self._gated = snapshot_rows.site(connection)
         if version == self._version and now < self._unchanged_until:
             return
         self._kinds = snapshot_rows.property_kinds(connection)

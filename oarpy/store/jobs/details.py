@@ -79,12 +79,14 @@ _JOBS = f"""
     SELECT j.job_id, j.submission_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name,
            j.kind, j.types, j.properties, j.command, j.launching_directory, j.stdout_path, j.stderr_path,
            coalesce(j.reservation_state, 'None'), extract(epoch FROM j.reservation_start)::float8, j.resubmit_of,
-           j.state, j.message, extract(epoch FROM j.walltime)::bigint, j.exit_status,
+           j.state, j.message, extract(epoch FROM coalesce(gate.walltime, j.walltime))::bigint, j.exit_status,
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
            extract(epoch FROM j.ended_at)::float8, s.initial_request,
            coalesce(g.verdict, ''), coalesce({reason_of_kill("j", "k")}, g.reason, ''),
-           extract(epoch FROM g.start_time)::float8, j.cpu_seconds, j.memory_peak, {TOLD_COLUMNS}
+           extract(epoch FROM coalesce(g.start_time, gate.opens_at, gate.expected_at))::float8, j.cpu_seconds,
+           j.memory_peak, {TOLD_COLUMNS}
     FROM jobs j JOIN submissions s ON s.submission_id = j.submission_id
+                LEFT JOIN launch_gates gate ON gate.job_id = j.job_id AND j.state = 'toLaunch'
                 LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
                 LEFT JOIN first_predictions f ON f.job_id = j.job_id
                 LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'

@@ -97,7 +97,8 @@ class Agenda:
 
     ``pauses`` tells that jobs are suspended, or are to be; ``resizes`` that some grow or shrink; ``launchers`` that
     nobody speaks for an application whose launcher the cluster runs. ``noop_end`` is when (epoch seconds) the walltime
-    of a running job that runs nothing is over first, None when none runs.
+    of a running job that runs nothing is over first, None when none runs. ``gate_opens`` is the number of seconds until
+    a job to launch may be, by the clock of the database; None when none waits for a date.
     """
 
     launch: bool
@@ -108,6 +109,7 @@ class Agenda:
     resizes: bool
     launchers: bool
     noop_end: float | None
+    gate_opens: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +130,19 @@ class End:
 
 # Claim what is to be launched: from here on the launcher answers for it. The incarnation of the first node is kept: a
 # node that lost its memory in between refuses to start the job a second time. Attempts that a database may have made
-# before it was restored are not made again.
-_CLAIM = """
-    UPDATE jobs j SET state = 'Launching', incarnation = c.incarnation, attempt = greatest(j.attempt + 1,
+# before it was restored are not made again. A job that held its resources until its gate opened has its walltime now.
+_SHUT = "EXISTS (SELECT FROM launch_gates g WHERE g.job_id = j.job_id AND (g.opens_at > now()) IS NOT FALSE)"
+_CLAIM = f"""
+    UPDATE jobs j SET state = 'Launching', incarnation = c.incarnation,
+        walltime = coalesce((SELECT g.walltime FROM launch_gates g WHERE g.job_id = j.job_id), j.walltime),
+        attempt = greatest(j.attempt + 1,
             (SELECT max(least(100 * g.generation, 30000)) FROM generations g WHERE j.job_id <= g.last_job)),
         message = CASE WHEN attempt > 0 THEN '' ELSE message END,  -- why it was not started before
         left_nothing = false
     FROM unnest(%s::bigint[], %s::text[]) AS c(job_id, incarnation)
-    WHERE j.job_id = c.job_id AND j.state = 'toLaunch'
+    WHERE j.job_id = c.job_id AND j.state = 'toLaunch' AND NOT {_SHUT}
     RETURNING j.job_id
-"""
+"""  # noqa: S608 - a text of this file
 
 # What a job (j) has: it holds it (a), or has lent it while it is suspended.
 _HAS = "(upper_inf(a.during) OR a.suspended AND j.state IN ('Suspended', 'Resuming', 'Finishing'))"
@@ -148,7 +153,7 @@ _TO_LAUNCH = f"""
     FROM jobs j
         LEFT JOIN assigned_resources a ON a.job_id = j.job_id AND {_HAS}
         LEFT JOIN resources r USING (resource_id)
-    WHERE j.state = 'toLaunch'
+    WHERE j.state = 'toLaunch' AND NOT {_SHUT}
     GROUP BY j.job_id
     ORDER BY j.job_id
 """  # noqa: S608 - a text of this file
@@ -185,7 +190,9 @@ _AGENDA = """
            EXISTS (SELECT FROM applications
                    WHERE launcher IS NOT NULL AND lost_since IS NOT NULL AND ended IS NULL),
            (SELECT extract(epoch FROM min(expected_end(jobs)))::float8 FROM jobs
-            WHERE state = 'Running' AND types && %s::text[])
+            WHERE state = 'Running' AND types && %s::text[]),
+           (SELECT extract(epoch FROM min(g.opens_at) - clock_timestamp())::float8
+            FROM launch_gates g JOIN jobs j USING (job_id) WHERE j.state = 'toLaunch' AND g.opens_at > now())
 """
 
 # Jobs that meet a condition, with their nodes, those first that they have had since their start. The condition is text:
@@ -394,7 +401,7 @@ _SIGNALS_STALE = """
 
 
 def to_launch(connection: Connection) -> list[tuple[int, tuple[str, ...], tuple[str, ...], float]]:
-    """Return (job, its nodes, its types, walltime in seconds) of every job in toLaunch."""
+    """Return (job, its nodes, its types, walltime in seconds) of every job in toLaunch that may be launched."""
     return [
         (job, tuple(nodes or ()), tuple(types), walltime)
         for job, nodes, types, walltime in connection.execute(_TO_LAUNCH, binary=True).fetchall()

@@ -57,11 +57,13 @@ _MESSAGE = """
 _LIST = f"""
     SELECT j.job_id, j.array_id, j.array_index, j.job_name, j.user_name, j.project, j.queue_name, j.state, {_MESSAGE},
            extract(epoch FROM j.submitted_at)::float8, extract(epoch FROM j.started_at)::float8,
-           extract(epoch FROM j.ended_at)::float8, extract(epoch FROM g.start_time)::float8,
+           extract(epoch FROM j.ended_at)::float8,
+           extract(epoch FROM coalesce(g.start_time, gate.opens_at, gate.expected_at))::float8,
            coalesce({reason_of_kill("j", "k")}, g.reason, ''),
            j.exit_status, extract(epoch FROM f.earliest_start)::float8, extract(epoch FROM f.latest_start)::float8,
-           extract(epoch FROM j.walltime)::float8
+           extract(epoch FROM coalesce(gate.walltime, j.walltime))::float8
     FROM jobs j LEFT JOIN gantt_predictions g ON g.job_id = j.job_id
+        LEFT JOIN launch_gates gate ON gate.job_id = j.job_id AND j.state = 'toLaunch'
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
         LEFT JOIN first_predictions f ON f.job_id = g.job_id AND g.start_time IS NOT NULL AND k.job_id IS NULL
     WHERE {{where}}

@@ -23,7 +23,8 @@ class GanttBar:
     resource_ids: tuple[int, ...]
 
 
-# Jobs that ended in the period (from the index on the end), jobs that run, accepted reservations, predictions. One that
+# Jobs that ended in the period (from the index on the end), jobs that run, those that hold their resources until a date,
+# accepted reservations, predictions. One that
 # has grown or shrunk has a bar for each time at which it held the same.
 _BARS = """
     WITH bars AS (
@@ -32,6 +33,10 @@ _BARS = """
         UNION ALL
         SELECT job_id, started_at, greatest(expected_end(jobs), now()) FROM public.jobs
         WHERE is_live(state) AND started_at < %(end)s
+        UNION ALL
+        SELECT g.job_id, lower(l.during), coalesce(g.opens_at, g.expected_at) + g.walltime
+        FROM public.launch_gates g JOIN public.job_state_logs l ON l.job_id = g.job_id AND upper_inf(l.during)
+        WHERE l.state = 'toLaunch' AND lower(l.during) < %(end)s
     ), placed AS (
         SELECT b.job_id, b.begin, b.finish, array_agg(a.resource_id ORDER BY a.resource_id) AS resources
         FROM bars b JOIN assigned_resources a ON a.job_id = b.job_id

@@ -51,8 +51,14 @@ _PLATFORM_VERSION = "SELECT platform_version FROM site"
 _SITE = """
     SELECT platform_version,
            EXISTS (SELECT FROM applications WHERE state <> 'Finished') OR EXISTS (SELECT FROM ghosts),
-           EXISTS (SELECT FROM extensions WHERE state IN ('Waiting', 'Granting', 'Granted'))
+           EXISTS (SELECT FROM extensions WHERE state IN ('Waiting', 'Granting', 'Granted')),
+           EXISTS (SELECT FROM launch_gates)
     FROM site
+"""
+# What holds its resources until its gate opens has them until its walltime from then on is over.
+_GATED_ENDS = """
+    SELECT g.job_id, extract(epoch FROM greatest(coalesce(g.opens_at, g.expected_at), now()) + g.walltime)::float8
+    FROM launch_gates g JOIN jobs j USING (job_id) WHERE j.state = 'toLaunch'
 """
 
 _COLUMNS = "SELECT * FROM resources LIMIT 0"
@@ -260,11 +266,16 @@ def platform_version(connection: Connection) -> int:
     return int(row[0])
 
 
-def site(connection: Connection) -> tuple[int, bool, bool]:
-    """Return the same counter, whether there are applications, and whether running jobs have extensions."""
+def site(connection: Connection) -> tuple[int, bool, bool, bool]:
+    """Return the same counter, and whether there are applications, extensions of running jobs, and gates of launches."""
     row = connection.execute(_SITE).fetchone()
     assert row is not None
-    return int(row[0]), bool(row[1]), bool(row[2])
+    return int(row[0]), bool(row[1]), bool(row[2]), bool(row[3])
+
+
+def gated_ends(connection: Connection) -> dict[int, float]:
+    """Return when (epoch seconds) jobs will be over that hold resources until they may be launched."""
+    return dict(connection.execute(_GATED_ENDS).fetchall())
 
 
 def platform(connection: Connection) -> list[PlatformRow]:

@@ -58,6 +58,9 @@ _LATE = """
     JOIN jobs j ON j.state = allowed.state
     JOIN job_state_logs l ON l.job_id = j.job_id AND upper_inf(l.during)
     WHERE lower(l.during) < now() - make_interval(secs => allowed.seconds)
+      AND NOT EXISTS (
+          SELECT FROM launch_gates g WHERE g.job_id = j.job_id
+          AND (g.opens_at < now() - make_interval(secs => allowed.seconds)) IS NOT TRUE)
     GROUP BY j.state ORDER BY j.state
 """
 _OVERDUE = """

@@ -1,0 +1,245 @@
+"""Parts of brokers on this cluster, their transactions, and how these end.
+
+::
+
+    prepare: Prepared --commit--> Committed --withdrawn: prepare--> Frozen --commit--> Aborted, its job deleted
+                 '--abort, lapse--> Aborted        ^------abort, lapse------'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+_OPEN = """
+    INSERT INTO door_transactions (broker, transaction) VALUES (%s, %s) ON CONFLICT DO NOTHING
+"""
+_STATE = "SELECT state FROM door_transactions WHERE (broker, transaction) = (%s, %s) FOR UPDATE"
+_SETTLE = "UPDATE door_transactions SET state = %s WHERE (broker, transaction) = (%s, %s) AND state <> %s"
+
+_COLUMNS = """
+    p.part, p.job_id, p.kind, p.state, p.transaction, extract(epoch FROM p.begin_at)::float8, p.held_at IS NOT NULL,
+    j.state, j.reservation_state, j.message, extract(epoch FROM j.submitted_at)::float8
+"""
+_PART = f"""
+    SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id) WHERE (p.broker, p.part) = (%s, %s) FOR UPDATE OF p
+"""  # noqa: S608 - columns of this file
+_NAMED = f"""
+    SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id) WHERE p.broker = %s AND p.part = ANY(%s)
+"""  # noqa: S608
+_OF_TRANSACTION = f"""
+    SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id)
+    WHERE (p.broker, p.transaction) = (%s, %s) AND p.lapses_at IS NOT NULL ORDER BY p.job_id FOR UPDATE OF p
+"""  # noqa: S608
+# Those that the broker's user, or an admin, holds wait too.
+_WAITING = f"""
+    SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id)
+    WHERE p.broker = %s AND p.kind = 'queued' AND p.state IN ('Committed', 'Frozen')
+      AND j.state IN ('Waiting', 'Hold') ORDER BY p.job_id
+"""  # noqa: S608
+
+_ADD = """
+    INSERT INTO door_parts (broker, part, job_id, kind, transaction, begin_at, walltime, held_at, lapses_at)
+    VALUES (%(broker)s, %(part)s, %(job)s, %(kind)s, %(transaction)s, to_timestamp(%(begin)s),
+            %(walltime)s * interval '1 second', CASE WHEN %(held)s THEN clock_timestamp() END,
+            clock_timestamp() + %(ttl)s * interval '1 second')
+"""
+_FREEZE = """
+    UPDATE door_parts SET state = 'Frozen', transaction = %(transaction)s,
+        lapses_at = clock_timestamp() + %(ttl)s * interval '1 second'
+    WHERE (broker, part) = (%(broker)s, %(part)s) AND state = 'Committed'
+"""
+_HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
+_RELEASE = "UPDATE jobs SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'Hold'"
+_IS_HELD = """
+    UPDATE door_parts SET held_at = clock_timestamp(), lapses_at = clock_timestamp() + %(ttl)s * interval '1 second'
+    WHERE (broker, part) = (%(broker)s, %(part)s) AND state = 'Prepared'
+"""
+_COMMIT = """
+    UPDATE door_parts SET state = CASE state WHEN 'Frozen' THEN 'Aborted' ELSE 'Committed' END, lapses_at = NULL,
+        begin_at = CASE WHEN begin_at IS NOT NULL THEN coalesce(to_timestamp(%(begin)s), begin_at) END,
+        hosts = %(hosts)s
+    WHERE (broker, transaction) = (%(broker)s, %(transaction)s) AND lapses_at IS NOT NULL
+"""
+# What the job holds, or will, a host for each resource of type default.
+_HOSTS = """
+    SELECT r.network_address FROM resources r JOIN (
+        SELECT resource_id FROM assigned_resources WHERE job_id = %(job)s AND upper_inf(during)
+        UNION SELECT resource_id FROM reserved_resources WHERE job_id = %(job)s) AS held USING (resource_id)
+    WHERE r.type = 'default' AND r.network_address IS NOT NULL ORDER BY r.network_address, r.resource_id
+"""
+
+# What was prepared is undone: jobs that were made end, those that were frozen go on in their rank. What is over by
+# itself tells nothing of a lapse.
+_UNDO = """
+    WITH undone AS (
+        SELECT p.broker, p.part, p.job_id, p.state, p.held_at
+        FROM door_parts p JOIN unnest(%(brokers)s::text[], %(transactions)s::text[]) AS t(broker, transaction)
+            USING (broker, transaction)
+        WHERE p.lapses_at IS NOT NULL
+    ), made AS (
+        UPDATE door_parts p SET state = CASE p.state WHEN 'Frozen' THEN 'Committed' ELSE 'Aborted' END, lapses_at = NULL
+        FROM undone u WHERE (p.broker, p.part) = (u.broker, u.part)
+    ), killed AS (
+        INSERT INTO kill_requests (job_id, requested_by, reason)
+        SELECT u.job_id, 'door', %(reason)s FROM undone u JOIN jobs j USING (job_id)
+        WHERE u.state = 'Prepared' AND is_live(j.state)
+        ON CONFLICT (job_id) DO NOTHING
+        RETURNING job_id
+    ), told AS (
+        INSERT INTO door_events (broker, part, kind, job_id, reason)
+        SELECT u.broker, u.part, 'lapsed', u.job_id, %(reason)s
+        FROM undone u JOIN jobs j USING (job_id)
+        WHERE %(lapsed)s AND u.state = 'Prepared' AND u.held_at IS NOT NULL AND is_live(j.state)
+    )
+    UPDATE jobs j SET state = 'Waiting' FROM undone u
+    WHERE j.job_id = u.job_id AND u.state = 'Frozen' AND j.state = 'Hold'
+    RETURNING j.job_id
+"""
+_ABORT_ALL = """
+    UPDATE door_transactions t SET state = 'Aborted'
+    FROM unnest(%(brokers)s::text[], %(transactions)s::text[]) AS u(broker, transaction)
+    WHERE (t.broker, t.transaction) = (u.broker, u.transaction) AND t.state = 'Prepared'
+"""
+_ABORT_FIRST = """
+    INSERT INTO door_transactions (broker, transaction, state) VALUES (%s, %s, 'Aborted') ON CONFLICT DO NOTHING
+"""
+# Whoever commits at this moment has the row, and goes on.
+_LAPSED = """
+    SELECT t.broker, t.transaction FROM door_transactions t
+    WHERE EXISTS (SELECT FROM door_parts p
+                  WHERE (p.broker, p.transaction) = (t.broker, t.transaction) AND p.lapses_at <= clock_timestamp())
+    ORDER BY t.broker, t.transaction FOR UPDATE SKIP LOCKED
+"""
+_NEXT_LAPSE = "SELECT extract(epoch FROM min(lapses_at))::float8 FROM door_parts WHERE lapses_at IS NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class DoorPartRow:
+    """A part with its job. ``begin`` and ``submitted`` are epoch seconds; ``held``: the broker can count on it."""
+
+    name: str
+    job: int
+    kind: str
+    state: str
+    transaction: str
+    begin: float | None
+    held: bool
+    job_state: str
+    reservation_state: str | None
+    message: str
+    submitted: float
+
+    @property
+    def live(self) -> bool:
+        """Whether its job is not over."""
+        return self.job_state not in ("Terminated", "Error", "toError")
+
+
+def transaction_state(connection: Connection, broker: str, transaction: str, *, begin: bool = False) -> str | None:
+    """Return how far a transaction is, None for one that is not known; ``begin``: then it is Prepared.
+
+    Until the end of the caller's own, nobody else changes it.
+    """
+    if begin:
+        connection.execute(_OPEN, [broker, transaction])
+    row = connection.execute(_STATE, [broker, transaction]).fetchone()
+    return None if row is None else row[0]
+
+
+def part(connection: Connection, broker: str, name: str) -> DoorPartRow | None:
+    """Return a part, which nobody else changes until the end of the caller's transaction."""
+    row = connection.execute(_PART, [broker, name]).fetchone()
+    return None if row is None else DoorPartRow(*row)
+
+
+def named(connection: Connection, broker: str, names: Sequence[str]) -> dict[str, DoorPartRow]:
+    """Return those of these parts that are known, by name."""
+    rows = [DoorPartRow(*row) for row in connection.execute(_NAMED, [broker, list(names)])]
+    return {row.name: row for row in rows}
+
+
+def undecided(connection: Connection, broker: str, transaction: str) -> list[DoorPartRow]:
+    """Return the parts of a transaction that are prepared or frozen; nobody else changes them meanwhile."""
+    return [DoorPartRow(*row) for row in connection.execute(_OF_TRANSACTION, [broker, transaction])]
+
+
+def waiting(connection: Connection, broker: str) -> list[DoorPartRow]:
+    """Return the queued parts of a broker that were committed and have not begun, in order of submission."""
+    return [DoorPartRow(*row) for row in connection.execute(_WAITING, [broker])]
+
+
+def add(
+    connection: Connection,
+    broker: str,
+    transaction: str,
+    *,
+    part: str,
+    job: int,
+    kind: str,
+    begin: float | None,
+    walltime: float,
+    ttl: float,
+    held: bool,
+) -> None:
+    """Note a part; times are epoch seconds or seconds. It lapses ``ttl`` seconds from now."""
+    values = {"broker": broker, "transaction": transaction, "part": part, "job": job, "kind": kind, "begin": begin}
+    connection.execute(_ADD, {**values, "walltime": walltime, "ttl": ttl, "held": held})
+
+
+def freeze(connection: Connection, broker: str, transaction: str, row: DoorPartRow, ttl: float) -> bool:
+    """Hold a committed part that waits, in its rank; return False if it does not wait any more."""
+    if connection.execute(_HOLD, [row.job]).rowcount != 1:
+        return False
+    values = {"broker": broker, "transaction": transaction, "part": row.name, "ttl": ttl}
+    return connection.execute(_FREEZE, values).rowcount == 1
+
+
+def is_held(connection: Connection, broker: str, part: str, ttl: float) -> None:
+    """Note that the broker can count on a part from now on; it lapses ``ttl`` seconds from now."""
+    connection.execute(_IS_HELD, {"broker": broker, "part": part, "ttl": ttl})
+
+
+def release(connection: Connection, jobs: Sequence[int]) -> None:
+    """Let held jobs wait again."""
+    connection.execute(_RELEASE, [list(jobs)])
+
+
+def commit(connection: Connection, broker: str, transaction: str, begin: float | None, hosts: Sequence[str]) -> None:
+    """Note that a transaction is committed, with all its parts."""
+    values = {"broker": broker, "transaction": transaction, "begin": begin, "hosts": list(hosts)}
+    connection.execute(_COMMIT, values)
+    connection.execute(_SETTLE, ["Committed", broker, transaction, "Committed"])
+
+
+def abort(connection: Connection, broker: str, transaction: str) -> None:
+    """Undo what a transaction that is not committed has prepared, and let it be aborted for ever."""
+    connection.execute(_ABORT_FIRST, [broker, transaction])
+    _undo(connection, [(broker, transaction)], "its broker did not need it", lapsed=False)
+
+
+def lapse(connection: Connection) -> list[tuple[str, str]]:
+    """Undo transactions of which a part was not committed in time; return (broker, transaction) of each."""
+    late: list[tuple[str, str]] = connection.execute(_LAPSED).fetchall()
+    if late:
+        _undo(connection, late, "lapsed: not committed in time", lapsed=True)
+    return late
+
+
+def next_lapse(connection: Connection) -> float | None:
+    """Return when (epoch seconds) the next part lapses, None when none does."""
+    row = connection.execute(_NEXT_LAPSE).fetchone()
+    return None if row is None else row[0]
+
+
+def hosts_of(connection: Connection, job: int) -> list[str]:
+    """Return the hosts that a job holds or has reserved, one a processor."""
+    return [host for (host,) in connection.execute(_HOSTS, {"job": job})]
+
+
+def _undo(connection: Connection, transactions: Sequence[tuple[str, str]], reason: str, *, lapsed: bool) -> None:
+    names = {"brokers": [broker for broker, _ in transactions], "transactions": [name for _, name in transactions]}
+    connection.execute(_UNDO, {**names, "reason": reason, "lapsed": lapsed})
+    connection.execute(_ABORT_ALL, names)

@@ -1,0 +1,48 @@
+"""What happened to parts, as brokers are told: an event gets its number when it is first told.
+
+So numbers grow without gaps that fill later, whichever transaction ends first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarpy.store.database import Connection
+
+_MOST = 5_000
+"""Events that are told at once."""
+
+_TAKE = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy door events ' || %s, 0))"
+_NUMBER = """
+    UPDATE door_events e SET number = n.number
+    FROM (SELECT event_id, row_number() OVER (ORDER BY at, event_id) + coalesce(
+              (SELECT max(number) FROM door_events WHERE broker = %(broker)s), 0) AS number
+          FROM door_events WHERE broker = %(broker)s AND number IS NULL) n
+    WHERE e.event_id = n.event_id
+"""
+_EVENTS = """
+    SELECT number, part, kind, extract(epoch FROM at)::float8, job_id, hosts, exit_status, reason
+    FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PartEventRow:
+    """An event; ``at`` in epoch seconds, ``exit_status`` as ``wait`` tells it."""
+
+    number: int
+    part: str
+    kind: str
+    at: float
+    job: int
+    hosts: tuple[str, ...]
+    exit_status: int | None
+    reason: str
+
+
+def events(connection: Connection, broker: str, after: int) -> list[PartEventRow]:
+    """Return the events of a broker's parts after the one with this number, the first ones if they are many."""
+    connection.execute(_TAKE, [broker])
+    connection.execute(_NUMBER, {"broker": broker})
+    rows = connection.execute(_EVENTS, [broker, after, _MOST]).fetchall()
+    return [PartEventRow(*row[:5], tuple(row[5]), *row[6:]) for row in rows]
