@@ -1,6 +1,7 @@
 """The canceller: turns kill requests into ends. What waits ends here; what runs is decided for the launcher.
 
-A best-effort job that has a checkpoint is asked to write it, and decided upon when its time for that is over.
+A best-effort job that has a checkpoint is asked to write it, and decided upon when its time for that is over. Parts of
+brokers that were not committed in time are undone here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from oarpy.configuration import Configuration
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
+from oarpy.store.grid import door_parts
 from oarpy.store.jobs import execution, kill_requests
 
 
@@ -31,9 +33,11 @@ class Canceller:
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """Handle every open request, in one transaction."""
         with connection.transaction():
+            lapsed = door_parts.lapse(connection)
             if self._inner_too:
                 kill_requests.ask_inside(connection)
             moved = execution.cancel(connection, now)
-            wake_at = execution.next_kill(connection)
-        word = f"cancelled {len(moved)}" if moved else "nothing"
+            dates = [execution.next_kill(connection), door_parts.next_lapse(connection)]
+        wake_at = min((date for date in dates if date is not None), default=None)
+        word = f"cancelled {len(moved)}" if moved or lapsed else "nothing"
         return Outcome(word, wake_at=wake_at, named={"jobs": job_ranges(set(moved))})

@@ -66,7 +66,7 @@ class JobSpec(Structure):
     ``environment``. ``processors`` are those of the node that the job is confined to; none: it is not confined.
     ``memory`` is what the job may use on the node, in bytes; 0 means no limit. ``keep`` makes it an interactive job:
     instead of a command it waits so long for its shell, a leading step, and ends with that. ``private_key`` is its
-    SSH key.
+    SSH key. ``grid_hosts`` are those of all components of a job on several clusters.
     """
 
     job: int = field(job_number)
@@ -96,6 +96,7 @@ class JobSpec(Structure):
     memory: int = field(whole(), default=0)
     keep: float = field(seconds, default=0.0)
     private_key: str = field(text, default="")
+    grid_hosts: tuple[str, ...] = field(lines, default=())
 
     @property
     def key(self) -> JobKey:

@@ -120,7 +120,7 @@ def _predict(session: Session, admitted: Admitted) -> PredictedStart:
     reader = session.snapshot_reader()
     with session.connection.transaction():
         present = read_only(session.connection, reader).snapshot
-        first = _job(admitted, _new_id(admitted, present), present.now)
+        first = waiting_job(admitted, unused_id(admitted, present), present.now)
         stopped = first.queue in {queue.name for queue in present.queues if not queue.active}
         first = replace(first, held=first.held or stopped)
         planned = min(admitted.submission.array_size, MOST_PREDICTED)
@@ -159,13 +159,13 @@ def _told(
     return (None, known.starts) if found is None else ((now + found.earliest, now + found.latest), found.starts)
 
 
-def _new_id(admitted: Admitted, present: Snapshot) -> int:
+def unused_id(admitted: Admitted, present: Snapshot) -> int:
     """Return an id that no job has which the pass hears of, above all of them as a new one would be."""
     live = [job.id for job in present.waiting] + [job.id for job in present.holding]
     return 1 + max([*live, *present.outcomes, *admitted.submission.required], default=0)
 
 
-def _job(admitted: Admitted, number: int, now: float) -> WaitingJob:
+def waiting_job(admitted: Admitted, number: int, now: float) -> WaitingJob:
     """Return the job that would be stored, as the scheduler would see it."""
     asked = admitted.submission
     return WaitingJob(

@@ -175,15 +175,7 @@ def submit(
     pairs = job_keys.key_pairs(submission, environment)
     kind = submission.kind if session.configuration.submission.hints and also is None else None
     with session.connection.transaction():
-        WAITING_JOBS.check(session, submission.array_size)
-        job_ids = submissions.insert(
-            session.connection,
-            submission,
-            asked=admitted.asked,
-            message=summary(submission, admitted.need),
-            kind=kind,
-        )
-        WAITING_JOBS.recheck(session, job_ids[-1], len(job_ids))
+        job_ids = store(session, admitted, summary(submission, admitted.need), kind)
         job_keys.store(session.connection, submission, job_ids, pairs)
         if also is not None:
             also(job_ids[0])
@@ -199,6 +191,20 @@ def submit(
         kind=kind,
         request=submission.alternatives[0],
     )
+
+
+def store(session: Session, admitted: Admitted, message: str, kind: int | None = None) -> list[int]:
+    """Store what was admitted, in the transaction that the caller has begun; return the ids of the jobs, ascending.
+
+    Raises :class:`AdmissionRefused` when too many jobs of the user wait.
+    """
+    size = admitted.submission.array_size
+    WAITING_JOBS.check(session, size)
+    job_ids = submissions.insert(
+        session.connection, admitted.submission, asked=admitted.asked, message=message, kind=kind
+    )
+    WAITING_JOBS.recheck(session, job_ids[-1], size)
+    return job_ids
 
 
 def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:

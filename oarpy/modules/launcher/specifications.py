@@ -74,6 +74,7 @@ def specification(
         memory=_memory(row, node),
         processors=_numbers(mine, "cpuset") if confined else (),
         private_key=row.private_key,
+        grid_hosts=() if row.grid_hosts is None else tuple(row.grid_hosts or _hosts(row.resources)),
         keep=settings.interactive_patience if row.kind == INTERACTIVE else 0.0,
     )
 

@@ -26,7 +26,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.dates import NO_DATES, JobDates
 from oarpy.model.dependency import Dependency
 from oarpy.model.errors import OarpyError, UsageError
-from oarpy.model.job_types import read_types
+from oarpy.model.job_types import BESTEFFORT, read_types
 from oarpy.model.request import Consumption, Group, Level
 from oarpy.model.setting_values import read_keep_alive
 from oarpy.model.states import FINAL_STATES, JobState
@@ -216,7 +216,10 @@ class SnapshotReader:
     def _held(self, connection: Connection, accepted: Collection[int]) -> list[snapshot_rows.HoldingRow]:
         """Return who holds resources, without what others may take from running jobs."""
         self._extensions.read(connection, any_there=self._growing)
-        rows = _held(connection, accepted)
+        # what goes for a broker's part does not keep that part waiting, as best-effort jobs do not
+        rows = [
+            replace(row, types=(*row.types, BESTEFFORT)) if row.evicted else row for row in _held(connection, accepted)
+        ]
         if self._gated:
             ends = snapshot_rows.gated_ends(connection)
             rows = [replace(row, walltime=ends[row.id] - row.start) if row.id in ends else row for row in rows]

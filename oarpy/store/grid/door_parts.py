@@ -54,8 +54,11 @@ _FREEZE = """
 _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
 _RELEASE = "UPDATE jobs SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'Hold'"
 _IS_HELD = """
-    UPDATE door_parts SET held_at = clock_timestamp(), lapses_at = clock_timestamp() + %(ttl)s * interval '1 second'
-    WHERE (broker, part) = (%(broker)s, %(part)s) AND state = 'Prepared'
+    UPDATE door_parts SET held_at = clock_timestamp()
+    WHERE (broker, part) = (%s, %s) AND state = 'Prepared' AND held_at IS NULL
+"""
+_REFUSED = """
+    UPDATE door_parts SET state = 'Aborted', lapses_at = NULL WHERE (broker, part) = (%s, %s) AND state = 'Prepared'
 """
 _COMMIT = """
     UPDATE door_parts SET state = CASE state WHEN 'Frozen' THEN 'Aborted' ELSE 'Committed' END, lapses_at = NULL,
@@ -197,9 +200,14 @@ def freeze(connection: Connection, broker: str, transaction: str, row: DoorPartR
     return connection.execute(_FREEZE, values).rowcount == 1
 
 
-def is_held(connection: Connection, broker: str, part: str, ttl: float) -> None:
-    """Note that the broker can count on a part from now on; it lapses ``ttl`` seconds from now."""
-    connection.execute(_IS_HELD, {"broker": broker, "part": part, "ttl": ttl})
+def is_held(connection: Connection, broker: str, part: str) -> None:
+    """Note that the broker can count on a part from now on."""
+    connection.execute(_IS_HELD, [broker, part])
+
+
+def is_refused(connection: Connection, broker: str, part: str) -> None:
+    """Note that a part could not be had."""
+    connection.execute(_REFUSED, [broker, part])
 
 
 def release(connection: Connection, jobs: Sequence[int]) -> None:

@@ -35,7 +35,8 @@ class HeldAmount(NamedTuple):
 class LaunchRow:
     """Everything that starting a job takes. ``resources`` are (network address, properties) of its resources.
 
-    ``submission`` is the id of its submission, with what changes whenever the row of that does.
+    ``submission`` is the id of its submission, with what changes whenever the row of that does. ``grid_hosts`` is None
+    unless it is the part of a broker: then the hosts of all components, as far as it was told.
     """
 
     id: int
@@ -61,6 +62,7 @@ class LaunchRow:
     amounts: tuple[HeldAmount, ...] = ()
     public_key: str = ""
     private_key: str = ""
+    grid_hosts: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ _LAUNCH_ROWS = f"""
            (SELECT jsonb_agg(jsonb_build_array(c.name, c.level, c.unit, m.block, m.amount) ORDER BY c.name, m.block)
             FROM assigned_amounts m JOIN consumables c ON c.name = m.consumable
             WHERE m.job_id = j.job_id AND upper_inf(m.during)),
-           coalesce(k.public_key, ''), coalesce(k.private_key, '')
+           coalesce(k.public_key, ''), coalesce(k.private_key, ''),
+           (SELECT p.hosts FROM door_parts p WHERE p.job_id = j.job_id)
     FROM jobs j LEFT JOIN submissions s USING (submission_id) LEFT JOIN job_keys k ON k.job_id = j.job_id
     WHERE j.job_id = ANY(%s)
     ORDER BY j.job_id

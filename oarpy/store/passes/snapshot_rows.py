@@ -95,7 +95,7 @@ _HOLDING = """
            -- who is to die is asked for a checkpoint that has a date already, or for none
            CASE WHEN max(k.job_id) IS NULL THEN extract(epoch FROM j.checkpoint) ELSE 0 END::float8,
            coalesce(array_agg(a.resource_id) FILTER (WHERE a.suspended), '{}'), j.state = 'Resuming',
-           extract(epoch FROM max(k.not_before))::float8
+           extract(epoch FROM max(k.not_before))::float8, coalesce(bool_or(k.requested_by = 'door'), false)
     FROM jobs j JOIN assigned_resources a ON a.job_id = j.job_id AND (upper_inf(a.during) OR a.suspended)
         LEFT JOIN kill_requests k ON k.job_id = j.job_id AND k.state <> 'done'
     WHERE j.state IN ('toAckReservation', 'toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing',
@@ -193,6 +193,7 @@ class HoldingRow:
     ``checkpoint`` is how many seconds it takes to write its state, 0 when it does not; ``dies_at`` is the date of one
     that does so now. ``suspended`` are the
     resources that it has given back while it is suspended, which counts for its walltime; ``resuming``: it wants them.
+    ``evicted``: it is being killed for a part of a broker.
     """
 
     id: int
@@ -208,6 +209,7 @@ class HoldingRow:
     suspended: tuple[int, ...] = ()
     resuming: bool = False
     dies_at: float | None = None
+    evicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,7 @@ def platform_version(connection: Connection) -> int:
 
 
 def site(connection: Connection) -> tuple[int, bool, bool, bool]:
-    """Return the same counter, and whether there are applications, extensions of running jobs, and gates of launches."""
+    """Return the same counter, and whether there are applications, extensions of running jobs, gates of launches."""
     row = connection.execute(_SITE).fetchone()
     assert row is not None
     return int(row[0]), bool(row[1]), bool(row[2]), bool(row[3])

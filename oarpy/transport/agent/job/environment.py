@@ -42,6 +42,11 @@ def key_file(state: StateDir, key: str) -> str:
     return f"{state.files}/{key}.key"
 
 
+def grid_file(state: StateDir, key: str) -> str:
+    """Return where the hosts of all components of a job on several clusters are."""
+    return f"{state.files}/{key}.grid"
+
+
 def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, replace: bool = True) -> None:
     """Write the files of a job, readable by its user alone; without ``replace`` only those that are missing.
 
@@ -51,6 +56,7 @@ def write_files(state: StateDir, key: str, spec: JobSpec, account: Account, *, r
         (node_file(state, key), spec.nodes),
         (properties_file(state, key), spec.resources),
         (key_file(state, key), spec.private_key.splitlines()),
+        (grid_file(state, key), spec.grid_hosts),
     )
     for path, lines in contents:
         if not lines:
@@ -105,7 +111,13 @@ def _let_read(fd: int, account: Account) -> None:
 def remove_files(state: StateDir, key: str) -> None:
     """Remove the files of a job that is forgotten."""
     notes = (state.step_note(key), state.session_pipe(key))
-    for path in (node_file(state, key), properties_file(state, key), key_file(state, key), *notes):
+    for path in (
+        node_file(state, key),
+        properties_file(state, key),
+        key_file(state, key),
+        grid_file(state, key),
+        *notes,
+    ):
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -162,6 +174,9 @@ def job_environment(
     environment.pop("OAR_JOB_KEY_FILE", None)
     if spec.private_key:
         environment["OAR_JOB_KEY_FILE"] = key_file(state, key)
+    environment.pop("OAR_GRID_NODEFILE", None)
+    if spec.grid_hosts:
+        environment["OAR_GRID_NODEFILE"] = grid_file(state, key)
     environment.update(spec.variables)
     environment["PATH"] = _with_last(environment.get("PATH", ""), state.commands)
     environment[MARK] = mark

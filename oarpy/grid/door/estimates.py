@@ -1,0 +1,65 @@
+"""When jobs would end, submitted or not, by the plan of the cluster; nothing is changed."""
+
+from __future__ import annotations
+
+import time
+from math import inf
+
+from oarpy.grid.door import planned_queues
+from oarpy.grid.door.calls import EstimateCall, EstimateInTurnCall
+from oarpy.grid.door.planned_queues import PlannedQueues
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import PartRequest
+from oarpy.model.errors import OarpyError
+from oarpy.scheduler.forecast.completions import Completions
+from oarpy.scheduler.snapshot import WaitingJob
+from oarpy.store.grid import door_parts
+from oarpy.store.grid.door_parts import DoorPartRow
+
+
+def estimate(visit: Visit, call: EstimateCall) -> list[float]:
+    """Answer ``estimate``. What this cluster refuses never ends; asked about alone, it says why."""
+    planned = planned_queues.queues(visit, call.age)
+    names = {one for one in call.requests if isinstance(one, str)}
+    parts = door_parts.named(visit.connection, visit.broker, [*names, *call.without])
+    without = {parts[name].job for name in call.without if name in parts}
+    joined = planned_queues.in_order(visit, planned, [one.request() for one in call.joined])
+    requests = [one if isinstance(one, str) else one.request() for one in call.requests]
+    jobs = {one: _job(visit, planned, one, alone=len(requests) == 1) for one in requests if not isinstance(one, str)}
+    asked = {name: row.job for name, row in parts.items() if name in names and row.live}
+    new = [job for job in jobs.values() if job is not None]
+    known: list[int | WaitingJob] = [*dict.fromkeys(asked.values()), *new]
+    numbers = [one if isinstance(one, int) else one.id for one in known]
+    ends = dict(zip(numbers, planned.completions.ends(known, without, joined), strict=True)) if known else {}
+    found: dict[str | PartRequest, float] = {}
+    for request, job in jobs.items():
+        found[request] = inf if job is None else ends[job.id]
+    for name in names:
+        found[name] = _end_of(planned, parts[name], ends) if name in asked else time.time()
+    return [found[one] for one in requests]
+
+
+def estimate_in_turn(visit: Visit, call: EstimateInTurnCall) -> list[float]:
+    """Answer ``estimate_in_turn``. Raises as ``oarsub``."""
+    planned = planned_queues.queues(visit, 0)
+    jobs = planned_queues.equal_jobs(visit, planned, call.request.request(), call.count)
+    from_here = Completions(planned.snapshot, planned_queues.orders(), visit.reader.get().matchers)
+    return [end for rank, job in enumerate(jobs) for end in from_here.ends([job], (), jobs[:rank])]
+
+
+def _job(visit: Visit, planned: PlannedQueues, request: PartRequest, *, alone: bool) -> WaitingJob | None:
+    """Return the job that would be submitted, None for one that is refused."""
+    try:
+        return planned_queues.behind_all(visit, planned, request)
+    except OarpyError:
+        if alone:
+            raise
+        return None
+
+
+def _end_of(planned: PlannedQueues, row: DoorPartRow, ends: dict[int, float]) -> float:
+    """Return the end of a part that is not over; an accepted reservation is no job of the queues."""
+    for one in planned.snapshot.reservations:
+        if one.job.id == row.job:
+            return one.end
+    return ends[row.job]

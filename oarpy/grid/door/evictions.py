@@ -1,0 +1,49 @@
+"""Local jobs that give way to parts, as far as the owner of the cluster lets them (``door.evict``)."""
+
+from __future__ import annotations
+
+from oarpy.grid.door import planned_queues
+from oarpy.grid.door.calls import EvictableCall, EvictCall
+from oarpy.grid.door.idle_processors import fitting
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import CallRefused, EvictableJob, PartRequest
+from oarpy.model.job_types import BESTEFFORT
+from oarpy.store.grid import door_parts, local_jobs
+
+_NOBODY = "none"
+
+
+def evictable(visit: Visit, call: EvictableCall) -> list[EvictableJob]:
+    """Answer ``evictable``."""
+    return [EvictableJob(str(job), procs) for job, procs in _giving_way(visit, call.request.request())]
+
+
+def evict(visit: Visit, call: EvictCall) -> list[str]:
+    """Answer ``evict``. What they free is for the next part of the transaction: nobody waits for it before that."""
+    state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction, begin=True)
+    if state != "Prepared":
+        raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nobody was evicted")
+    chosen, gain = [], 0
+    for job, procs in _giving_way(visit, call.request.request()):
+        if gain >= call.procs:
+            break
+        chosen.append(job)
+        gain += procs
+    if gain < call.procs:
+        return []
+    reason = f"evicted: a job on several clusters needs its place (broker {visit.broker}, {call.transaction})"
+    local_jobs.evict(visit.connection, chosen, reason)
+    return [str(job) for job in chosen]
+
+
+def _giving_way(visit: Visit, request: PartRequest) -> list[tuple[int, int]]:
+    """Return (job, its processors that fit) of those that may go, in the order in which they would."""
+    words = {word.strip() for word in visit.configuration.door.evict.split(",")} - {"", _NOBODY}
+    if not words:
+        return []
+    planned = planned_queues.queues(visit, 0)
+    useful = fitting(planned, planned_queues.behind_all(visit, planned, request))
+    platform = planned.snapshot.platform
+    rows = local_jobs.giving_way(visit.connection, sorted(words - {BESTEFFORT}), besteffort=BESTEFFORT in words)
+    found = [(job, (platform.bits_of(resources) & useful).bit_count()) for job, resources in rows]
+    return [one for one in found if one[1]]

@@ -1,0 +1,44 @@
+"""How many processors nobody has, from now on for as long as a request says."""
+
+from __future__ import annotations
+
+from oarpy.grid.door import planned_queues
+from oarpy.grid.door.calls import IdleCall
+from oarpy.grid.door.planned_queues import PlannedQueues
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import PartRequest
+from oarpy.model.errors import AdmissionRefused, NotFound
+from oarpy.scheduler.snapshot import WaitingJob, condition
+
+
+def idle(visit: Visit, call: IdleCall) -> int:
+    """Answer ``idle``: none for what the cluster refuses. Waiting jobs hold nothing, best-effort ones that run do."""
+    request = call.request.request()
+    planned = planned_queues.queues(visit, 0)
+    try:
+        job = planned_queues.behind_all(visit, planned, request)
+    except (AdmissionRefused, NotFound):
+        return 0
+    return (fitting(planned, job) & _free(planned, request)).bit_count()
+
+
+def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
+    """Return the set of resources that meet the conditions of a job."""
+    snapshot, found = planned.snapshot, 0
+    for way in job.alternatives:
+        for group in way.groups:
+            text = condition(job.filter, group.filter)
+            found |= snapshot.filters.get(text, 0) if text else snapshot.platform.default_type
+    return found & snapshot.platform.default_type
+
+
+def _free(planned: PlannedQueues, request: PartRequest) -> int:
+    """Return the resources that no job, reservation or outage has until a job that begins now is over."""
+    snapshot = planned.snapshot
+    now, end = snapshot.now, snapshot.now + request.walltime
+    free = snapshot.usable & ~snapshot.asleep & ~snapshot.out(now, end)
+    for job in snapshot.holding:
+        if job.start < end + snapshot.security_time and now < job.end + snapshot.security_time:
+            bits = job.bits if job.bits is not None else snapshot.platform.bits_of(job.resources)
+            free &= ~(bits | job.given_back)
+    return free

@@ -1,0 +1,29 @@
+"""What a broker hears of its parts: those that wait, and what happened to all of them."""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from oarpy.grid.door.calls import EventsCall, WaitingCall
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import KnownPart, PartEvent, PartEventKind
+from oarpy.store.grid import door_parts
+from oarpy.store.grid import part_events as store
+
+
+def waiting(visit: Visit, call: WaitingCall) -> list[KnownPart]:
+    """Answer ``waiting``."""
+    rows = door_parts.waiting(visit.connection, visit.broker)
+    return [KnownPart(row.name, str(row.job), row.submitted) for row in rows]
+
+
+def events(visit: Visit, call: EventsCall) -> list[PartEvent]:
+    """Answer ``events``."""
+    return [_event(row) for row in store.events(visit.connection, visit.broker, call.after)]
+
+
+def _event(row: store.PartEventRow) -> PartEvent:
+    status = None if row.exit_status is None else os.waitstatus_to_exitcode(row.exit_status)
+    kind = cast(PartEventKind, row.kind)
+    return PartEvent(row.number, row.part, kind, row.at, str(row.job), row.hosts, status, row.reason)

@@ -1,0 +1,151 @@
+"""Parts of a broker: made or frozen, let go on, undone, ended."""
+
+from __future__ import annotations
+
+import time
+
+from oarpy.client.caller import current
+from oarpy.grid.door import part_submission
+from oarpy.grid.door.calls import AbortCall, CancelCall, CommitCall, PrepareCall
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
+from oarpy.model.errors import Unreachable
+from oarpy.store.grid import door_parts, launch_gates
+from oarpy.store.grid.door_parts import DoorPartRow
+from oarpy.store.jobs import kill_requests
+
+DOOR = "door"
+"""Who asks for the end of jobs, on behalf of brokers."""
+
+_ANSWER_TIME = 30.0
+"""Seconds for the meta-scheduler to answer."""
+_POLL = 0.5
+"""Seconds between two looks when no notification arrives."""
+
+
+def prepare(visit: Visit, call: PrepareCall) -> PreparedPart:
+    """Answer ``prepare``, but for the hosts of what holds some, which :func:`settled` waits for."""
+    connection, broker = visit.connection, visit.broker
+    state = door_parts.transaction_state(connection, broker, call.transaction, begin=True)
+    if state != "Prepared":
+        raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nothing was prepared")
+    part = call.part.part()
+    known = door_parts.part(connection, broker, part.name)
+    if part.kind == "withdrawn":
+        return _freeze(visit, call, known)
+    if known is not None:
+        raise CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
+    job = part_submission.submit(visit, part)
+    walltime = part_submission.walltime_of(part.request)
+    door_parts.add(
+        connection,
+        broker,
+        call.transaction,
+        part=part.name,
+        job=job,
+        kind=part.kind,
+        begin=part.begin,
+        walltime=walltime,
+        ttl=call.ttl,
+        held=part.kind == "queued",
+    )
+    if part.begin is not None:
+        launch_gates.put(connection, job, part.begin, walltime)
+    return PreparedPart(str(job))
+
+
+def settled(visit: Visit, call: PrepareCall, prepared: PreparedPart) -> PreparedPart:
+    """Wait, after the transaction of :func:`prepare`, until what holds resources has them; return its hosts.
+
+    Raises :class:`CallRefused` when it could not be had: then nothing of it is left.
+    """
+    part = call.part.part()
+    if part.kind not in ("claim", "reserved"):
+        return prepared
+    connection, job = visit.connection, int(prepared.job)
+    _wait_for_answer(visit, part)
+    with connection.transaction():
+        row = _known(visit, part.name)
+        if row.state == "Prepared" and not row.held:
+            if row.live:
+                door_parts.is_held(connection, visit.broker, part.name)
+            else:
+                door_parts.is_refused(connection, visit.broker, part.name)
+        hosts = door_parts.hosts_of(connection, job) if row.live else []
+    if not row.live or row.state == "Aborted":
+        reason = row.message or "not committed in time"
+        raise CallRefused(f"part '{part.name}' cannot be held: {reason}", hint="nothing is held for it")
+    return PreparedPart(prepared.job, tuple(hosts))
+
+
+def commit(visit: Visit, call: CommitCall) -> None:
+    """Answer ``commit``."""
+    connection, broker, transaction = visit.connection, visit.broker, call.transaction
+    state = door_parts.transaction_state(connection, broker, transaction)
+    if state == "Committed":
+        return
+    rows = door_parts.undecided(connection, broker, transaction) if state == "Prepared" else []
+    if not rows:
+        raise CallRefused(f"transaction '{transaction}' holds nothing here", hint="it was aborted, or lapsed")
+    made = [row for row in rows if row.state == "Prepared"]
+    for row in made:
+        if row.kind != "queued" and not (row.live and row.held):
+            what = row.message if not row.live else "it is not held yet"
+            raise CallRefused(f"part '{row.name}' cannot begin: {what}", hint="abort the transaction")
+    door_parts.release(connection, [row.job for row in made if row.kind == "queued"])
+    launch_gates.open_gates(connection, [row.job for row in made if row.kind != "queued"], call.begin)
+    withdrawn = [(row.job, "withdrawn: it goes on elsewhere") for row in rows if row.state == "Frozen"]
+    kill_requests.ask_once(connection, withdrawn, DOOR)
+    door_parts.commit(connection, broker, transaction, call.begin, call.hosts)
+
+
+def abort(visit: Visit, call: AbortCall) -> None:
+    """Answer ``abort``; one that comes before all else refuses what comes later."""
+    state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction)
+    if state == "Committed":
+        raise CallRefused(f"transaction '{call.transaction}' is committed", hint="cancel its parts")
+    door_parts.abort(visit.connection, visit.broker, call.transaction)
+
+
+def cancel(visit: Visit, call: CancelCall) -> None:
+    """Answer ``cancel``. What is not there is ended already."""
+    row = door_parts.part(visit.connection, visit.broker, call.part)
+    if row is not None and row.live:
+        kill_requests.ask(visit.connection, [row.job], DOOR, call.reason or "cancelled by its broker")
+
+
+def _freeze(visit: Visit, call: PrepareCall, row: DoorPartRow | None) -> PreparedPart:
+    connection, broker = visit.connection, visit.broker
+    if row is None or row.kind != "queued" or row.state != "Committed":
+        raise CallRefused(f"part '{call.part.name}' does not wait here", hint="there is nothing to be withdrawn")
+    if not door_parts.freeze(connection, broker, call.transaction, row, call.ttl):
+        raise CallRefused(f"part '{row.name}' does not wait: it is {row.job_state}", hint="it stays")
+    return PreparedPart(str(row.job))
+
+
+def _known(visit: Visit, name: str) -> DoorPartRow:
+    row = door_parts.part(visit.connection, visit.broker, name)
+    if row is None:
+        raise CallRefused(f"part '{name}' is not known any more", hint="it is over")
+    return row
+
+
+def _wait_for_answer(visit: Visit, part: GridPart) -> None:
+    """Return when a reservation is accepted or refused. Raises :class:`Unreachable` when nobody answers."""
+    connection, until = visit.connection, time.monotonic() + _ANSWER_TIME
+    connection.execute("LISTEN oarpy_events")
+    try:
+        with current().waiting():
+            while not _is_answered(_known(visit, part.name)):
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise Unreachable(f"no answer for part '{part.name}' yet", hint="it lapses; is a server running?")
+                current().require_presence()
+                for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+                    pass
+    finally:
+        connection.execute("UNLISTEN oarpy_events")
+
+
+def _is_answered(row: DoorPartRow) -> bool:
+    return row.held or row.state != "Prepared" or not row.live or row.reservation_state == "Scheduled"

@@ -1,0 +1,131 @@
+"""The queues of the cluster as a pass would plan them, which answers to brokers come from.
+
+A session keeps what it read for as long as a broker says that an answer may be old.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from oarpy.client.caller import KeptReader
+from oarpy.client.submission.dry_run import waiting_job
+from oarpy.client.submission.submission import Admitted
+from oarpy.grid.door.part_submission import ask
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import PartRequest
+from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.modules.metascheduler.order_plugins import SiteOrders
+from oarpy.scheduler.forecast.completions import Completions
+from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions
+
+_ADMITTED_FOR = 60.0
+"""Seconds for which the rules are taken to say the same."""
+_MOST_ADMITTED = 20_000
+
+
+_BEHIND = 1_000_000_000
+"""Jobs that join first have lower numbers than those that are asked about."""
+
+
+@dataclass(slots=True)
+class PlannedQueues:
+    """One snapshot with the plans made from it. Numbers of jobs that are not there are above all others.
+
+    What stands for a request is the same job each time, so that plans can be gone on from.
+    """
+
+    snapshot: Snapshot
+    read_at: float
+    completions: Completions
+    next_number: int
+    asked: dict[PartRequest, WaitingJob] = field(default_factory=dict)
+    joined: list[tuple[PartRequest, WaitingJob]] = field(default_factory=list)
+
+
+class _Memory:
+    """What a session remembers between calls."""
+
+    def __init__(self) -> None:
+        self.admitted: dict[PartRequest, tuple[float, Admitted | OarpyError]] = {}
+        self.queues: PlannedQueues | None = None
+
+
+_MEMORIES: WeakKeyDictionary[KeptReader, _Memory] = WeakKeyDictionary()
+
+
+def admitted(visit: Visit, request: PartRequest) -> Admitted:
+    """Return what would be submitted for a request, as the rules said lately. Raises as ``oarsub``."""
+    known = _memory(visit).admitted
+    found = known.get(request)
+    if found is None or found[0] < time.monotonic() - _ADMITTED_FOR:
+        if len(known) > _MOST_ADMITTED:
+            known.clear()
+        try:
+            found = time.monotonic(), ask(visit, request)
+        except (AdmissionRefused, NotAllowed, NotFound, UsageError) as error:
+            found = time.monotonic(), error
+        known[request] = found
+    if isinstance(found[1], OarpyError):
+        raise found[1]
+    return found[1]
+
+
+def queues(visit: Visit, age: float) -> PlannedQueues:
+    """Return the queues as they are, or were at most ``age`` seconds ago. The caller's transaction sees one state."""
+    memory = _memory(visit)
+    if memory.queues is None or memory.queues.read_at < time.monotonic() - age:
+        reader = visit.reader.get()
+        snapshot = reader.read(visit.connection, int(time.time()), only_places=True).snapshot
+        there = [job.id for job in snapshot.waiting] + [job.id for job in snapshot.holding] + [*snapshot.outcomes]
+        completions = Completions(snapshot, SiteOrders(), reader.matchers)
+        memory.queues = PlannedQueues(snapshot, time.monotonic(), completions, next_number=max(there, default=0))
+    return memory.queues
+
+
+def behind_all(visit: Visit, planned: PlannedQueues, request: PartRequest) -> WaitingJob:
+    """Return the job that would join behind all others. Raises as ``oarsub``."""
+    job = planned.asked.get(request)
+    if job is None:
+        job = planned.asked[request] = _new_job(visit, planned, request, _BEHIND)
+    return job
+
+
+def in_order(visit: Visit, planned: PlannedQueues, requests: Sequence[PartRequest]) -> list[WaitingJob]:
+    """Return jobs that join in this order, before those that are asked about; what is refused does not join."""
+    known = 0
+    while known < min(len(requests), len(planned.joined)) and planned.joined[known][0] == requests[known]:
+        known += 1
+    del planned.joined[known:]
+    for request in requests[known:]:
+        with suppress(OarpyError):
+            planned.joined.append((request, _new_job(visit, planned, request, 0)))
+    return [job for _, job in planned.joined]
+
+
+def equal_jobs(visit: Visit, planned: PlannedQueues, request: PartRequest, count: int) -> list[WaitingJob]:
+    """Return so many equal jobs, in the order in which they join. Raises as ``oarsub``."""
+    first = _new_job(visit, planned, request, 0)
+    planned.next_number += count
+    return [replace(first, id=first.id + rank) for rank in range(count)]
+
+
+def orders() -> SiteOrders:
+    """Return the orders of queues that the site has."""
+    return SiteOrders()
+
+
+def _new_job(visit: Visit, planned: PlannedQueues, request: PartRequest, above: int) -> WaitingJob:
+    """Return a job for a request; which resources its conditions admit is found out."""
+    planned.next_number += 1
+    job = waiting_job(admitted(visit, request), planned.next_number + above, planned.snapshot.now)
+    # kept by the reader, where the snapshot looks for them
+    visit.reader.get().resolve(visit.connection, conditions([job]))
+    return job
+
+
+def _memory(visit: Visit) -> _Memory:
+    return _MEMORIES.setdefault(visit.reader, _Memory())
