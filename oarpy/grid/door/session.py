@@ -18,7 +18,27 @@ import structlog
 from oarpy.client.caller import Caller, KeptReader
 from oarpy.client.session import user_name
 from oarpy.configuration import Configuration
-from oarpy.grid.door.calls import DescribeCall, DoorCall, DoorError, DoorReply, encode, key_of, read_call
+from oarpy.grid.door import estimates, evictions, idle_processors, part_events, parts
+from oarpy.grid.door.calls import (
+    AbortCall,
+    CancelCall,
+    CommitCall,
+    DescribeCall,
+    DoorCall,
+    DoorError,
+    DoorReply,
+    EstimateCall,
+    EstimateInTurnCall,
+    EventsCall,
+    EvictableCall,
+    EvictCall,
+    IdleCall,
+    PrepareCall,
+    WaitingCall,
+    encode,
+    key_of,
+    read_call,
+)
 from oarpy.grid.door.description import describe
 from oarpy.grid.door.lines import Pace, lines_of
 from oarpy.grid.door.visit import Visit
@@ -30,10 +50,21 @@ log = structlog.get_logger()
 
 _ANSWERS: dict[type[DoorCall], Callable[[Visit, Any], Any]] = {
     DescribeCall: describe,
+    IdleCall: idle_processors.idle,
+    WaitingCall: part_events.waiting,
+    EstimateCall: estimates.estimate,
+    EstimateInTurnCall: estimates.estimate_in_turn,
+    EvictableCall: evictions.evictable,
+    PrepareCall: parts.prepare,
+    CommitCall: parts.commit,
+    AbortCall: parts.abort,
+    CancelCall: parts.cancel,
+    EvictCall: evictions.evict,
+    EventsCall: part_events.events,
 }
 """Who answers which call, inside a transaction that has begun."""
 
-_SETTLES: dict[type[DoorCall], Callable[[Visit, Any, Any], Any]] = {}
+_SETTLES: dict[type[DoorCall], Callable[[Visit, Any, Any], Any]] = {PrepareCall: parts.settled}
 """What comes after that transaction, also when a key is asked again: it makes the last answer of the kept one."""
 
 

@@ -45,4 +45,7 @@ def events(connection: Connection, broker: str, after: int) -> list[PartEventRow
     connection.execute(_TAKE, [broker])
     connection.execute(_NUMBER, {"broker": broker})
     rows = connection.execute(_EVENTS, [broker, after, _MOST]).fetchall()
-    return [PartEventRow(*row[:5], tuple(row[5]), row[6], row[7]) for row in rows]
+    return [
+        PartEventRow(number, name, kind, at, job, tuple(hosts), status, reason)
+        for number, name, kind, at, job, hosts, status, reason in rows
+    ]

@@ -1,0 +1,143 @@
+"""Parts of a broker: queued, claimed, reserved and withdrawn ones, from their preparation to their end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from oarpy.wire.messages import Start
+from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
+from tests.harness.small_cluster import Connection
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def door(connection: Connection, dsn: str) -> Iterator[BrokersDoor]:
+    with brokers_door(dsn, small_cluster(connection, "n1", "n2")) as made:
+        yield made
+
+
+def test_what_is_queued_waits_for_its_commit_and_then_runs_as_the_local_user(door: BrokersDoor) -> None:
+    prepared = door.prepare("t1", door.part("p1", procs=2, environment={"OAR_GRID_JOB_ID": "7"}))
+    job = int(prepared["job"])
+    door.cluster.settle()
+    assert (door.cluster.state(job), door.cluster.job(job, "user_name")) == ("Hold", "nobody")
+    assert door.ask("waiting") == []
+    assert door.ask("commit", transaction="t1", hosts=["a1", "b1"]) is None
+    assert [(one["name"], one["job"]) for one in door.ask("waiting")] == [("p1", str(job))]
+    door.cluster.settle()
+    assert door.cluster.state(job) == "Running"
+    ((_, start),) = door.cluster.sent(Start)
+    (spec,) = start.jobs
+    assert (spec.grid_hosts, spec.environment["OAR_GRID_JOB_ID"]) == (("a1", "b1"), "7")
+    (started,) = door.ask("events", after=0)
+    assert (started["kind"], started["job"], started["hosts"]) == ("started", str(job), ["n1", "n1"])
+    assert door.ask("waiting") == []
+
+
+def test_what_is_asked_twice_is_done_once(door: BrokersDoor) -> None:
+    part = door.part("p1")
+    first, again = (door.prepare("t1", part, key="same") for _ in range(2))
+    assert first == again
+    assert door.cluster.sql("SELECT count(*) FROM jobs") == [(1,)]
+    assert door.prepare("t1", part)["code"] == "cluster_refuses"
+    assert [door.ask("commit", transaction="t1") for _ in range(2)] == [None, None]
+
+
+def test_an_abort_ends_what_was_prepared_and_refuses_what_comes_later(door: BrokersDoor) -> None:
+    job = int(door.prepare("t1", door.part("p1"))["job"])
+    assert door.ask("abort", transaction="t1") is None
+    door.cluster.settle()
+    assert door.cluster.state(job) == "Error"
+    assert door.events() == []
+    assert door.ask("abort", transaction="t2") is None
+    assert "t2" in door.prepare("t2", door.part("p2"))["message"]
+    assert door.ask("commit", transaction="t1")["code"] == "cluster_refuses"
+    assert door.ask("commit", transaction="t3")["code"] == "cluster_refuses"
+
+
+def test_what_is_committed_is_not_aborted(door: BrokersDoor) -> None:
+    job = door.queued("p1")
+    assert door.ask("abort", transaction="of-p1")["code"] == "cluster_refuses"
+    door.cluster.settle()
+    assert door.cluster.state(job) == "Running"
+
+
+@pytest.mark.parametrize("kind", ["queued", "claim"])
+def test_what_is_not_committed_in_time_lapses(door: BrokersDoor, kind: str) -> None:
+    more = {"begin": time.time() + 300} if kind == "claim" else {}
+    job = int(door.prepare("t1", door.part("p1", kind, **more), ttl=600)["job"])
+    outcome = door.cluster.cancel()
+    assert outcome.wake_at is not None
+    assert outcome.wake_at <= time.time() + 600
+    door.cluster.sql("UPDATE door_parts SET lapses_at = now()")
+    door.cluster.cancel()
+    assert door.cluster.state(job) == "Error"
+    assert door.events() == [("p1", "lapsed")]
+    assert door.ask("commit", transaction="t1")["code"] == "cluster_refuses"
+    assert door.cluster.cancel().wake_at is None
+
+
+def test_a_withdrawn_part_keeps_its_rank_until_it_is_deleted_or_goes_on(door: BrokersDoor) -> None:
+    busy = door.cluster.submit("/core=4")
+    door.cluster.settle()
+    first, second = door.queued("p1", 4), door.queued("p2", 4)
+    assert door.prepare("t1", door.part("p1", "withdrawn"))["job"] == str(first)
+    assert door.cluster.state(first) == "Hold"
+    assert [one["name"] for one in door.ask("waiting")] == ["p1", "p2"]
+    assert door.ask("abort", transaction="t1") is None
+    door.cluster.delete(busy)
+    door.cluster.settle()
+    assert (door.cluster.state(first), door.cluster.state(second)) == ("Running", "Waiting")
+    assert door.prepare("t2", door.part("p1", "withdrawn"))["code"] == "cluster_refuses"
+    door.prepare("t3", door.part("p2", "withdrawn"))
+    assert door.ask("commit", transaction="t3") is None
+    door.cluster.settle()
+    assert door.cluster.state(second) == "Error"
+    assert door.events() == [("p1", "started")]
+
+
+def test_a_frozen_part_goes_on_when_its_withdrawal_lapses(door: BrokersDoor) -> None:
+    door.cluster.submit("/core=4")
+    door.cluster.settle()
+    job = door.queued("p1", 4)
+    door.prepare("t1", door.part("p1", "withdrawn"))
+    door.cluster.sql("UPDATE door_parts SET lapses_at = now()")
+    door.cluster.cancel()
+    assert (door.cluster.state(job), door.events()) == ("Waiting", [])
+    assert door.ask("commit", transaction="t1")["code"] == "cluster_refuses"
+
+
+def test_a_cancelled_part_ends_whatever_it_does(door: BrokersDoor) -> None:
+    job = door.queued("p1")
+    door.cluster.settle()
+    assert door.ask("cancel", part="p1", reason="asked by ann") is None
+    door.cluster.settle()
+    assert door.cluster.state(job) == "Error"
+    assert door.ask("cancel", part="p1") is None
+    assert door.ask("cancel", part="unknown") is None
+    failed = door.ask("events", after=1)[0]
+    assert (failed["kind"], failed["number"], failed["reason"]) == ("failed", 2, "killed: asked by ann")
+
+
+def test_events_are_told_in_order_from_any_point_on(door: BrokersDoor) -> None:
+    door.queued("p1")
+    door.cluster.settle()
+    assert door.events() == [("p1", "started")]
+    door.queued("p2")
+    door.cluster.settle()
+    assert door.events() == [("p1", "started"), ("p2", "started")]
+    assert door.events(1) == [("p2", "started")]
+    assert door.events(2) == []
+
+
+def test_nobody_without_a_grant_is_acted_for(door: BrokersDoor) -> None:
+    part = door.part("p1")
+    part["request"]["user"] = "eve"
+    assert door.prepare("t1", part)["code"] == "not_allowed"
+    assert door.cluster.sql("SELECT count(*) FROM jobs") == [(0,)]
+    door.cluster.sql("UPDATE grid_grants SET most_resources = 1")
+    assert door.prepare("t1", door.part("p1", procs=2))["code"] == "not_allowed"
