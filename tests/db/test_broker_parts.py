@@ -31,6 +31,7 @@ def test_what_is_queued_waits_for_its_commit_and_then_runs_as_the_local_user(doo
     door.cluster.settle()
     assert door.cluster.state(job) == "Running"
     ((_, start),) = door.cluster.sent(Start)
+    assert isinstance(start, Start)
     (spec,) = start.jobs
     assert (spec.grid_hosts, spec.environment["OAR_GRID_JOB_ID"]) == (("a1", "b1"), "7")
     (started,) = door.ask("events", after=0)
@@ -68,8 +69,8 @@ def test_what_is_committed_is_not_aborted(door: BrokersDoor) -> None:
 
 @pytest.mark.parametrize("kind", ["queued", "claim"])
 def test_what_is_not_committed_in_time_lapses(door: BrokersDoor, kind: str) -> None:
-    more = {"begin": time.time() + 300} if kind == "claim" else {}
-    job = int(door.prepare("t1", door.part("p1", kind, **more), ttl=600)["job"])
+    begin = time.time() + 300 if kind == "claim" else None
+    job = int(door.prepare("t1", door.part("p1", kind, begin=begin), ttl=600)["job"])
     outcome = door.cluster.cancel()
     assert outcome.wake_at is not None
     assert outcome.wake_at <= time.time() + 600

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oarpy.store.analytics import measured_use
 from oarpy.store.jobs import execution
 from oarpy.store.jobs.execution import End
 from oarpy.transport.agent.usage import MeasuredUse
@@ -63,8 +64,8 @@ def test_other_nodes_add_theirs_if_the_job_holds_them(connection: Connection) ->
     node = connection.execute("SELECT max(network_address) FROM resources").fetchone()
     assert row is not None
     assert node is not None
-    execution.add_usage(connection, [(job, row[0], node[0], 5.0, 300), (job, row[0], "elsewhere", 999.0, 999)])
-    execution.add_usage(connection, [(job, row[0] + 1, node[0], 999.0, 999)])
+    measured_use.add_usage(connection, [(job, row[0], node[0], 5.0, 300), (job, row[0], "elsewhere", 999.0, 999)])
+    measured_use.add_usage(connection, [(job, row[0] + 1, node[0], 999.0, 999)])
     used = connection.execute("SELECT cpu_seconds, memory_peak FROM jobs WHERE job_id = %s", [job]).fetchone()
     assert used == (15.0, 300)
 

@@ -43,6 +43,7 @@ from oarpy.modules.launcher.sent_starts import PATIENCE, SentStarts
 from oarpy.modules.launcher.specifications import JobHosts, specification
 from oarpy.modules.loop.logging import job_ranges
 from oarpy.modules.loop.module import Outcome
+from oarpy.store.analytics import measured_use
 from oarpy.store.database import Connection
 from oarpy.store.jobs import execution, requeueing, resubmission
 from oarpy.store.jobs.execution import End, LiveRow
@@ -296,9 +297,9 @@ class Launcher:
         met = [
             (one.key.job, node, out_of_memory(one.memory_kills)) for node, one in arrivals.cleaned if one.memory_kills
         ]
-        execution.note_memory(connection, met)
+        measured_use.note_memory(connection, met)
         used = [(*one.key, node, one.cpu_seconds, one.memory_peak) for node, one in arrivals.cleaned]
-        execution.add_usage(connection, [some for some in used if some[3:] != (None, None)])
+        measured_use.add_usage(connection, [some for some in used if some[3:] != (None, None)])
         faults = [fault for node, report in said for fault in faults_of(node, report)]
         faults += [nodes.Fault(node, STUCK, one.key.job, one.detail[:500], heals=True) for node, one in arrivals.stuck]
         faults += [fault for node, report in arrivals.scripts if (fault := fault_of_script(node, report)) is not None]

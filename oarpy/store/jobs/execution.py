@@ -275,35 +275,6 @@ _END = f"""
     RETURNING j.job_id
 """  # noqa: S608 - a text of this file
 
-# On its other nodes a job may have met its limit without ending of it.
-_NOTE_MEMORY = """
-    WITH told AS (
-        SELECT t.* FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS t(job_id, node, message)
-            JOIN jobs USING (job_id)
-    ), noted AS (
-        UPDATE jobs j SET message = concat_ws('; ', nullif(j.message, ''), t.message) FROM told t
-        WHERE j.job_id = t.job_id AND is_live(j.state)
-    )
-    INSERT INTO event_logs (type, job_id, hosts, description)
-    SELECT 'OUT_OF_MEMORY', job_id, ARRAY[node], message FROM told
-"""
-
-# What the other nodes of a job tell when it is cleaned there: it has left them, or is over. Memory
-# is that of the node with the most.
-_ADD_USAGE = """
-    UPDATE jobs j
-    SET cpu_seconds = least(coalesce(j.cpu_seconds, 0) + u.cpu, 2 ^ 53), memory_peak = greatest(j.memory_peak, u.memory)
-    FROM (SELECT job_id, attempt, coalesce(sum(cpu), 0) AS cpu, max(memory) AS memory
-          FROM unnest(%s::bigint[], %s::int[], %s::text[], %s::float8[], %s::bigint[])
-              AS t(job_id, attempt, node, cpu, memory)
-          WHERE EXISTS (SELECT FROM assigned_resources a JOIN resources r USING (resource_id)
-                        WHERE a.job_id = t.job_id AND r.network_address = t.node)
-          GROUP BY job_id, attempt) u
-    WHERE j.job_id = u.job_id AND j.attempt = u.attempt
-      AND (j.state = 'Finishing' AND j.final_state <> 'Waiting' OR j.state = 'Running' AND EXISTS (
-          SELECT FROM resizes s WHERE s.job_id = j.job_id AND s.done_at IS NULL AND s.kind <> 'grant'))
-"""
-
 # A job that never started cannot be Terminated.
 _CLOSE = """
     UPDATE jobs j
@@ -528,23 +499,6 @@ def end(connection: Connection, ends: Sequence[End]) -> list[int]:
     names = ("job", "exit_status", "started", "ended", "cpu_seconds", "memory_peak")
     columns = [[getattr(one, name) for one in ends] for name in names]
     return [row[0] for row in connection.execute(_END, columns).fetchall()]
-
-
-@set_wise
-def note_memory(connection: Connection, kills: Sequence[tuple[int, str, str]]) -> None:
-    """Tell in events, and in the messages of jobs, of (job, node, text): it was out of its memory there."""
-    if kills:
-        connection.execute(_NOTE_MEMORY, [list(column) for column in zip(*kills, strict=True)])
-
-
-@set_wise
-def add_usage(connection: Connection, used: Sequence[tuple[int, int, str, float | None, int | None]]) -> None:
-    """Add (job, attempt, node, CPU seconds, bytes of memory) of other nodes to what the first node told.
-
-    Of a node that the job does not hold nothing is taken.
-    """
-    if used:
-        connection.execute(_ADD_USAGE, [list(column) for column in zip(*used, strict=True)])
 
 
 @set_wise
