@@ -18,7 +18,7 @@ import structlog
 from oarpy.client.caller import Caller, KeptReader
 from oarpy.client.session import user_name
 from oarpy.configuration import Configuration
-from oarpy.grid.door import estimates, evictions, idle_processors, part_events, parts
+from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_events, parts
 from oarpy.grid.door.calls import (
     AbortCall,
     CancelCall,

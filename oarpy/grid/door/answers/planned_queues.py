@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from oarpy.client.caller import KeptReader
 from oarpy.client.submission.dry_run import waiting_job
 from oarpy.client.submission.submission import Admitted
-from oarpy.grid.door.part_submission import ask
+from oarpy.grid.door.answers.part_submission import ask
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from oarpy.grid.door import planned_queues
+from oarpy.grid.door.answers import planned_queues
+from oarpy.grid.door.answers.planned_queues import PlannedQueues
 from oarpy.grid.door.calls import IdleCall
-from oarpy.grid.door.planned_queues import PlannedQueues
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import AdmissionRefused, NotFound

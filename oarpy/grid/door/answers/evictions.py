@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from oarpy.grid.door import planned_queues
+from oarpy.grid.door.answers import planned_queues
+from oarpy.grid.door.answers.idle_processors import fitting
 from oarpy.grid.door.calls import EvictableCall, EvictCall
-from oarpy.grid.door.idle_processors import fitting
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, EvictableJob, PartRequest
 from oarpy.model.job_types import BESTEFFORT

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from math import inf
 
-from oarpy.grid.door import planned_queues
+from oarpy.grid.door.answers import planned_queues
+from oarpy.grid.door.answers.planned_queues import PlannedQueues
 from oarpy.grid.door.calls import EstimateCall, EstimateInTurnCall
-from oarpy.grid.door.planned_queues import PlannedQueues
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PartRequest
 from oarpy.model.errors import OarpyError

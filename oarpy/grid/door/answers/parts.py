@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from oarpy.client.caller import current
-from oarpy.grid.door import part_submission
+from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.calls import AbortCall, CancelCall, CommitCall, PrepareCall
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
