@@ -13,13 +13,14 @@ import psycopg
 from oarpy.grid.broker.claimer import Claimer
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.core.broker_state import DeadlineRules
-from oarpy.grid.provider import ClusterSilent, PartEvent
+from oarpy.grid.provider import PartEvent
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
+from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridPartState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
-from tests.harness.inline_calls import inline_calls
+from tests.harness.inline_calls import InlineConnections
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -46,7 +47,7 @@ class ClaimRounds:
         self.claimer = self._new()
 
     def _new(self) -> Claimer:
-        return Claimer(RULES, TIMES, 0.5, inline_calls(self.clusters), self.clock)
+        return Claimer(RULES, TIMES, 0.5, InlineConnections(self.clusters), self.clock)
 
     def kill(self) -> None:
         """Have the claimer replaced by one that knows what the database knows."""
@@ -98,7 +99,7 @@ class ClaimRounds:
                 for part in broker_parts.to_end(self.connection):
                     if part.cluster == name:
                         cluster.cancel(f"{part.name}:end", part.name, part.message)
-            except ClusterSilent:
+            except OarpyError:
                 continue
 
     def _take_in(self, event: PartEvent) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
+from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import ClusterCall, Errand, Errands
 from oarpy.grid.provider import Provider
 from oarpy.grid.providers.simulated_cluster import VirtualClock
 from oarpy.model.errors import OarpyError
+from oarpy.store.grid.clusters import GridClusterRow
 
 Result = TypeVar("Result")
 
@@ -26,6 +28,21 @@ def inline_calls(providers: Mapping[str, Provider]) -> Callable[[ClusterCall], F
         return future
 
     return submit
+
+
+class InlineConnections(ClusterConnections):
+    """Connections whose calls are made at once, by who asks."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        super().__init__()
+        self._submit = inline_calls(providers)
+
+    def adopt(self, rows: Sequence[GridClusterRow]) -> None:
+        """Do nothing: the clusters are given."""
+
+    def submit(self, call: ClusterCall) -> Future[object]:
+        """Make a call."""
+        return self._submit(call)
 
 
 def carry_out(errand: Errand[Result], providers: Mapping[str, Provider], clock: VirtualClock) -> Result:

@@ -22,14 +22,15 @@ from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs
 from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_files
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
-from oarpy.grid.broker.errands import Errands, Submit
+from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.transactions import wire_name
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.model.states import GridTransactionState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_parts, transactions
+from oarpy.store.grid import broker_parts, clusters, transactions
 from oarpy.store.grid.transactions import GridTransactionRow
 from oarpy.store.refusals import first_line, is_refusal
 
@@ -39,7 +40,7 @@ log = structlog.get_logger()
 class Claimer:
     """The module. What it remembers are calls under way; they are made again when it is killed.
 
-    ``submit`` has calls to clusters made, ``tolerance`` says how far their clocks may be off, in seconds.
+    ``tolerance`` says how far clocks of clusters may be off, in seconds.
     """
 
     name = MODULE
@@ -50,32 +51,41 @@ class Claimer:
         rules: DeadlineRules,
         times: ClaimTimes,
         tolerance: float,
-        submit: Submit,
+        connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
         self._times = times
-        self._errands = Errands[object](submit, clock)
+        self._connections = connections
+        self._errands = Errands[object](connections.submit, clock)
         self._coallocated = CoallocatedJobs(self._errands, rules, times, tolerance)
         self._named = NamedJobs(self._errands)
         self._known: Connection | None = None
 
     def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive."""
-        return self._errands.files()
+        """Return where answers of clusters arrive, and where clusters are heard again."""
+        return [*self._errands.files(), *self._connections.files()]
+
+    def close(self) -> None:
+        """End the connections."""
+        self._connections.close()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: answers, jobs, outcomes; again until nobody has an answer at once."""
         if connection is not self._known:
             self._errands.clear()
             self._known = connection
+        self._connections.quiet()
+        self._connections.adopt(clusters.every(connection))
         wake_at, heard = self._tend(connection), 0
         while over := self._errands.go_on():
             for name, result in over:
                 self._hear(connection, name, result)
             wake_at, heard = self._tend(connection), heard + len(over)
-        dates = [date for date in (wake_at, self._errands.wake_at()) if date is not None and date < inf]
-        return Outcome(f"heard {heard}" if heard else "nothing", wake_at=min(dates, default=None))
+        awaited = self._errands.wake_at()
+        dates = [date for date in (wake_at, awaited) if date is not None and date < inf]
+        word = f"heard {heard}" if heard else "nothing"
+        return Outcome(word, wake_at=min(dates, default=None), pending=awaited is not None)
 
     def _tend(self, connection: Connection) -> float:
         """Do what is due for all jobs; return when there is more to do (epoch seconds), or infinity."""

@@ -92,6 +92,11 @@ class ClusterFaults:
         """Order any fault, say a ``KeyboardInterrupt`` in place of a killed broker."""
         self._ordered.append(fault)
 
+    def forget(self) -> None:
+        """Take back all faults."""
+        self.cut = False
+        self._ordered.clear()
+
     def next(self, call: str) -> OrderedFault:
         """Take the fault of a call out of the order."""
         if self.cut:

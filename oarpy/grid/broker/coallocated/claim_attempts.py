@@ -54,6 +54,8 @@ class ClaimResult:
     failure: str = ""
 
 
+_PATIENCE, _PATIENCE_A_PART = 7.0, 1.0
+"""Seconds that a cluster has to hold parts, and for each of them: its next pass places it."""
 _RETRY = 0.5
 """Seconds after which a part is prepared again, while victims end."""
 
@@ -85,7 +87,10 @@ def _prepare(
     """Have parts held. What was ``refused`` is asked for anew; what got no answer is the same call once more."""
     if not claims:
         return ClaimResult()
-    answers = yield CallBatch([_prepare_call(plan, one, refused[one.part.name]) for one in claims], pause=pause)
+    longest = max(Counter(one.cluster for one in claims).values())
+    patience = _PATIENCE + _PATIENCE_A_PART * longest
+    calls = [_prepare_call(plan, one, refused[one.part.name]) for one in claims]
+    answers = yield CallBatch(calls, patience, pause)
     held, failures = {}, []
     for one, answer in zip(claims, answers, strict=True):
         if isinstance(answer, PreparedPart):

@@ -33,7 +33,7 @@ from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.transactions import wire_name
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.grid.core.exchanges import Action, ClaimParts, Event, JobArrived, MissJob, TryAt, TryDue
-from oarpy.model.states import GridJobState, GridTransactionState
+from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions, tries
 from oarpy.store.grid.clusters import GridClusterRow
@@ -41,7 +41,7 @@ from oarpy.store.grid.transactions import NewGridPart
 
 MODULE = "claimer"
 ANEW = "the broker was started anew"
-_HELD = GridTransactionState.HELD
+_UNDECIDED = (GridPartState.PREPARED, GridPartState.ABORTING, GridPartState.GONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class CoallocatedJobs:
                 transactions.give_up(connection, file.rows[0].transaction, ANEW)
                 broker_jobs.move(connection, [file.job.id], GridJobState.SUBMITTED)
                 return now
-            case GridJobState.CLAIMED if file.is_in(_HELD):
+            case GridJobState.CLAIMED if all(row.state in _UNDECIDED for row in file.rows):
                 return self._held(connection, file, now)
             case GridJobState.CLAIMED:
                 return self._starts(connection, file, now)
@@ -100,12 +100,12 @@ class CoallocatedJobs:
 
     def _held(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Decide its start when it is time, unless a part was lost."""
-        assert file.transaction is not None
+        transaction = file.rows[0].transaction
         following = before_start(file.parts, file.deadline, now, self.times)
         if following.act == "commit":
-            transactions.decide(connection, file.transaction.id, file.deadline)
+            transactions.decide(connection, transaction, file.deadline)
         elif following.act == "give up":
-            transactions.give_up(connection, file.transaction.id, following.reason)
+            transactions.give_up(connection, transaction, following.reason)
             if now > file.deadline - self.times.latest_commit:
                 broker_jobs.move(connection, [file.job.id], GridJobState.MISSED, following.reason)
             else:
