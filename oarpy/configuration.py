@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Meta
@@ -300,6 +300,32 @@ class DoorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GridSettings:
+    """A broker of several clusters, which runs here if ``enabled``. Durations in seconds.
+
+    ``wait`` below 0 and ``age_limit`` 0 mean no limit.
+    """
+
+    enabled: bool = False
+    name: BrokerName = "broker"
+    mapping: Literal["mct", "random", "round_robin"] = "mct"
+    algorithm: Literal[0, 1, 2] = 1
+    heuristic: Literal["mct", "minmin", "maxmin", "maxgain", "maxrelgain", "sufferage"] = "mct"
+    period: PositiveSeconds = 3600.0
+    threshold: Seconds = 60.0
+    age_limit: Seconds = 0.0
+    lp: Share = 0.7
+    tries: NotNegative = 10
+    wait: Weight = -1.0
+    evict_at: Literal["deadline", "last_try"] = "deadline"
+    kill_grace: Seconds = 10.0
+    clock_tolerance: Seconds = 0.5
+    watch_period: PositiveSeconds = 1.0
+    place_ttl: PositiveSeconds = 120.0
+    keep_decisions: PositiveSeconds = 2_592_000.0
+
+
+@dataclass(frozen=True, slots=True)
 class WebSettings:
     """REST and pages. An empty ``listen`` means none. Durations in seconds, ``largest_body`` in bytes."""
 
@@ -345,6 +371,7 @@ class Configuration:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     negotiation: NegotiationSettings = field(default_factory=NegotiationSettings)
     door: DoorSettings = field(default_factory=DoorSettings)
+    grid: GridSettings = field(default_factory=GridSettings)
     web: WebSettings = field(default_factory=WebSettings)
     log: Log = field(default_factory=Log)
     site: Mapping[str, Any] = field(default_factory=dict)

@@ -102,6 +102,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
 PATIENT = frozenset({"accounting"})
 """Modules whose work can wait: run at most once every :data:`PATIENCE` seconds."""
 PATIENCE = 2.0
+_PERIOD_OF_OTHERS = 10.0
 
 
 @dataclass(slots=True)
@@ -161,9 +162,10 @@ class Automaton:
     name = "automaton"
     period = 0.5
 
-    def __init__(self, periods: Modules) -> None:
+    def __init__(self, periods: Modules, others: Sequence[str] = ()) -> None:
         names = ("metascheduler", "launcher", "canceller", "monitor", "accounting", "notifier")
-        self._machine = EventMachine({name: getattr(periods, name) for name in names})
+        known = {name: getattr(periods, name) for name in names}
+        self._machine = EventMachine(known | dict.fromkeys(others, _PERIOD_OF_OTHERS))
         self._ear: notifications.Ear | None = None
         self._listening_on: Connection | None = None
 

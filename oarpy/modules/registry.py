@@ -17,7 +17,7 @@ from oarpy.store.database import database_dsn
 def _automaton(configuration: Configuration) -> Module:
     from oarpy.modules.automaton import Automaton
 
-    return Automaton(configuration.modules)
+    return Automaton(configuration.modules, GRID_MODULES if configuration.grid.enabled else ())
 
 
 def _metascheduler(configuration: Configuration) -> Module:
@@ -87,13 +87,22 @@ _ENABLED: dict[str, Callable[[Configuration], bool]] = {
     "negotiator": lambda configuration: bool(configuration.gateway.socket),
 }
 
+GRID_MODULES = ("mapper", "watcher")
+"""The modules of a broker of several clusters, which ``oarpy.grid.modules`` runs where ``[grid]`` enables them."""
+
 PROGRAMS = {"gateway": "oarpy.gateway"}
 """What runs beside the modules with a loop of its own, by the name that Python finds it under."""
 
 
 def enabled_modules(configuration: Configuration) -> list[str]:
     """Return the modules that are to run with this configuration."""
-    return [*MODULES, *(name for name in OPTIONAL if _ENABLED[name](configuration))]
+    optional = [name for name in OPTIONAL if _ENABLED[name](configuration)]
+    return [*MODULES, *optional, *(GRID_MODULES if configuration.grid.enabled else ())]
+
+
+def program_of(module: str) -> tuple[str, ...]:
+    """Return the program of this package that runs a module, with its arguments."""
+    return ("oarpy.grid.modules" if module in GRID_MODULES else "oarpy.modules", module)
 
 
 def module_command(program: str, *arguments: str) -> list[str]:
@@ -115,21 +124,34 @@ def run(name: str, configuration: Configuration, *, once: bool) -> int:
     Raises :class:`NotFound` for an unknown name.
     """
     if name in PROGRAMS and not once:
-        os.environ.update(module_environment(configuration))
-        os.chdir("/")
-        words = module_command(PROGRAMS[name])
-        os.execv(words[0], words)
+        _become(configuration, PROGRAMS[name])
+    if name in GRID_MODULES:
+        _become(configuration, *program_of(name), *(["--once"] if once else []))
     known = MODULES | OPTIONAL
     if name not in known:
-        raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join([*known, *PROGRAMS]))
+        names = [*known, *GRID_MODULES, *PROGRAMS]
+        raise NotFound(f"no module '{name}' to be run", hint="one of " + ", ".join(names))
+    return run_module(known[name], configuration, once=once)
+
+
+def _become(configuration: Configuration, program: str, *arguments: str) -> None:
+    """Go on as a program of this package."""
+    os.environ.update(module_environment(configuration))
+    os.chdir("/")
+    words = module_command(program, *arguments)
+    os.execv(words[0], words)
+
+
+def run_module(make: Callable[[Configuration], Module], configuration: Configuration, *, once: bool) -> int:
+    """Run a module: once (by the instance that runs already, if one does), or until SIGTERM."""
     if not once:
         die_with_supervisor()
     configure_logging(configuration.log)
-    module = known[name](configuration)
+    module = make(configuration)
     loop = Loop(module, database_dsn(configuration), configuration.database.connect_timeout)
     if once:
         if loop.once() is None:
-            sys.stdout.write(f"the module {name} runs already and was told to work now\n")
+            sys.stdout.write(f"the module {module.name} runs already and was told to work now\n")
     else:
         loop.forever()
     return 0

@@ -16,7 +16,7 @@ from oarpy.configuration import Configuration
 from oarpy.model.errors import OarpyError
 from oarpy.modules.loop.logging import configure_logging
 from oarpy.modules.loop.parent import PARENT_VARIABLE
-from oarpy.modules.registry import PROGRAMS, enabled_modules, module_command, module_environment
+from oarpy.modules.registry import PROGRAMS, enabled_modules, module_command, module_environment, program_of
 from oarpy.postgres import embedded_server
 
 log = structlog.get_logger()
@@ -43,7 +43,7 @@ class ModuleSupervisor:
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self._children = [_Child(name, ("oarpy.modules", name)) for name in enabled_modules(configuration)]
+        self._children = [_Child(name, program_of(name)) for name in enabled_modules(configuration)]
         if configuration.gateway.socket:
             self._children.append(_Child("gateway", (PROGRAMS["gateway"],)))
         self._directory = None if configuration.database.url else Path(configuration.database.directory).expanduser()

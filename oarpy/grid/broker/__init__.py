@@ -4,6 +4,7 @@
 - ``connections``: a thread a cluster. ``transactions``: changes on several clusters; ``outcomes``: how they ended.
 - ``pass_plan``: who moves in a reallocation pass, by what clusters estimate.
 - ``errands``: conversations with clusters.
+- ``mapper``: the module for jobs on one cluster. ``watcher``: the module that takes in what happened on clusters.
 - ``claimer``: the module for jobs with several components, which are in ``coallocated/``.
 """
 

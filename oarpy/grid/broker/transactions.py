@@ -22,7 +22,7 @@ from oarpy.grid.provider import GridPart, PreparedPart, Provider
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridTransactionState
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_parts, transactions
+from oarpy.store.grid import transactions
 from oarpy.store.grid.transactions import NewGridPart
 
 _PATIENCE, _PATIENCE_A_PART = 8.0, 0.5
@@ -142,17 +142,16 @@ class TransactionDriver:
                     end = TransactionEnd(wire_name(one.id), cluster, "commit" if one.committed else "abort", one.begin)
                     self._errands.begin(name, tell(end))
 
-    def heard(self, connection: Connection, name: Hashable, result: object) -> None:
-        """Take in that a cluster has confirmed how a transaction ended, or refuses: then it has nothing of it."""
+    def heard(self, connection: Connection, name: Hashable, result: object) -> bool:
+        """Take in that a cluster has confirmed how a transaction ended; tell whether it has nothing of its parts.
+
+        That is so when it refuses a commit, as ``result`` says.
+        """
         assert isinstance(name, tuple)
         _, number, cluster, verb = name
-        with connection.transaction():
-            lost = str(result) if verb == "commit" else ""
-            transactions.note_known(connection, number, cluster, lost)
-
-    def parts_of(self, connection: Connection, number: int) -> list[broker_parts.GridPartRow]:
-        """Return the parts of a transaction."""
-        return broker_parts.of_transaction(connection, number)
+        lost = str(result) if verb == "commit" else ""
+        transactions.note_known(connection, number, cluster, lost)
+        return bool(lost)
 
 
 def _row(one: PlannedPart) -> NewGridPart:

@@ -1,0 +1,390 @@
+"""The mapper: mapped jobs get the cluster where they end first, and a part that waits there.
+
+::
+
+    Submitted jobs that are alike -> ECTs of all clusters -> the core chooses job by job
+        -> parts, by cluster, in bunches of one transaction each
+
+An array costs one question a cluster: it tells when each of so many equal jobs would end behind the ones before it.
+Merged job by job, that is what asking anew for each job gives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from math import inf
+
+from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.decisions import DrivenCore
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, part_name
+from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob, ReallocationRules
+from oarpy.grid.core.exchanges import AskEcts, EctsTold, JobArrived, JoinQueue
+from oarpy.grid.provider import ClusterSilent, GridPart, PartRequest, Provider
+from oarpy.model.errors import OarpyError
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.modules.loop.module import Outcome
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions
+from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
+from oarpy.store.grid.clusters import GridClusterRow
+
+MODULE = "mapper"
+_KINDS = ("mapped",)
+_PATIENCE, _PATIENCE_A_JOB = 10.0, 0.02
+"""Seconds that a cluster has to estimate, and for each job of an array."""
+_BUNCH = 25
+"""Parts that one transaction makes: a cluster that fails during it concerns so many jobs."""
+_MOST_ALIKE = 5000
+_RETRY = 5.0
+"""Seconds after which jobs for which no cluster answered are looked at again."""
+
+EctsByCluster = Mapping[str, "Sequence[float] | OarpyError"]
+
+
+@dataclass(slots=True)
+class AlikeJobs:
+    """Jobs of one user that ask for the same: one answer of a cluster serves all of them."""
+
+    jobs: list[GridJobRow]
+    component: GridComponentRow
+    clusters: list[GridClusterRow]
+
+
+@dataclass(slots=True)
+class _Bunch:
+    """Jobs that go to one cluster by one transaction."""
+
+    alike: AlikeJobs
+    cluster: GridClusterRow
+    jobs: list[GridJobRow]
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is under way; it is found anew when the mapper was killed."""
+
+    mapping: AlikeJobs | None = None
+    waiting: dict[str, deque[_Bunch]] = field(default_factory=dict)
+    preparing: dict[int, _Bunch] = field(default_factory=dict)
+    busy: set[int] = field(default_factory=set)
+    refused: dict[int, dict[str, str]] = field(default_factory=dict)
+    later: dict[int, float] = field(default_factory=dict)
+
+
+class Mapper:
+    """The module. ``ttl``: seconds for which clusters keep a part that is prepared and not committed."""
+
+    name = MODULE
+    period = 10.0
+
+    def __init__(
+        self,
+        rules: ReallocationRules,
+        ttl: float,
+        connections: ClusterConnections,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rules = rules
+        self._ttl = ttl
+        self._connections = connections
+        self._clock = clock
+        self._errands = Errands[object](connections.submit, clock)
+        self._driver = TransactionDriver(MODULE, self._errands)
+        self._known: Connection | None = None
+        self._memory = _Memory()
+        start = BrokerState((), reallocation=rules)
+        self._turn, self._chance = start.turn, start.chance
+
+    def files(self) -> Sequence[int]:
+        """Return where answers of clusters arrive, and where clusters are heard again."""
+        return [*self._errands.files(), *self._connections.files()]
+
+    def close(self) -> None:
+        """End the connections."""
+        self._connections.close()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """One round: answers, deletions, new jobs, outcomes; again until nobody has an answer at once."""
+        if connection is not self._known:
+            self._errands.clear()
+            self._memory = _Memory()
+            self._driver.recover(connection)
+            self._known = connection
+        self._hear_clusters()
+        rows = clusters.every(connection)
+        self._connections.adopt(rows)
+        heard = placed = 0
+        self._tend(connection, rows)
+        while over := self._errands.go_on():
+            for name, result in over:
+                placed += self._hear(connection, name, result)
+            heard += len(over)
+            self._tend(connection, rows)
+        dates = [*self._memory.later.values(), self._errands.wake_at()]
+        wake_at = min((date for date in dates if date is not None), default=None)
+        word = f"placed {placed}" if placed else "nothing"
+        return Outcome(word, wake_at=wake_at, pending=bool(self._memory.busy or self._errands.wake_at()))
+
+    def _hear_clusters(self) -> None:
+        self._connections.quiet()
+        silent = self._connections.silent()
+        if not silent:
+            self._memory.later.clear()
+        now = self._clock()
+        self._memory.later = {job: date for job, date in self._memory.later.items() if date > now}
+
+    def _tend(self, connection: Connection, rows: Sequence[GridClusterRow]) -> None:
+        self._delete(connection)
+        self._begin_bunches(connection)
+        if self._memory.mapping is None and not self._memory.preparing:
+            self._begin_mapping(connection, rows)
+        self._driver.spread(connection)
+
+    def _delete(self, connection: Connection) -> None:
+        """End jobs whose deletion was asked for: at once what has no part, else the watcher ends the part."""
+        for job in broker_jobs.to_delete(connection, _KINDS):
+            reason = f"deleted by {job.delete_by}"
+            if job.id in self._memory.busy:
+                continue
+            with connection.transaction():
+                if job.state is GridJobState.SUBMITTED:
+                    broker_jobs.move(connection, [job.id], GridJobState.ERROR, reason)
+                else:
+                    names = [part.name for part in broker_parts.of_jobs(connection, [job.id])]
+                    broker_parts.ask_end(connection, names, reason)
+
+    # which cluster
+
+    def _begin_mapping(self, connection: Connection, rows: Sequence[GridClusterRow]) -> None:
+        """Ask all clusters for the ECTs of the first jobs that are alike."""
+        submitted = broker_jobs.in_states(connection, [GridJobState.SUBMITTED], _KINDS, _MOST_ALIKE)
+        ready = [job for job in submitted if not self._set_aside(job)]
+        while ready:
+            alike, ready = self._alike(connection, ready, rows)
+            if alike.clusters:
+                self._memory.mapping = alike
+                self._memory.busy |= {job.id for job in alike.jobs}
+                self._errands.begin(("ects",), self._ask_ects(alike))
+                return
+            self._without_cluster(connection, alike, rows)
+
+    def _set_aside(self, job: GridJobRow) -> bool:
+        memory = self._memory
+        return job.id in memory.busy or job.id in memory.later or job.delete_asked is not None
+
+    def _alike(
+        self, connection: Connection, ready: Sequence[GridJobRow], rows: Sequence[GridClusterRow]
+    ) -> tuple[AlikeJobs, list[GridJobRow]]:
+        """Return the first jobs that ask for the same, with the clusters that may take them, and the others."""
+        found = broker_jobs.components(connection, [job.id for job in ready])
+        wanted = [(_asked(job, found[job.id][0]), self._memory.refused.get(job.id)) for job in ready]
+        count = next((place for place, one in enumerate(wanted) if one != wanted[0]), len(ready))
+        component, refused = found[ready[0].id][0], wanted[0][1] or {}
+        silent = self._connections.silent()
+        usable = [
+            row
+            for row in rows
+            if row.active
+            and row.name not in refused
+            and row.name not in silent
+            and component.cluster in (None, row.name)
+        ]
+        return AlikeJobs(list(ready[:count]), component, usable), list(ready[count:])
+
+    def _without_cluster(self, connection: Connection, alike: AlikeJobs, rows: Sequence[GridClusterRow]) -> None:
+        """Nobody can be asked: because clusters are silent, or because all have refused."""
+        jobs = [job.id for job in alike.jobs]
+        silent = self._connections.silent()
+        with connection.transaction():
+            if silent or not any(row.active for row in rows):
+                reason = "; ".join(silent.values()) or "no cluster is active (oargridctl clusters)"
+                self._put_off(connection, jobs, f"waits for a cluster: {reason}")
+            else:
+                self._fail(connection, jobs, "; ".join(self._memory.refused.get(jobs[0], {}).values()))
+
+    def _put_off(self, connection: Connection, jobs: Sequence[int], message: str) -> None:
+        broker_jobs.note(connection, jobs, message[:1000])
+        self._memory.later |= dict.fromkeys(jobs, self._clock() + _RETRY)
+
+    def _fail(self, connection: Connection, jobs: Sequence[int], reason: str) -> None:
+        broker_jobs.move(connection, jobs, GridJobState.ERROR, (reason or "no cluster takes it")[:1000])
+        for job in jobs:
+            self._memory.refused.pop(job, None)
+
+    def _ask_ects(self, alike: AlikeJobs) -> Errand[object]:
+        count, patience = len(alike.jobs), _PATIENCE + _PATIENCE_A_JOB * len(alike.jobs)
+
+        def asking(row: GridClusterRow) -> Callable[[Provider], object]:
+            request = request_of(alike.jobs[0], alike.component, row)
+            if count == 1:
+                return lambda provider: list(provider.estimate([request]))
+            return lambda provider: list(provider.estimate_in_turn(request, count))
+
+        answers = yield CallBatch([ClusterCall(row.name, asking(row), patience) for row in alike.clusters], patience)
+        return {row.name: answer for row, answer in zip(alike.clusters, answers, strict=True)}
+
+    def _choose(self, connection: Connection, alike: AlikeJobs, answers: EctsByCluster) -> None:
+        """Let the core choose, job by job, from what clusters answered."""
+        self._memory.mapping = None
+        jobs = [job.id for job in alike.jobs]
+        self._memory.busy -= set(jobs)
+        told = {name: list(answer) for name, answer in answers.items() if not isinstance(answer, OarpyError)}
+        failures = {name: answer for name, answer in answers.items() if isinstance(answer, OarpyError)}
+        refusals = {name: str(one) for name, one in failures.items() if not isinstance(one, ClusterSilent)}
+        possible = {name: ends for name, ends in told.items() if ends[0] < inf}
+        if not possible:
+            with connection.transaction():
+                if len(refusals) < len(failures):
+                    reason = "; ".join(str(one) for one in failures.values())
+                    self._put_off(connection, jobs, f"waits for a cluster: {reason}")
+                else:
+                    texts = [*refusals.values(), *(f"cluster '{name}' can never run it" for name in told)]
+                    self._fail(connection, jobs, "; ".join(texts))
+            return
+        chosen = self._taken(connection, alike, possible)
+        by_name = {row.name: row for row in alike.clusters}
+        for name, mine in chosen.items():
+            bunches = self._memory.waiting.setdefault(name, deque())
+            for place in range(0, len(mine), _BUNCH):
+                bunches.append(_Bunch(alike, by_name[name], mine[place : place + _BUNCH]))
+        self._memory.busy |= set(jobs)
+
+    def _taken(
+        self, connection: Connection, alike: AlikeJobs, told: Mapping[str, Sequence[float]]
+    ) -> dict[str, list[GridJobRow]]:
+        """Return the jobs that go to each cluster; the decision is stored with what it was taken from."""
+        known = tuple(
+            GridCluster(row.name, row.procs or alike.component.procs, row.speed, "evict" in row.abilities)
+            for row in alike.clusters
+            if row.name in told
+        )
+        state = BrokerState(known, reallocation=self._rules)
+        state.turn, state.chance = self._turn, self._chance
+        core, now = DrivenCore(state), self._clock()
+        chosen: dict[str, list[GridJobRow]] = {}
+        for job in alike.jobs:
+            arrived = JobArrived(MappedJob(job.id, job.submitted, alike.component.procs, job.walltime))
+            actions = core.tell(arrived, now)
+            if isinstance(asked := actions[0], AskEcts):
+                ects = [told[name][len(chosen.get(name, ()))] for name in asked.clusters]
+                actions = core.tell(EctsTold(tuple(asked.clusters), {job.id: ects}), now)
+            for action in actions:
+                if isinstance(action, JoinQueue):
+                    chosen.setdefault(action.cluster, []).append(job)
+        self._turn, self._chance = state.turn, state.chance
+        noted = core.taken()
+        decisions.add(connection, MODULE, now, noted.state, noted.events, noted.actions)
+        return chosen
+
+    # its part there
+
+    def _begin_bunches(self, connection: Connection) -> None:
+        """Have the next parts prepared, on each cluster one bunch at a time."""
+        working = {bunch.cluster.name for bunch in self._memory.preparing.values()}
+        for name, bunches in self._memory.waiting.items():
+            if bunches and name not in working:
+                bunch = bunches.popleft()
+                single = bunch.jobs[0].id if len(bunch.jobs) == 1 else None
+                with connection.transaction():
+                    number = self._driver.begin(connection, "place", single, self._ttl, partial(_parts_of, bunch))
+                self._memory.preparing[number] = bunch
+
+    def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
+        """Take in what came out of an errand; return how many jobs have their cluster now."""
+        match name, result:
+            case ("ects",), dict():
+                if self._memory.mapping is not None:
+                    self._choose(connection, self._memory.mapping, result)
+            case ("prepare", int(number)), PreparedParts():
+                return self._prepared(connection, number, result)
+            case ("outcome", int(number), str(cluster), _), str():
+                with connection.transaction():
+                    if self._driver.heard(connection, name, result):
+                        self._lost(connection, number, cluster, result)
+        return 0
+
+    def _prepared(self, connection: Connection, number: int, result: PreparedParts) -> int:
+        """Decide: all parts of a bunch are prepared, or it is given up and its jobs are mapped anew."""
+        bunch = self._memory.preparing.pop(number)
+        jobs = [job.id for job in bunch.jobs]
+        self._memory.busy -= set(jobs)
+        reason = "; ".join(str(error) for error in result.failures.values())
+        with connection.transaction():
+            if not reason:
+                transactions.note_prepared(connection, number, {name: one.job for name, one in result.prepared.items()})
+                if transactions.decide(connection, number):
+                    broker_jobs.move(connection, jobs, GridJobState.MAPPED, "")
+                    return len(jobs)
+            transactions.give_up(connection, number, reason or "it lapsed before it was decided")
+        self._remember_refusal(jobs, bunch.cluster.name, result)
+        return 0
+
+    def _remember_refusal(self, jobs: Sequence[int], cluster: str, result: PreparedParts) -> None:
+        """A cluster that refused a job is not asked again for it; one that was silent is, when it answers."""
+        for error in result.failures.values():
+            if not isinstance(error, ClusterSilent):
+                for job in jobs:
+                    self._memory.refused.setdefault(job, {})[cluster] = str(error)
+
+    def _lost(self, connection: Connection, number: int, cluster: str, reason: str) -> None:
+        """A cluster has dropped what it had prepared: its jobs are mapped anew."""
+        ended = [
+            part.job
+            for part in broker_parts.of_transaction(connection, number)
+            if part.cluster == cluster and part.state is GridPartState.ENDED and part.started is None
+        ]
+        mapped = [job.id for job in broker_jobs.read(connection, ended) if job.state is GridJobState.MAPPED]
+        broker_jobs.move(connection, mapped, GridJobState.SUBMITTED, reason[:1000])
+
+
+def request_of(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow) -> PartRequest:
+    """Return what a job asks a cluster for, with its walltime there."""
+    return PartRequest(
+        job.user,
+        component.resources,
+        component.procs,
+        job.walltime / cluster.speed,
+        job.queue,
+        component.properties,
+        job.project,
+        component.types,
+    )
+
+
+def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow, transaction: int) -> PlannedPart:
+    """Return the part that stands for a job in the queue of a cluster."""
+    part = GridPart(
+        part_name(job.id, component.number, transaction),
+        "queued",
+        request_of(job, component, cluster),
+        job.program,
+        job.directory,
+        component.name or job.job_name,
+        environment={"OAR_GRID_JOB_ID": str(job.id), "OAR_GRID_COMPONENT": str(component.number)},
+    )
+    return PlannedPart(job.id, component.number, cluster.name, part)
+
+
+def _parts_of(bunch: _Bunch, transaction: int) -> list[PlannedPart]:
+    return [queued_part(job, bunch.alike.component, bunch.cluster, transaction) for job in bunch.jobs]
+
+
+def _asked(job: GridJobRow, component: GridComponentRow) -> tuple[object, ...]:
+    """Return all that clusters are told of a job before it has its part."""
+    return (
+        job.user,
+        job.walltime,
+        job.queue,
+        job.project,
+        component.resources,
+        component.procs,
+        component.properties,
+        component.types,
+        component.cluster,
+    )

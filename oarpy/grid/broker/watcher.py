@@ -1,0 +1,229 @@
+"""The watcher: what happened to parts on clusters, and what that makes of jobs; it has clusters end parts.
+
+Each cluster with parts is asked again and again for what happened since the last event that was taken in. A cluster
+that does not answer changes nothing: what runs there goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from datetime import datetime
+
+import psycopg
+import structlog
+
+from oarpy.grid.broker.coallocated.soundings import clock_offset
+from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.provider import CallRefused, ClusterDescription, ClusterSilent, PartEvent, Provider
+from oarpy.model.errors import OarpyError
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.modules.loop.module import Outcome
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions
+from oarpy.store.grid.broker_jobs import GridJobRow
+from oarpy.store.grid.broker_parts import GridPartRow
+from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.refusals import first_line, is_refusal
+
+log = structlog.get_logger()
+
+MODULE = "watcher"
+_DESCRIBE_PERIOD = 30.0
+_FORGET_PERIOD = 3600.0
+_CANCEL_PERIOD = 30.0
+"""Seconds after which a cluster is told again to end a part that goes on."""
+_LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN)
+_OVER = ("ended", "failed", "evicted", "lost")
+
+
+class Watcher:
+    """The module. Clusters with parts are asked every ``watch_period`` seconds; decisions are kept ``keep`` seconds."""
+
+    name = MODULE
+    period = 10.0
+
+    def __init__(
+        self,
+        watch_period: float,
+        keep: float,
+        connections: ClusterConnections,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._watch_period = watch_period
+        self._keep = keep
+        self._connections = connections
+        self._clock = clock
+        self._errands = Errands[object](connections.submit, clock)
+        self._due: dict[Hashable, float] = {}
+        self._known: Connection | None = None
+
+    def files(self) -> Sequence[int]:
+        """Return where answers of clusters arrive, and where clusters are heard again."""
+        return [*self._errands.files(), *self._connections.files()]
+
+    def close(self) -> None:
+        """End the connections."""
+        self._connections.close()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """One round: answers of clusters, then questions that are due."""
+        if connection is not self._known:
+            self._errands.clear()
+            self._due.clear()
+            self._known = connection
+        self._connections.quiet()
+        rows = {row.name: row for row in clusters.every(connection)}
+        self._connections.adopt(list(rows.values()))
+        changes = 0
+        self._ask(connection, rows)
+        while over := self._errands.go_on():
+            for name, result in over:
+                changes += self._hear(connection, name, result)
+            self._ask(connection, {row.name: row for row in clusters.every(connection)})
+        if self._is_due(("forget",), _FORGET_PERIOD):
+            decisions.forget(connection, self._keep)
+        dates = [*self._due.values(), self._errands.wake_at()]
+        wake_at = min((date for date in dates if date is not None), default=None)
+        word = f"took in {changes}" if changes else "nothing"
+        return Outcome(word, wake_at=wake_at, pending=self._errands.wake_at() is not None)
+
+    def _is_due(self, name: Hashable, period: float) -> bool:
+        """Tell whether something is to be done again, and put it off then."""
+        now = self._clock()
+        if name in self._errands or self._due.get(name, 0) > now:
+            return False
+        self._due[name] = now + period
+        return True
+
+    def _ask(self, connection: Connection, rows: dict[str, GridClusterRow]) -> None:
+        """Ask clusters for their events and what they are, and have parts ended, as far as that is due."""
+        for part in broker_parts.to_end(connection):
+            if self._is_due(("cancel", part.name), _CANCEL_PERIOD):
+                self._errands.begin(("cancel", part.name), _cancel(part))
+        in_use = set(broker_parts.clusters_in_use(connection))
+        for name, row in rows.items():
+            if name in in_use and self._is_due(("events", name), self._watch_period):
+                self._errands.begin(("events", name), _events(name, row.last_event))
+            if row.active and self._is_due(("describe", name), _DESCRIBE_PERIOD):
+                self._errands.begin(("describe", name), _describe(name, self._clock))
+        self._due = {name: date for name, date in self._due.items() if date > self._clock()}
+
+    def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
+        """Take in an answer; return how many events there were."""
+        assert isinstance(name, tuple)
+        if name[0] == "cancel":
+            return 0
+        cluster = name[1]
+        if isinstance(result, ClusterSilent):
+            clusters.note_silence(connection, cluster, str(result))
+            return 0
+        if isinstance(result, OarpyError):
+            clusters.note_silence(connection, cluster, f"it refuses: {result}")
+            return 0
+        if name[0] == "describe":
+            assert isinstance(result, tuple)
+            told, offset = result
+            abilities = [one for one in ("claim", "reserve", "withdraw", "evict") if getattr(told.abilities, one)]
+            clusters.note_description(connection, cluster, told.procs, abilities, offset)
+            return 0
+        clusters.note_answer(connection, cluster)
+        assert isinstance(result, list)
+        for event in result:
+            self._take_in(connection, cluster, event)
+        if result:
+            # there may be more
+            self._due.pop(("events", cluster), None)
+        return len(result)
+
+    def _take_in(self, connection: Connection, cluster: str, event: PartEvent) -> None:
+        """Take in one event. One that the database refuses is told in the log, and hinders no later one."""
+        try:
+            with connection.transaction():
+                for part in broker_parts.lock(connection, [event.part]):
+                    if part.cluster == cluster:
+                        change_part(connection, part, event)
+        except psycopg.Error as error:
+            if not is_refusal(error):
+                raise
+            log.exception("event refused by the database", part=event.part, kind=event.kind, reason=first_line(error))
+        clusters.note_event(connection, cluster, event.number)
+
+
+def change_part(connection: Connection, part: GridPartRow, event: PartEvent) -> None:
+    """Make of a part, and of its job, what an event says. Called within a transaction, the part locked."""
+    if event.kind == "lapsed":
+        # undecided, it can be given up; decided, the cluster will refuse to commit it
+        transactions.give_up(connection, part.transaction, f"cluster '{part.cluster}': {event.reason or 'it lapsed'}")
+        return
+    if part.state in _LIVE:
+        if part.state in (GridPartState.FREEZING, GridPartState.FROZEN):
+            broker_parts.move(connection, part.name, GridPartState.WAITING)
+        if event.kind == "started":
+            broker_parts.move(
+                connection,
+                part.name,
+                GridPartState.RUNNING,
+                started=event.at,
+                hosts=event.hosts,
+                cluster_job=event.job,
+            )
+    elif part.state is not GridPartState.RUNNING:
+        return
+    if event.kind in _OVER:
+        broker_parts.move(connection, part.name, GridPartState.ENDED, event.reason, ended=event.at, status=event.status)
+    job = broker_jobs.read(connection, [part.job])[0]
+    if job.kind == "mapped":
+        _change_job(connection, job, part, event)
+
+
+def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, event: PartEvent) -> None:
+    """Make of a mapped job what happened to its one part."""
+    started = event.at if part.started is None else part.started
+    match event.kind:
+        case "started":
+            broker_jobs.move(connection, [job.id], GridJobState.RUNNING, "", started=event.at)
+        case "ended" if job.delete_asked is None:
+            if job.state is GridJobState.MAPPED:
+                broker_jobs.move(connection, [job.id], GridJobState.RUNNING, started=started)
+            broker_jobs.move(
+                connection, [job.id], GridJobState.TERMINATED, event.reason, ended=event.at, status=event.status
+            )
+        case "lost" if part.started is None and job.delete_asked is None:
+            reason = f"cluster '{part.cluster}' lost it: {event.reason}"
+            broker_jobs.move(connection, [job.id], GridJobState.SUBMITTED, reason)
+        case _:
+            reason = f"deleted by {job.delete_by}" if job.delete_asked else event.reason or event.kind
+            broker_jobs.move(connection, [job.id], GridJobState.ERROR, reason, ended=event.at, status=event.status)
+
+
+def _events(cluster: str, after: int) -> Errand[object]:
+    def ask(provider: Provider) -> list[PartEvent]:
+        return list(provider.events(after))
+
+    (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
+    return answer
+
+
+def _describe(cluster: str, clock: Callable[[], float]) -> Errand[object]:
+    def ask(provider: Provider) -> tuple[ClusterDescription, float]:
+        asked = clock()
+        told = provider.describe()
+        return told, clock_offset(told.clock, asked, clock())
+
+    (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
+    return answer
+
+
+def _cancel(part: GridPartRow) -> Errand[object]:
+    """Have a part ended. Each time the key is another one: a part that goes on is to be ended again."""
+    key = f"{part.name}:cancel:{time.time_ns()}"
+
+    def ask(provider: Provider) -> None:
+        provider.cancel(key, part.name, part.message)
+
+    (answer,) = yield CallBatch([ClusterCall(part.cluster, ask)], patience=10.0)
+    if isinstance(answer, CallRefused):
+        log.warning("a cluster does not end a part", part=part.name, cluster=part.cluster, reason=str(answer))
+    return answer

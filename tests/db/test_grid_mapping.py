@@ -1,0 +1,162 @@
+"""Jobs get the cluster where they end first, their parts wait there, and what happens there is taken in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.grid.broker.decisions import taken_again
+from oarpy.grid.core.broker_state import ReallocationRules
+from oarpy.grid.provider import PartEvent
+from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
+from oarpy.store.grid import broker_jobs, clusters, decisions, transactions
+from tests.harness.simulated_grid import SimulatedGrid
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+
+@pytest.fixture
+def grid(connection: Connection) -> Iterator[SimulatedGrid]:
+    """Two clusters: north is larger, south is faster."""
+    made = SimulatedGrid(connection, [SimulatedCluster("north", 8), SimulatedCluster("south", 4, speed=2)])
+    yield made
+    made.close()
+
+
+def test_a_job_goes_where_it_ends_first_and_runs(grid: SimulatedGrid) -> None:
+    small, large = grid.submit(4, 600)[0], grid.submit(8, 600)[0]
+    assert grid.settled(small, large) == ["south", "north"]
+    grid.drive(lambda: grid.job(large).state is GridJobState.RUNNING, "the start of both")
+    assert [part.walltime for part in grid.parts(small, large)] == [300, 600]
+    grid.clusters["south"].finish(grid.parts(small)[0].name, 3)
+    grid.drive(lambda: grid.job(small).state is GridJobState.TERMINATED, "the end of one")
+    done = grid.job(small)
+    assert (done.exit_status, done.message) == (3, "")
+    assert [len(part.hosts) for part in grid.parts(small)] == [4]
+
+
+def test_an_array_is_mapped_as_its_jobs_would_be_one_by_one(grid: SimulatedGrid) -> None:
+    singles = grid.submit(2, 600, user="bob"), grid.submit(2, 600, user="bob")
+    alone = [grid.settled(job)[0] for (job,) in (*singles, *(grid.submit(2, 600) for _ in range(10)))]
+    other = SimulatedGrid(grid.connection, [SimulatedCluster("north", 8), SimulatedCluster("south", 4, speed=2)])
+    together = other.settled(*other.submit(2, 600, copies=12))
+    other.close()
+    assert Counter(together) == Counter(alone)
+    assert set(together) == {"north", "south"}
+
+
+def test_what_was_decided_is_decided_again(grid: SimulatedGrid) -> None:
+    grid.mapper = grid.new_mapper(ReallocationRules("random", seed=3))
+    grid.drive(lambda: all(row.procs for row in clusters.every(grid.connection)), "clusters that are known")
+    grid.settled(*grid.submit(copies=5))
+    grid.mapper = grid.new_mapper(ReallocationRules("round_robin"))
+    assert set(grid.settled(*grid.submit(copies=4))) == {"north", "south"}
+    grid.mapper = grid.new_mapper()
+    grid.settled(*grid.submit(copies=3))
+    kept = list(decisions.every(grid.connection))
+    assert len(kept) == 3
+    assert [taken_again(one.state, one.events) for one in kept] == [one.actions for one in kept]
+
+
+def test_a_job_that_fits_nowhere_fails_and_says_why(grid: SimulatedGrid) -> None:
+    job = grid.submit(9)[0]
+    grid.drive(lambda: grid.job(job).state is GridJobState.ERROR, "the end of the job")
+    assert grid.job(job).message == "cluster 'north' can never run it; cluster 'south' can never run it"
+
+
+def test_a_cluster_that_refuses_is_passed_over(grid: SimulatedGrid) -> None:
+    grid.clusters["south"].faults.refuse("prepare", "no grant for alice")
+    job = grid.submit(1)[0]
+    assert grid.settled(job) == ["north"]
+    grid.clusters["north"].faults.refuse("estimate", "closed")
+    grid.clusters["south"].faults.refuse("estimate", "closed too")
+    refused = grid.submit(2)[0]
+    grid.drive(lambda: grid.job(refused).state is GridJobState.ERROR, "the end of the job")
+    assert "closed;" in grid.job(refused).message
+    assert "closed too" in grid.job(refused).message
+
+
+def test_a_silent_cluster_costs_others_nothing_and_all_silent_let_jobs_wait(grid: SimulatedGrid) -> None:
+    grid.clusters["south"].faults.cut = True
+    assert grid.settled(grid.submit(1)[0]) == ["north"]
+    grid.clusters["north"].faults.cut = True
+    job = grid.submit(1)[0]
+    grid.drive(lambda: "waits for a cluster" in grid.job(job).message, "a job that waits")
+    grid.clusters["south"].faults.cut = False
+    assert grid.settled(job) == ["south"]
+
+
+def test_a_silent_cluster_ends_nothing(grid: SimulatedGrid) -> None:
+    job = grid.submit(1)[0]
+    grid.settled(job)
+    grid.drive(lambda: grid.job(job).state is GridJobState.RUNNING, "the start")
+    grid.clusters["south"].faults.cut = True
+    grid.drive(lambda: clusters.every(grid.connection)[1].silent_since, "silence that is known")
+    assert grid.job(job).state is GridJobState.RUNNING
+    grid.clusters["south"].faults.cut = False
+    grid.drive(lambda: clusters.every(grid.connection)[1].silent_since is None, "a cluster that is heard again")
+
+
+def test_a_deleted_job_ends_wherever_it_is(grid: SimulatedGrid) -> None:
+    waiting, running = grid.submit(8, 600)[0], grid.submit(4, 600)[0]
+    blocked = grid.submit(8, 600)[0]
+    grid.settled(waiting, running, blocked)
+    grid.clusters["north"].faults.cut = grid.clusters["south"].faults.cut = True
+    unmapped = grid.submit()[0]
+    broker_jobs.ask_deletion(grid.connection, [running, blocked, unmapped], "alice")
+    grid.drive(lambda: grid.job(unmapped).state is GridJobState.ERROR, "the end of a job without a part")
+    grid.clusters["north"].faults.cut = grid.clusters["south"].faults.cut = False
+    grid.drive(lambda: grid.job(blocked).state is GridJobState.ERROR, "the end of a waiting job")
+    grid.drive(lambda: grid.job(running).state is GridJobState.ERROR, "the end of a running job")
+    assert {grid.job(job).message for job in (running, blocked, unmapped)} == {"deleted by alice"}
+    assert list(grid.clusters["south"].states()) == []
+
+
+def test_a_job_that_its_cluster_loses_is_mapped_anew(grid: SimulatedGrid) -> None:
+    job = grid.submit(4, 600)[0]
+    grid.clusters["south"].submit("local", 4, 10)
+    grid.clusters["north"].submit("local", 8, 1000)
+    assert grid.settled(job) == ["south"]
+    old = grid.parts(job)[0]
+    lost = PartEvent(1, old.name, "lost", 1000, reason="its database is gone")
+    grid.clusters["south"].events = lambda after: [lost][after:]  # type: ignore[method-assign]
+    grid.drive(lambda: len(grid.parts(job)) == 2, "another part")
+    assert grid.parts(job)[0].state is GridPartState.ENDED
+
+
+@pytest.mark.parametrize("call", ["prepare", "commit"])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_cluster_that_falls_silent_in_a_transaction_leaves_one_copy(
+    grid: SimulatedGrid, call: str, done: bool
+) -> None:
+    grid.clusters["south"].faults.silent(call, done=done)
+    job = grid.submit(1, 600)[0]
+    grid.settled(job)
+    grid.drive(lambda: not transactions.open_of(grid.connection, "mapper"), "the end of all transactions")
+    copies = [name for one in grid.clusters.values() for name, state in one.states().items()]
+    assert len(copies) == 1
+    live = [part for part in grid.parts(job) if part.state is not GridPartState.GONE]
+    assert [part.name for part in live] == copies
+
+
+@pytest.mark.parametrize("call", ["estimate", "prepare", "commit", "abort"])
+def test_a_mapper_killed_in_any_call_leaves_one_copy(grid: SimulatedGrid, call: str) -> None:
+    """The mapper that comes after it knows what is in the database alone."""
+    if call == "abort":
+        grid.clusters["south"].faults.refuse("prepare")
+    job = grid.submit(1, 600)[0]
+    reached = {"estimate": 0, "prepare": 0, "commit": 1, "abort": 1}[call]
+    grid.once(grid.mapper)
+    grid.drive(lambda: len(grid.parts(job)) >= reached, "a step of the transaction", grid.mapper)
+    grid.mapper = grid.new_mapper()
+    assert len(grid.settled(job)) == 1
+    grid.drive(lambda: not transactions.open_of(grid.connection, "mapper"), "the end of all transactions")
+    assert sum(len(one.states()) for one in grid.clusters.values()) == 1
+    rows = [transactions.read(grid.connection, part.transaction) for part in grid.parts(job)]
+    assert all(row is not None and row.state is GridTransactionState.DONE for row in rows)
