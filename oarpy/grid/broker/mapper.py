@@ -11,13 +11,13 @@ Merged job by job, that is what asking anew for each job gives.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from math import inf
 
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.decisions import DrivenCore
@@ -75,6 +75,7 @@ class _Memory:
     busy: set[int] = field(default_factory=set)
     refused: dict[int, dict[str, str]] = field(default_factory=dict)
     later: dict[int, float] = field(default_factory=dict)
+    usable: set[str] = field(default_factory=set)
 
 
 class Mapper:
@@ -116,9 +117,10 @@ class Mapper:
             self._memory = _Memory()
             self._driver.recover(connection)
             self._known = connection
-        self._hear_clusters()
+        self._connections.quiet()
         rows = clusters.every(connection)
         self._connections.adopt(rows)
+        self._look_again(rows)
         heard = placed = 0
         self._tend(connection, rows)
         while over := self._errands.go_on():
@@ -131,13 +133,13 @@ class Mapper:
         word = f"placed {placed}" if placed else "nothing"
         return Outcome(word, wake_at=wake_at, pending=bool(self._memory.busy or self._errands.wake_at()))
 
-    def _hear_clusters(self) -> None:
-        self._connections.quiet()
-        silent = self._connections.silent()
-        if not silent:
-            self._memory.later.clear()
-        now = self._clock()
-        self._memory.later = {job: date for job, date in self._memory.later.items() if date > now}
+    def _look_again(self, rows: Sequence[GridClusterRow]) -> None:
+        """Let jobs that were put off be mapped when it is time, or when there is a cluster that was not there."""
+        memory, silent = self._memory, self._connections.silent()
+        usable = {row.name for row in rows if row.active and row.name not in silent}
+        now = math.inf if usable - memory.usable else self._clock()
+        memory.later = {job: date for job, date in memory.later.items() if date > now}
+        memory.usable = usable
 
     def _tend(self, connection: Connection, rows: Sequence[GridClusterRow]) -> None:
         self._delete(connection)
@@ -237,7 +239,7 @@ class Mapper:
         told = {name: list(answer) for name, answer in answers.items() if not isinstance(answer, OarpyError)}
         failures = {name: answer for name, answer in answers.items() if isinstance(answer, OarpyError)}
         refusals = {name: str(one) for name, one in failures.items() if not isinstance(one, ClusterSilent)}
-        possible = {name: ends for name, ends in told.items() if ends[0] < inf}
+        possible = {name: ends for name, ends in told.items() if ends[0] < math.inf}
         if not possible:
             with connection.transaction():
                 if len(refusals) < len(failures):

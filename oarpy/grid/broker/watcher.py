@@ -114,6 +114,8 @@ class Watcher:
         """Take in an answer; return how many events there were."""
         assert isinstance(name, tuple)
         if name[0] == "cancel":
+            if isinstance(result, ClusterSilent):
+                self._due[name] = self._clock() + self._watch_period
             return 0
         cluster = name[1]
         if isinstance(result, ClusterSilent):

@@ -98,7 +98,7 @@ def test_weights_may_be_negative(tmp_path: Path) -> None:
         ("OARPY_DATABSE_URL", "OARPY_DATABASE_URL?"),
         ("OARPY_SCHEDULER_SECURITY", "OARPY_SCHEDULER_SECURITY_TIME?"),
         ("OARPY_NODES_FOO", "OARPY_NODES_"),
-        ("OARPY_X", "docs/configuration.md lists them"),
+        ("OARPY_QQQQQQ", "docs/configuration.md lists them"),
     ],
 )
 def test_a_variable_that_is_no_setting_is_refused(variable: str, hint: str) -> None:
