@@ -141,8 +141,11 @@ class Provider(Protocol):
     def describe(self) -> ClusterDescription:
         """Return what the cluster is."""
 
-    def idle(self, request: PartRequest) -> int:
-        """Return how many processors that fit the request could be claimed now, until it ends."""
+    def idle(self, request: PartRequest, begin: float | None = None) -> int:
+        """Return how many processors that fit the request could be claimed now, until it ends.
+
+        It ends its walltime after ``begin``: the deadline of a claim (None: now).
+        """
 
     def waiting(self) -> Sequence[KnownPart]:
         """Return the broker's committed parts that wait, in the order of joining."""

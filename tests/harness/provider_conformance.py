@@ -149,6 +149,15 @@ class ProviderConformance:
         stage.commit(transaction)
         assert [event.kind for event in stage.events(name)] == ["started", "ended"]
 
+    def test_idle_processors_are_idle_until_the_end_of_what_begins_later(self, stage: ProviderStage) -> None:
+        self._skip_unless_able(stage, "reserved")
+        date = stage.provider.describe().clock + 600
+        _, transaction = stage.prepared("reserved", 2, ttl=60, begin=date)
+        short = stage.request(1, walltime=60)
+        assert stage.provider.idle(short) == stage.procs
+        assert stage.provider.idle(short, date) == stage.procs - 2
+        stage.abort(transaction)
+
     @pytest.mark.parametrize("kind", ["queued", "claim"])
     def test_what_nobody_commits_lapses(self, stage: ProviderStage, kind: str) -> None:
         self._skip_unless_able(stage, kind)

@@ -98,6 +98,7 @@ class IdleCall(DoorCall, frozen=True, tag="idle"):
 
     answers = int
     request: RequestFields
+    begin: Instant | None = None
 
 
 class WaitingCall(DoorCall, frozen=True, tag="waiting"):

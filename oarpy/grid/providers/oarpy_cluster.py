@@ -55,9 +55,9 @@ class OarpyCluster:
         facts: ClusterDescription = self._ask(calls.DescribeCall(key=self._key()))
         return facts
 
-    def idle(self, request: PartRequest) -> int:
+    def idle(self, request: PartRequest, begin: float | None = None) -> int:
         """Return how many processors could be claimed."""
-        idle: int = self._ask(calls.IdleCall(key=self._key(), request=_fields(request)))
+        idle: int = self._ask(calls.IdleCall(key=self._key(), request=_fields(request), begin=begin))
         return idle
 
     def waiting(self) -> Sequence[KnownPart]:

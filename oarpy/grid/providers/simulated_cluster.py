@@ -193,10 +193,10 @@ class SimulatedCluster:
         procs, speed, abilities = self._facts
         return self._ask("describe", lambda: ClusterDescription(procs, speed, self._now(), abilities))
 
-    def idle(self, request: PartRequest) -> int:
-        """Return how many processors could be claimed now, for the walltime of the request."""
+    def idle(self, request: PartRequest, begin: float | None = None) -> int:
+        """Return how many processors could be claimed now, until the walltime of the request after ``begin``."""
         now = self._now
-        return self._ask("idle", lambda: self._machine.idle(now(), now() + request.walltime))
+        return self._ask("idle", lambda: self._machine.idle(now(), max(now(), begin or 0) + request.walltime))
 
     def waiting(self) -> Sequence[KnownPart]:
         """Return the committed parts that wait, the frozen ones too."""

@@ -114,22 +114,22 @@ def test_a_silent_eviction_fails_the_claim(site: _Site) -> None:
 
 def test_a_cluster_tells_its_idle_processors_and_who_may_give_way(site: _Site) -> None:
     site.south.submit("local", 5, 500, evictable=True)
-    told = sound(site.south, REQUEST, site.clock, 0.5, evicting=True)
+    told = sound(site.south, REQUEST, DEADLINE, site.clock, 0.5, evicting=True)
     assert told == ClusterSounding(3, (EvictableJob("1", 5),))
-    assert sound(site.south, REQUEST, site.clock, 0.5, evicting=False).evictable == ()
+    assert sound(site.south, REQUEST, DEADLINE, site.clock, 0.5, evicting=False).evictable == ()
 
 
 @pytest.mark.parametrize("off", [-0.6, 0.6])
 def test_a_cluster_whose_clock_is_off_is_not_used(site: _Site, off: float) -> None:
     site.south.clock_off = off
     with pytest.raises(CallRefused, match="clock of cluster south"):
-        sound(site.south, REQUEST, site.clock, 0.5, evicting=False)
+        sound(site.south, REQUEST, DEADLINE, site.clock, 0.5, evicting=False)
 
 
 def test_a_cluster_that_cannot_hold_processors_is_not_used() -> None:
     plain = SimulatedCluster("plain", 8, clock=VirtualClock(), abilities=ClusterAbilities(claim=False))
     with pytest.raises(CallRefused, match="cannot hold"):
-        sound(plain, REQUEST, VirtualClock(), 0.5, evicting=False)
+        sound(plain, REQUEST, DEADLINE, VirtualClock(), 0.5, evicting=False)
 
 
 @pytest.mark.parametrize(("told", "off"), [(10, 0), (14, 0), (9, -1), (16.5, 2.5)])

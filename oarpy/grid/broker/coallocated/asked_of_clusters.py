@@ -80,8 +80,9 @@ def look_for_room(
     evicting: bool,
 ) -> Errand[RoomFound]:
     """Ask all clusters at the same time for room from now on; ``evicting``: also who may give way."""
+    deadline = job.deadline or 0
     calls = [
-        ClusterCall(one.name, lambda provider: sound(provider, request, clock, tolerance, evicting=evicting))
+        ClusterCall(one.name, lambda provider: sound(provider, request, deadline, clock, tolerance, evicting=evicting))
         for one in clusters
     ]
     told = yield CallBatch(calls)
@@ -89,11 +90,6 @@ def look_for_room(
     known = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterSounding | OarpyError)}
     silent = {name: str(answer) for name, answer in known.items() if isinstance(answer, OarpyError)}
     return RoomFound(try_due(job.id, known), silent)
-
-
-def hold_time(deadline: float, walltime: float, times: ClaimTimes, now: float) -> float:
-    """Return for how long processors have to be idle, in seconds, if they are claimed now."""
-    return max(deadline - now, 0) + times.margin + walltime
 
 
 def part_of(

@@ -17,7 +17,6 @@ from oarpy.grid.broker.coallocated.asked_of_clusters import (
     RoomFound,
     core_job,
     evictions_of,
-    hold_time,
     look_for_room,
     part_of,
     planned,
@@ -92,8 +91,7 @@ class CoallocatedJobs:
         known = usable(connection)
         evicting = due.last and now + self.times.kill_grace + self.times.latest_commit <= file.deadline
         slowest = min((one.speed for one in known), default=1)
-        time = hold_time(file.deadline, file.job.walltime / slowest, self.times, now)
-        request = request_of(file.job, file.components[0], time)
+        request = request_of(file.job, file.components[0], file.job.walltime / slowest)
         look = look_for_room(file.job, request, known, self.errands.clock, self.tolerance, evicting=evicting)
         self.errands.begin(("room", file.job.id), look)
         return inf

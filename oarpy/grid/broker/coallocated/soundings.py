@@ -23,7 +23,13 @@ class ClusterSounding:
 
 
 def sound(
-    provider: Provider, request: PartRequest, clock: Callable[[], float], tolerance: float, *, evicting: bool
+    provider: Provider,
+    request: PartRequest,
+    deadline: float,
+    clock: Callable[[], float],
+    tolerance: float,
+    *,
+    evicting: bool,
 ) -> ClusterSounding:
     """Ask a cluster for the processors that could be claimed now, and if ``evicting``, for who may give way.
 
@@ -40,7 +46,7 @@ def sound(
             f"the clock of cluster {provider.name} is {offset:+.1f} s off", hint="synchronise it, by NTP for example"
         )
     victims = tuple(provider.evictable(request)) if evicting and facts.abilities.evict else ()
-    return ClusterSounding(provider.idle(request), victims, offset)
+    return ClusterSounding(provider.idle(request, deadline), victims, offset)
 
 
 def clock_offset(told: float, asked: float, answered: float) -> float:

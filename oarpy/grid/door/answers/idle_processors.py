@@ -19,7 +19,7 @@ def idle(visit: Visit, call: IdleCall) -> int:
         job = planned_queues.behind_all(visit, planned, request)
     except (AdmissionRefused, NotFound):
         return 0
-    return (fitting(planned, job) & _free(planned, request)).bit_count()
+    return (fitting(planned, job) & _free(planned, request, call.begin or 0)).bit_count()
 
 
 def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
@@ -32,10 +32,10 @@ def fitting(planned: PlannedQueues, job: WaitingJob) -> int:
     return found & snapshot.platform.default_type
 
 
-def _free(planned: PlannedQueues, request: PartRequest) -> int:
-    """Return the resources that no job, reservation or outage has until a job that begins now is over."""
+def _free(planned: PlannedQueues, request: PartRequest, begin: float) -> int:
+    """Return the resources that no job, reservation or outage has until a job is over that begins then, or now."""
     snapshot = planned.snapshot
-    now, end = snapshot.now, snapshot.now + request.walltime
+    now, end = snapshot.now, max(snapshot.now, begin) + request.walltime
     free = snapshot.usable & ~snapshot.asleep & ~snapshot.out(now, end)
     for job in snapshot.holding:
         if job.start < end + snapshot.security_time and now < job.end + snapshot.security_time:
