@@ -14,6 +14,7 @@ from typing import Any
 from oarpy.configuration import Configuration, DoorSettings
 from oarpy.grid.door.session import DoorSession
 from tests.harness.small_cluster import SETTINGS, Connection, SmallCluster
+from tests.harness.waiting import until
 
 BROKER = "campus"
 
@@ -64,6 +65,15 @@ class BrokersDoor:
         """Claim processors for a part that begins so many seconds later; its transaction has its name."""
         begin = time.time() + after
         return self.prepare(name, self.part(name, "claim", procs, walltime, begin=begin), ttl)
+
+    def held(self, job: int) -> None:
+        """Wait until a claim, or a reservation whose date has come, holds its resources."""
+
+        def holds() -> bool:
+            self.cluster.settle()
+            return self.cluster.state(job) == "toLaunch"
+
+        until(holds, f"job {job} holds its resources")
 
     def events(self, after: int = 0) -> list[tuple[str, str]]:
         """Return (part, kind) of the events."""

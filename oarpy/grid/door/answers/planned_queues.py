@@ -42,6 +42,7 @@ class PlannedQueues:
     read_at: float
     completions: Completions
     next_number: int
+    joins_at: float
     asked: dict[PartRequest, WaitingJob] = field(default_factory=dict)
     joined: list[tuple[PartRequest, WaitingJob]] = field(default_factory=list)
 
@@ -82,7 +83,10 @@ def queues(visit: Visit, age: float) -> PlannedQueues:
         snapshot = reader.read(visit.connection, int(time.time()), only_places=True).snapshot
         there = [job.id for job in snapshot.waiting] + [job.id for job in snapshot.holding] + [*snapshot.outcomes]
         completions = Completions(snapshot, SiteOrders(), reader.matchers)
-        memory.queues = PlannedQueues(snapshot, time.monotonic(), completions, next_number=max(there, default=0))
+        last = max((job.submitted for job in snapshot.waiting), default=snapshot.now)
+        memory.queues = PlannedQueues(
+            snapshot, time.monotonic(), completions, max(there, default=0), max(last, snapshot.now)
+        )
     return memory.queues
 
 
@@ -121,7 +125,7 @@ def orders() -> SiteOrders:
 def _new_job(visit: Visit, planned: PlannedQueues, request: PartRequest, above: int) -> WaitingJob:
     """Return a job for a request; which resources its conditions admit is found out."""
     planned.next_number += 1
-    job = waiting_job(admitted(visit, request), planned.next_number + above, planned.snapshot.now)
+    job = waiting_job(admitted(visit, request), planned.next_number + above, planned.joins_at)
     # kept by the reader, where the snapshot looks for them
     visit.reader.get().resolve(visit.connection, conditions([job]))
     return job
