@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from oarpy.admission.rules.rule_api import RuleApi, RuleRefusal
 from oarpy.admission.rules.rules import Rule, RuleChange, RuleTrace, compiled, file_name
 from oarpy.admission.rules.site import Site
-from oarpy.admission.rules.time_limit import TimeExceeded, run_limited
+from oarpy.admission.rules.time_limit import TimeExceeded, TimeLimit
 from oarpy.model.submission import FIELDS, Submission, plain
 
 
@@ -38,11 +38,11 @@ def run_rules(
     rules: Iterable[Rule], submission: Submission, site: Site, limits: RuleLimits, begins: Callable[[int], None]
 ) -> RulesRun:
     """Run ``rules`` in this order; ``begins`` is told the position of each before it runs."""
-    traces = []
+    traces, time_limit = [], TimeLimit()
     for position, rule in enumerate(rules):
         begins(position)
         api = RuleApi(submission, site)
-        trace, error = _run(rule, api, limits)
+        trace, error = _run(rule, api, limits, time_limit)
         traces.append(trace)
         if error is not None:
             return RulesRun(traces, isinstance(error, TimeExceeded | MemoryError))
@@ -61,13 +61,13 @@ def too_long(limits: RuleLimits) -> str:
     return f"it ran longer than {limits.seconds:g} s"
 
 
-def _run(rule: Rule, api: RuleApi, limits: RuleLimits) -> tuple[RuleTrace, BaseException | None]:
+def _run(rule: Rule, api: RuleApi, limits: RuleLimits, time_limit: TimeLimit) -> tuple[RuleTrace, BaseException | None]:
     """Run one rule; return what it did, and the error that ended it."""
     caught: BaseException | None = None
     before, refusal, line = api.submission, "", None
     began = time.perf_counter()
     try:
-        run_limited(lambda: exec(compiled(rule.name, rule.text), api.namespace()), limits.seconds)
+        time_limit.run(lambda: exec(compiled(rule.name, rule.text), api.namespace()), limits.seconds)
     except RuleRefusal as error:
         caught, line = error, _line(error, rule.name)
         refusal = str(error) or "refused"
@@ -78,7 +78,7 @@ def _run(rule: Rule, api: RuleApi, limits: RuleLimits) -> tuple[RuleTrace, BaseE
         rule=rule.name,
         seconds=time.perf_counter() - began,
         notes=tuple(api.notes),
-        changes=() if refusal else _changes(before, api.submission),
+        changes=() if refusal or api.submission is before else _changes(before, api.submission),
         refusal=refusal,
         line=line,
         failed=bool(refusal) and not isinstance(caught, RuleRefusal),

@@ -3,10 +3,10 @@
 ::
 
     process that submits                         process of the rules: no rights, bounded memory, no children
-        | -- submission, and rules if changed ----->|
+        | -- submissions, and rules if changed ---->|
         |<-- question: name and arguments ----------|  a rule asks the site
         | -- answer, or how asking failed --------->|
-        |<-- what each rule did --------------------|
+        |<-- what each rule did --------------------|  for each submission
 
 What goes to the rules is pickled. What comes back is JSON that is checked, for a rule may have had it written.
 """
@@ -24,7 +24,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,17 +68,39 @@ class RuleSet:
         Raises :class:`RefusedByRule` at the first rule that refuses or fails, and lets :class:`Unreachable` through
         when the site cannot be asked.
         """
+        (outcome,) = self.run_each([submission], site, limits=limits)
+        if isinstance(outcome, RefusedByRule):
+            raise outcome
+        return outcome
+
+    def run_each(
+        self, submissions: Sequence[Submission], site: Site, *, limits: RuleLimits = DEFAULT_LIMITS
+    ) -> Iterator[tuple[Submission, AdmissionTrace] | RefusedByRule]:
+        """Yield the same for each submission, or how it was refused; they are sent in one message.
+
+        What ``site`` answers about a submission is asked after those before it were yielded.
+        """
         if not self.rules:
-            return submission, AdmissionTrace()
+            yield from ((one, AdmissionTrace()) for one in submissions)
+            return
+        done = 0
         with _one_at_a_time:
-            trace = AdmissionTrace(_process(limits.memory).run(self.rules, submission, site, limits))
-        for one in trace.rules:
-            if one.refusal:
-                hint = "tell the administrators" if one.failed else f"admission rule {one.rule}"
-                raise RefusedByRule(one.refusal, hint=hint, rule=one.rule, line=one.line, trace=trace)
-        for _, changed in trace.replayed(submission):
-            submission = changed
-        return submission, trace
+            # one that goes too far takes the process with it: the rest run in a new one
+            while done < len(submissions):
+                for traces in _process(limits.memory).run(self.rules, submissions[done:], site, limits):
+                    done += 1
+                    yield _outcome(submissions[done - 1], AdmissionTrace(traces))
+
+
+def _outcome(submission: Submission, trace: AdmissionTrace) -> tuple[Submission, AdmissionTrace] | RefusedByRule:
+    """Return what the rules made of ``submission``, or the first refusal."""
+    for one in trace.rules:
+        if one.refusal:
+            hint = "tell the administrators" if one.failed else f"admission rule {one.rule}"
+            return RefusedByRule(one.refusal, hint=hint, rule=one.rule, line=one.line, trace=trace)
+    for _, changed in trace.replayed(submission):
+        submission = changed
+    return submission, trace
 
 
 def start_rules(memory: int) -> None:
@@ -91,7 +113,7 @@ class _Task:
     """What is to be run. ``rules`` is None when they are those of the last task."""
 
     rules: tuple[Rule, ...] | None
-    submission: Submission
+    submissions: Sequence[Submission]
     now: datetime
     settings: Mapping[str, object]
     limits: RuleLimits
@@ -137,23 +159,30 @@ class RuleProcess:
         poll.register(self._socket, select.POLLIN)
         return not poll.poll(0)
 
-    def run(self, rules: tuple[Rule, ...], submission: Submission, site: Site, limits: RuleLimits) -> list[RuleTrace]:
-        """Run ``rules`` over ``submission``; return what each did. Raises :class:`Unreachable` when ``site`` does."""
+    def run(
+        self, rules: tuple[Rule, ...], submissions: Sequence[Submission], site: Site, limits: RuleLimits
+    ) -> Iterator[list[RuleTrace]]:
+        """Run ``rules`` over one submission after the other, and yield what each did, as long as the process lasts.
+
+        Raises :class:`Unreachable` when ``site`` does.
+        """
         self._mark(-1)
         try:
             changed = None if rules == self._rules else rules
-            self._send(_Task(changed, submission, site.now(), site.settings, limits))
+            self._send(_Task(changed, submissions, site.now(), site.settings, limits))
             self._rules = rules
-            run = self._attend(site, limits)
+            for _ in submissions:
+                run = self._attend(site, limits)
+                yield run.traces
+                if run.spoiled:
+                    self.end()
+                    return
         except (Gone, Malformed, Misfit, _Late) as error:
             self.end()
-            return [self._lost(rules, limits, error)]
+            yield [self._lost(rules, limits, error)]
         except BaseException:
             self.end()
             raise
-        if run.spoiled:
-            self.end()
-        return run.traces
 
     def end(self) -> None:
         """Kill the process."""
@@ -261,6 +290,13 @@ def _answer(site: Site, asked: _Question) -> tuple[str, Any]:
         return type(error).__name__, str(error)
 
 
+def _encoded(run: RulesRun) -> bytes:
+    try:
+        return msgspec.json.encode(run)
+    except UnicodeEncodeError:  # a rule may note what is no text; json says so in ASCII
+        return json.dumps(msgspec.to_builtins(run)).encode()
+
+
 class _AskedSite:
     """The site inside the process of the rules: what comes with a task it knows, the rest it asks."""
 
@@ -301,6 +337,9 @@ def _serve(connection: socket.socket, position: mmap.mmap, memory: int, parent: 
             task: _Task = pickle.loads(channel.receive(_LARGEST)[1])
             rules = rules if task.rules is None else task.rules
             site = cast(Site, _AskedSite(channel, task))
-            run = run_rules(rules, task.submission, site, task.limits, begins)
-            channel.send(MESSAGE, json.dumps(msgspec.to_builtins(run)).encode())
+            for submission in task.submissions:
+                run = run_rules(rules, submission, site, task.limits, begins)
+                channel.send(MESSAGE, _encoded(run))
+                if run.spoiled:
+                    break
     os._exit(0)

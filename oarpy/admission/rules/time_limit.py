@@ -23,27 +23,31 @@ _MOST_STRIKES = 20
 """Strikes after which code that catches everything loses its process."""
 
 
-def run_limited(action: Callable[[], object], seconds: float) -> None:
-    """Run ``action`` in the main thread; raise :class:`TimeExceeded` when it takes longer than ``seconds``.
+class TimeLimit:
+    """A limit for one action after the other, in the main thread; made once, since a handler takes time to set."""
 
-    An action that goes on all the same ends with the process.
-    """
-    armed, strikes = True, 0
+    def __init__(self) -> None:
+        self._armed, self._strikes = False, 0
+        signal.signal(signal.SIGALRM, self._strike)
 
-    def strike(_number: int, _frame: FrameType | None) -> None:
-        nonlocal strikes
-        strikes += 1
-        if strikes > _MOST_STRIKES:
-            os._exit(1)
-        if armed:
-            raise TimeExceeded
+    def run(self, action: Callable[[], object], seconds: float) -> None:
+        """Run ``action``; raise :class:`TimeExceeded` when it takes longer than ``seconds``.
 
-    signal.signal(signal.SIGALRM, strike)
-    try:
+        An action that goes on all the same ends with the process.
+        """
+        self._armed, self._strikes = True, 0
         try:
-            signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT)
-            action()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT)
+                action()
+            finally:
+                self._armed = False
         finally:
-            armed = False
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _strike(self, _number: int, _frame: FrameType | None) -> None:
+        self._strikes += 1
+        if self._strikes > _MOST_STRIKES:
+            os._exit(1)
+        if self._armed:
+            raise TimeExceeded

@@ -13,8 +13,8 @@ from oarpy import configuration as settings
 from oarpy.client.caller import current
 from oarpy.client.rendering import warn
 from oarpy.client.submission.directives.reading import read_directives
+from oarpy.client.submission.directives.script import in_directory, own_options, read_script
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
-from oarpy.client.submission.script import in_directory, own_options, read_script
 from oarpy.client.submission.site import unix_groups
 from oarpy.client.submission.values import check_values, read_reservation
 from oarpy.model.dependency import other_word, with_job

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json, Jsonb
 
 from oarpy.model.dependency import Dependency
 from oarpy.model.request import ResourceRequest
@@ -74,72 +76,81 @@ _COUNT_WAITING = """
 
 _EXISTING = "SELECT job_id FROM jobs WHERE job_id = ANY(%s)"
 
-_INSERT_SUBMISSION = """
+# Each of these statements stores what it is about for any number of submissions. Ids that are drawn in one statement
+# ascend in the order of the submissions: so what comes back in the order of ids belongs to them in their order.
+_INSERT_SUBMISSIONS = """
     INSERT INTO submissions (initial_request, environment, request, submitted_from, admitted_filters, kind)
-    VALUES (%s, %s, %s, %s, %s, %s) RETURNING submission_id
+    SELECT initial_request, (%(environments)s::jsonb[])[(%(places)s::int[])[ordinality]], request, submitted_from,
+        admitted_filters, kind
+    FROM json_populate_recordset(NULL::submissions, %(rows)s::json) WITH ORDINALITY ORDER BY ordinality
+    RETURNING submission_id
 """
 
-# One statement stores all alternatives, groups and levels of a submission, keyed by their positions. The snapshot of
+# One statement stores all alternatives, groups and levels, keyed by their submissions and positions. The snapshot of
 # the statement does not see its own rows, so the ids travel through RETURNING.
-_INSERT_REQUEST = """
+_INSERT_REQUESTS = """
     WITH m AS (
         INSERT INTO moldable_descriptions (submission_id, position, walltime)
-        SELECT %(submission)s, w.position - 1, w.walltime
-        FROM unnest(%(walltimes)s::interval[]) WITH ORDINALITY AS w (walltime, position)
-        RETURNING moldable_id, position
+        SELECT * FROM unnest(%(submissions)s::bigint[], %(positions)s::int[], %(walltimes)s::interval[])
+        RETURNING moldable_id, submission_id, position
     ), g AS (
         INSERT INTO resource_groups (moldable_id, position, filter)
         SELECT m.moldable_id, w.group_position, w.filter
-        FROM unnest(%(group_moldables)s::int[], %(group_positions)s::int[], %(filters)s::text[])
-                AS w (moldable_position, group_position, filter)
-            JOIN m ON m.position = w.moldable_position
+        FROM unnest(%(group_submissions)s::bigint[], %(group_moldables)s::int[], %(group_positions)s::int[],
+                    %(filters)s::text[]) AS w (submission_id, moldable_position, group_position, filter)
+            JOIN m ON m.submission_id = w.submission_id AND m.position = w.moldable_position
         RETURNING group_id, moldable_id, position
     )
     INSERT INTO resource_descriptions (group_id, position, level, count)
     SELECT g.group_id, w.position, w.level, w.count
-    FROM unnest(%(level_moldables)s::int[], %(level_groups)s::int[], %(level_positions)s::int[], %(levels)s::text[],
-                %(counts)s::int[]) AS w (moldable_position, group_position, position, level, count)
-        JOIN m ON m.position = w.moldable_position
+    FROM unnest(%(level_submissions)s::bigint[], %(level_moldables)s::int[], %(level_groups)s::int[],
+                %(level_positions)s::int[], %(levels)s::text[], %(counts)s::int[])
+            AS w (submission_id, moldable_position, group_position, position, level, count)
+        JOIN m ON m.submission_id = w.submission_id AND m.position = w.moldable_position
         JOIN g ON g.moldable_id = m.moldable_id AND g.position = w.group_position
 """
 
 _INSERT_AMOUNTS = """
     INSERT INTO consumption_descriptions (moldable_id, consumable, position, amount)
     SELECT m.moldable_id, w.consumable, w.position, w.amount
-    FROM unnest(%(moldables)s::int[], %(names)s::text[], %(positions)s::int[], %(amounts)s::bigint[])
-            AS w (moldable_position, consumable, position, amount)
-        JOIN moldable_descriptions m ON m.submission_id = %(submission)s AND m.position = w.moldable_position
+    FROM unnest(%(submissions)s::bigint[], %(moldables)s::int[], %(names)s::text[], %(positions)s::int[],
+                %(amounts)s::bigint[]) AS w (submission_id, moldable_position, consumable, position, amount)
+        JOIN moldable_descriptions m ON m.submission_id = w.submission_id AND m.position = w.moldable_position
 """
 
 # One row a member: ids are drawn first, because the array is named after the lowest of them.
 _INSERT_JOBS = f"""
-    WITH drawn AS MATERIALIZED (
-        SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id FROM generate_series(1, %(size)s)
+    WITH asked AS MATERIALIZED (
+        SELECT * FROM json_populate_recordset(NULL::jobs, %(rows)s::json) WITH ORDINALITY
+    ), drawn AS MATERIALIZED (
+        SELECT nextval(pg_get_serial_sequence('jobs', 'job_id')) AS job_id, place, member
+        FROM (SELECT place, member FROM unnest(%(sizes)s::int[]) WITH ORDINALITY AS w (size, place),
+                  generate_series(1, size) AS member ORDER BY place, member) AS ordered
     ), members AS (
-        SELECT job_id, row_number() OVER (ORDER BY job_id) AS array_index, min(job_id) OVER () AS array_id FROM drawn
+        SELECT job_id, place, member, min(job_id) OVER (PARTITION BY place) AS array_id FROM drawn
     )
-    INSERT INTO jobs (job_id, submission_id, array_id, array_index, command, reservation_state, state, message,
+    INSERT INTO jobs (job_id, array_id, array_index, command, submission_id, reservation_state, state, message,
         {", ".join(COLUMNS)})
-    SELECT job_id, %(submission)s, array_id, array_index,
-        CASE WHEN coalesce(p.arguments, '') = '' THEN %(command)s ELSE %(command)s || ' ' || p.arguments END,
-        CASE WHEN %(reservation_start)s::timestamptz IS NOT NULL THEN 'toSchedule' END,
-        CASE WHEN %(hold)s THEN 'Hold' ELSE 'Waiting' END, %(message)s,
-        {", ".join(f"%({column})s" for column in COLUMNS)}
-    FROM members
-        LEFT JOIN unnest(%(parameters)s::text[]) WITH ORDINALITY AS p (arguments, member) ON p.member = array_index
-    ORDER BY job_id
+    SELECT m.job_id, m.array_id, m.member,
+        CASE WHEN coalesce(p.arguments, '') = '' THEN asked.command ELSE asked.command || ' ' || p.arguments END,
+        asked.submission_id, asked.reservation_state, asked.state, asked.message,
+        {", ".join(f"asked.{column}" for column in COLUMNS)}
+    FROM members m
+        JOIN asked ON asked.ordinality = m.place
+        LEFT JOIN unnest(%(parameter_places)s::int[], %(parameter_members)s::int[], %(parameters)s::text[])
+            AS p (place, member, arguments) ON p.place = m.place AND p.member = m.member
+    ORDER BY m.job_id
     RETURNING job_id
 """  # noqa: S608
 
 _INSERT_DEPENDENCIES = """
     INSERT INTO job_dependencies (job_id, required_job_id, outcome, earliest_edge, earliest_shift, latest_edge,
         latest_shift)
-    SELECT member, d.required, d.outcome, d.earliest_edge, d.earliest_shift * interval '1 second', d.latest_edge,
+    SELECT d.job, d.required, d.outcome, d.earliest_edge, d.earliest_shift * interval '1 second', d.latest_edge,
         d.latest_shift * interval '1 second'
-    FROM unnest(%(jobs)s::bigint[]) AS member,
-         unnest(%(required)s::bigint[], %(outcomes)s::text[], %(earliest_edges)s::text[], %(earliest_shifts)s::bigint[],
-                %(latest_edges)s::text[], %(latest_shifts)s::bigint[])
-             AS d (required, outcome, earliest_edge, earliest_shift, latest_edge, latest_shift)
+    FROM unnest(%(jobs)s::bigint[], %(required)s::bigint[], %(outcomes)s::text[], %(earliest_edges)s::text[],
+                %(earliest_shifts)s::bigint[], %(latest_edges)s::text[], %(latest_shifts)s::bigint[])
+             AS d (job, required, outcome, earliest_edge, earliest_shift, latest_edge, latest_shift)
 """
 
 _FINISHED_JOB = """
@@ -334,6 +345,19 @@ def _bring_back(connection: Connection, job_ids: Iterable[int]) -> None:
         recall(connection, wanted)
 
 
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """What is to be stored; each alternative says its walltime.
+
+    ``asked`` is what it was before the rules, for the record; None leaves none. What jobs of a ``kind`` use is counted.
+    """
+
+    submission: Submission
+    message: str = ""
+    asked: Submission | None = None
+    kind: int | None = None
+
+
 def insert(
     connection: Connection,
     submission: Submission,
@@ -344,33 +368,42 @@ def insert(
 ) -> list[int]:
     """Write a submission with all its jobs; return their ids, ascending. The first one is the array's id.
 
-    Each alternative says its walltime. ``asked`` is what it was before the rules, for the record; None leaves none.
-    What jobs of a ``kind`` use is counted.
+    The values are those of a :class:`NewSubmission`.
     """
-    record = {} if asked is None else asked.to_record()
-    row = connection.execute(
-        _INSERT_SUBMISSION,
-        [
-            submission.initial_request,
-            Jsonb(dict(submission.environment)),
-            Jsonb({name: value for name, value in record.items() if FIELDS[name].recorded}),
-            submission.submitted_from,
-            _filters(submission),
-            kind,
-        ],
-    ).fetchone()
-    assert row is not None
-    number = row[0]
-    connection.execute(_INSERT_REQUEST, _request_parameters(number, submission.alternatives))
-    if any(request.consumes for request in submission.alternatives):
-        connection.execute(_INSERT_AMOUNTS, _amount_parameters(number, submission.alternatives))
-    inserted = connection.execute(_INSERT_JOBS, _job_parameters(number, submission, message)).fetchall()
-    jobs = sorted(job_id for (job_id,) in inserted)
-    if submission.dependencies:
-        dependencies = tuple(submission.required.values())
-        _bring_back(connection, submission.required)
-        connection.execute(_INSERT_DEPENDENCIES, {"jobs": jobs, **_dependency_parameters(dependencies)})
+    (job_ids,) = insert_all(connection, [NewSubmission(submission, message, asked, kind)])
+    return job_ids
+
+
+def insert_all(connection: Connection, new: Sequence[NewSubmission]) -> list[list[int]]:
+    """Write several submissions, in as many statements as one takes; return the ids of the jobs of each, ascending."""
+    submissions = [one.submission for one in new]
+    numbers = _drawn(connection, _INSERT_SUBMISSIONS, _submission_parameters(new))
+    asked = [(number, one.alternatives) for number, one in zip(numbers, submissions, strict=True)]
+    _insert_requests(connection, asked)
+    job_ids = _drawn(connection, _INSERT_JOBS, _job_parameters(numbers, new))
+    ends = list(accumulate(one.array_size for one in submissions))
+    jobs = [job_ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    required = [
+        (job, one) for ids, each in zip(jobs, submissions, strict=True) for one in each.required.values() for job in ids
+    ]
+    if required:
+        _bring_back(connection, dict.fromkeys(one.job for _, one in required))
+        connection.execute(_INSERT_DEPENDENCIES, _dependency_parameters(required))
     return jobs
+
+
+def _drawn(connection: Connection, statement: str, parameters: Mapping[str, object]) -> list[int]:
+    """Return the ids that a statement drew, ascending."""
+    return sorted(number for (number,) in connection.execute(statement, parameters))
+
+
+def _insert_requests(connection: Connection, asked: Sequence[tuple[int, Sequence[ResourceRequest]]]) -> None:
+    """Write what each of these submissions, by its id, asks for."""
+    alternatives = [(number, place, request) for number, requests in asked for place, request in enumerate(requests)]
+    # of many the plan of a statement that was prepared for one would compare each with each
+    connection.execute(_INSERT_REQUESTS, _request_parameters(alternatives), prepare=None if len(asked) == 1 else False)
+    if any(request.consumes for _, _, request in alternatives):
+        connection.execute(_INSERT_AMOUNTS, _amount_parameters(alternatives))
 
 
 # An application asks for something else: what it asked for before goes, its message tells of the new request.
@@ -397,9 +430,7 @@ def replace_request(connection: Connection, job_id: int, submission: Submission,
     if row is None:
         return False
     connection.execute(_NEW_FILTERS, [_filters(submission), row[0]])
-    connection.execute(_INSERT_REQUEST, _request_parameters(row[0], submission.alternatives))
-    if any(request.consumes for request in submission.alternatives):
-        connection.execute(_INSERT_AMOUNTS, _amount_parameters(row[0], submission.alternatives))
+    _insert_requests(connection, [(row[0], submission.alternatives)])
     return True
 
 
@@ -409,12 +440,13 @@ def _filters(submission: Submission) -> list[str]:
     return [submission.properties, *dict.fromkeys(groups)]
 
 
-def _dependency_parameters(dependencies: Sequence[Dependency]) -> dict[str, object]:
-    earliest = [one.earliest for one in dependencies]
-    latest = [one.latest for one in dependencies]
+def _dependency_parameters(required: Sequence[tuple[int, Dependency]]) -> dict[str, object]:
+    earliest = [one.earliest for _, one in required]
+    latest = [one.latest for _, one in required]
     return {
-        "required": [one.job for one in dependencies],
-        "outcomes": [one.outcome for one in dependencies],
+        "jobs": [job for job, _ in required],
+        "required": [one.job for _, one in required],
+        "outcomes": [one.outcome for _, one in required],
         "earliest_edges": [shift and shift.edge for shift in earliest],
         "earliest_shifts": [shift and shift.seconds for shift in earliest],
         "latest_edges": [shift and shift.edge for shift in latest],
@@ -422,56 +454,103 @@ def _dependency_parameters(dependencies: Sequence[Dependency]) -> dict[str, obje
     }
 
 
-def _request_parameters(submission: int, alternatives: Sequence[ResourceRequest]) -> dict[str, object]:
+def _request_parameters(alternatives: Sequence[tuple[int, int, ResourceRequest]]) -> dict[str, object]:
     groups = [
-        (place, position, group)
-        for place, request in enumerate(alternatives)
+        (number, place, position, group)
+        for number, place, request in alternatives
         for position, group in enumerate(request.groups)
     ]
     levels = [
-        (place, position, depth, level.name, level.count)
-        for place, position, group in groups
+        (number, place, position, depth, level.name, level.count)
+        for number, place, position, group in groups
         for depth, level in enumerate(group.levels)
     ]
     return {
-        "submission": submission,
-        "walltimes": [timedelta(seconds=request.walltime or 0) for request in alternatives],
-        "group_moldables": [place for place, _, _ in groups],
-        "group_positions": [position for _, position, _ in groups],
-        "filters": [group.filter for _, _, group in groups],
-        "level_moldables": [level[0] for level in levels],
-        "level_groups": [level[1] for level in levels],
-        "level_positions": [level[2] for level in levels],
-        "levels": [level[3] for level in levels],
-        "counts": [level[4] for level in levels],
+        "submissions": [number for number, _, _ in alternatives],
+        "positions": [place for _, place, _ in alternatives],
+        "walltimes": [timedelta(seconds=request.walltime or 0) for _, _, request in alternatives],
+        "group_submissions": [group[0] for group in groups],
+        "group_moldables": [group[1] for group in groups],
+        "group_positions": [group[2] for group in groups],
+        "filters": [group[3].filter for group in groups],
+        "level_submissions": [level[0] for level in levels],
+        "level_moldables": [level[1] for level in levels],
+        "level_groups": [level[2] for level in levels],
+        "level_positions": [level[3] for level in levels],
+        "levels": [level[4] for level in levels],
+        "counts": [level[5] for level in levels],
     }
 
 
-def _amount_parameters(submission: int, alternatives: Sequence[ResourceRequest]) -> dict[str, object]:
+def _amount_parameters(alternatives: Sequence[tuple[int, int, ResourceRequest]]) -> dict[str, object]:
     amounts = [
-        (place, position, one)
-        for place, request in enumerate(alternatives)
+        (number, place, position, one)
+        for number, place, request in alternatives
         for position, one in enumerate(request.consumes)
     ]
     return {
-        "submission": submission,
-        "moldables": [place for place, _, _ in amounts],
-        "positions": [position for _, position, _ in amounts],
-        "names": [one.name for _, _, one in amounts],
-        "amounts": [one.amount for _, _, one in amounts],
+        "submissions": [amount[0] for amount in amounts],
+        "moldables": [amount[1] for amount in amounts],
+        "positions": [amount[2] for amount in amounts],
+        "names": [one.name for _, _, _, one in amounts],
+        "amounts": [one.amount for _, _, _, one in amounts],
     }
 
 
-def _job_parameters(number: int, submission: Submission, message: str) -> dict[str, object]:
+def _submission_parameters(new: Sequence[NewSubmission]) -> dict[str, object]:
+    """Return the rows; an environment that several have in common is sent once."""
+    environments = {id(one.submission.environment): one.submission.environment for one in new}
+    places = {key: place for place, key in enumerate(environments, 1)}
+    rows = [
+        {
+            "initial_request": one.submission.initial_request,
+            "request": {} if one.asked is None else _recorded(one.asked),
+            "submitted_from": one.submission.submitted_from,
+            "admitted_filters": _filters(one.submission),
+            "kind": one.kind,
+        }
+        for one in new
+    ]
     return {
-        "submission": number,
-        "size": submission.array_size,
-        "parameters": list(submission.array_parameters),
-        "command": submission.command,
-        "hold": submission.hold,
-        "message": message,
-        **submission.columns(),
+        "rows": Json(rows),
+        "environments": [Jsonb(dict(one)) for one in environments.values()],
+        "places": [places[id(one.submission.environment)] for one in new],
     }
+
+
+def _recorded(asked: Submission) -> dict[str, object]:
+    return {name: value for name, value in asked.to_record().items() if FIELDS[name].recorded}
+
+
+def _job_parameters(numbers: Sequence[int], new: Sequence[NewSubmission]) -> dict[str, object]:
+    rows = [
+        {
+            "submission_id": number,
+            "command": one.submission.command,
+            "reservation_state": None if one.submission.reservation is None else "toSchedule",
+            "state": "Hold" if one.submission.hold else "Waiting",
+            "message": one.message,
+            **one.submission.columns(),
+        }
+        for number, one in zip(numbers, new, strict=True)
+    ]
+    parameters = [
+        (place, member, arguments)
+        for place, one in enumerate(new, 1)
+        for member, arguments in enumerate(one.submission.array_parameters, 1)
+    ]
+    return {
+        "rows": Json(rows, _json_text),
+        "sizes": [one.submission.array_size for one in new],
+        "parameter_places": [place for place, _, _ in parameters],
+        "parameter_members": [member for _, member, _ in parameters],
+        "parameters": [arguments for _, _, arguments in parameters],
+    }
+
+
+def _json_text(rows: object) -> str:
+    """Return JSON in which dates and durations are texts that the database reads as such."""
+    return json.dumps(rows, default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value))
 
 
 def ended_job(connection: Connection, job_id: int) -> EndedJobRow | None:

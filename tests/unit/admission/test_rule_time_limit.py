@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from oarpy.admission.rules.time_limit import TimeExceeded, run_limited
+from oarpy.admission.rules.time_limit import TimeExceeded, TimeLimit
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +25,9 @@ def for_ever() -> None:
 def test_what_never_ends_is_interrupted_and_the_next_goes_on() -> None:
     for _ in range(3):
         with pytest.raises(TimeExceeded):
-            run_limited(for_ever, 0.02)
+            TimeLimit().run(for_ever, 0.02)
     done: list[int] = []
-    run_limited(lambda: done.append(sum(range(1000))), 60)
+    TimeLimit().run(lambda: done.append(sum(range(1000))), 60)
     assert done == [499500]
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
@@ -40,19 +40,19 @@ def test_catching_everything_once_does_not_help() -> None:
             for_ever()
 
     with pytest.raises(TimeExceeded):
-        run_limited(stubborn, 0.02)
+        TimeLimit().run(stubborn, 0.02)
 
 
 def test_the_errors_of_an_action_pass_through() -> None:
     with pytest.raises(IndexError):
-        run_limited(lambda: [].pop(), 60)
+        TimeLimit().run(lambda: [].pop(), 60)
 
 
 def test_strikes_that_race_with_the_end_of_an_action_never_escape() -> None:
-    """Limits about as long as the actions: whatever wins, nothing may be raised outside of ``run_limited``."""
+    """Limits about as long as the actions: whatever wins, nothing may be raised outside of ``run``."""
     for length in range(300):
         try:
-            run_limited(lambda size=length: sum(range(size * 20)), 0.00002)  # type: ignore[misc]
+            TimeLimit().run(lambda size=length: sum(range(size * 20)), 0.00002)  # type: ignore[misc]
         except TimeExceeded:
             continue
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.client.submission.directives.script import in_directory, own_options, read_script
 from oarpy.client.submission.options import Options, as_typed, merge, read_array_parameters
-from oarpy.client.submission.script import in_directory, own_options, read_script
 from oarpy.model.errors import UsageError
 
 

@@ -1,6 +1,6 @@
-"""Lines of other schedulers in a script (``#SBATCH``, ``#PBS``), read by ``oarsub -S`` as options of ours.
+"""Lines of a script with options: ours (``#OAR``), and those of other schedulers (``#SBATCH``, ``#PBS``).
 
-``reading`` finds the lines of a script; ``slurm`` and ``pbs`` translate an option each into a ``translation``, which
+``script`` reads the file and our own lines, for ``oarsub -S``. ``reading`` finds the lines of others; ``slurm`` and ``pbs`` translate an option each into a ``translation``, which
 makes a request of what was asked for. What cannot be said here is left out, with a line that says so.
 
 May import ``oarpy.client.submission.options`` and ``oarpy.model``.
