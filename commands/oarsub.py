@@ -10,9 +10,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from oarpy.admission.rules.rules import RefusedByRule
-from oarpy.client.boundary import run
+from oarpy.client.boundary import parser, run
 from oarpy.client.caller import current
-from oarpy.client.rendering import json_text, remark, say, write
+from oarpy.client.rendering import json_text, remark, say, warn, write
 from oarpy.client.session import Session, open_session
 from oarpy.client.submission import report, submission
 from oarpy.client.submission.command_line import OarsubCommand
@@ -105,6 +105,14 @@ def oarsub(
         str | None,
         typer.Option("--subscribe", metavar="JSON", hidden=True, help="Make a job that negotiates; for launchers."),
     ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="FILE",
+            help="Submit each line of FILE (- for standard input): options and a command, or JSON. All or none.",
+        ),
+    ] = None,
     no_hint: Annotated[
         bool, typer.Option("--no-hint", help="Propose no smaller request, whatever past jobs like this one used.")
     ] = False,
@@ -131,7 +139,11 @@ def oarsub(
     again = resubmit if resubmit is not None else resubmit_failed
     if resubmit is not None and resubmit_failed is not None:
         raise UsageError("--resubmit and --resubmit-failed exclude each other")
-    _check_new({"--dry-run": dry_run, "--launcher": launcher is not None}, again=again is not None)
+    new = {"--batch": batch is not None, "--dry-run": dry_run, "--launcher": launcher is not None}
+    _check_new(new, again=again is not None)
+    if batch is not None:
+        _submit_batch(batch, options, given={"--wait": wait, "-v": verbose}, as_json=as_json)
+        return
     with open_session("oarsub") as session:
         if dry_run:
             _rehearse(session, options, as_json=as_json, verbose=verbose)
@@ -200,6 +212,32 @@ def _submit_again(session: Session, options: Options, named: str, *, failed: boo
     if options != Options():
         raise UsageError("--resubmit with other options", hint="the job keeps its own; give only -J or -v")
     return (submission.resubmit_failed if failed else submission.resubmit)(session, named)
+
+
+def _submit_batch(path: str, common: Options, *, given: Mapping[str, bool], as_json: bool) -> None:
+    """Submit every line of a batch, or say what is wrong with each that is."""
+    from oarpy.client.submission.batch import batch_report
+    from oarpy.client.submission.batch.batch_submission import BatchRefused, submit_batch
+    from oarpy.client.submission.batch.lines import read_batch
+
+    for word, is_given in given.items():
+        if is_given:
+            raise UsageError(f"--batch with {word}", hint="leave it out")
+    if common.words:
+        raise UsageError("--batch with a command", hint="each line of the batch has its own")
+    command = parser(app)
+    assert isinstance(command, OarsubCommand)
+    with open_session("oarsub") as session:
+        lines = read_batch(path, common, command.batch_line)
+        try:
+            submitted = submit_batch(session, lines, current().environment)
+        except BatchRefused as refused:
+            for line in batch_report.fault_lines(path, refused):
+                warn(line)
+            raise
+        for line in batch_report.remarks(submitted):
+            remark(line)
+        write(batch_report.json_lines(lines, submitted) if as_json else batch_report.text(submitted))
 
 
 def _connect(options: Options, *, as_json: bool) -> NoReturn:

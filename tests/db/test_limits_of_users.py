@@ -34,7 +34,7 @@ def test_a_user_has_so_many_waiting_jobs(running: GatewayProcess, connection: Co
     assert (alone.status, alone.err) == (
         3,
         "oarsub: an array of 6 jobs, and at most 5 jobs of a user may wait "
-        "(submit smaller arrays one after the other (submission.waiting_jobs_per_user))\n",
+        "(submit smaller ones one after the other (submission.waiting_jobs_per_user))\n",
     )
     assert running.run("oarsub", "--array", "3", "date", uid=GAMES).status == 0
     for _ in range(3):

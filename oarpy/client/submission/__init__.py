@@ -9,6 +9,8 @@
 - ``values`` checks it by itself, ``feasibility`` against the resources that exist; ``site`` is what rules may ask.
 - ``report``, ``dry_run_report`` and ``reservation_answer`` tell what came of it.
 
+- ``batch/`` takes many at once.
+
 May import the rest of ``oarpy.client`` and what that may import.
 """
 

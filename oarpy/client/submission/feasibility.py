@@ -109,6 +109,21 @@ def needed_resources(session: Session, submission: Submission) -> Need:
     return Need(first, taken[first], tuple(warnings))
 
 
+class KnownNeeds:
+    """What submissions of one moment take, worked out once for those that ask for the same."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[tuple[object, ...], Need] = {}
+
+    def of(self, submission: Submission) -> Need:
+        """Return and raise as :func:`needed_resources`."""
+        key = submission.properties, submission.alternatives, read_types(submission.types).whole_nodes
+        if key not in self._known:
+            self._known[key] = needed_resources(self._session, submission)
+        return self._known[key]
+
+
 def resources_taken(session: Session, request: ResourceRequest, condition: str, types: Iterable[str]) -> int:
     """Return how many resources a request takes, 0 if it can never be served. Raises :class:`UsageError`."""
     check_names((request,), condition, submissions.properties(session.connection))

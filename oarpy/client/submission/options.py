@@ -35,6 +35,18 @@ class Options:
         """The command line: one word is shell text as it is, several are quoted where needed."""
         return self.words[0] if len(self.words) == 1 else shlex.join(self.words)
 
+    def arguments(self) -> tuple[str, ...]:
+        """Return the words with which ``oarsub`` would have been called for the same."""
+        words: list[str] = []
+        for name, value in self.texts.items():
+            words += [OPTIONS[name].words[0], value]
+        for name, values in self.lists.items():
+            for value in values:
+                words += [OPTIONS[name].words[0], value]
+        words += [OPTIONS[name].words[0] for name in sorted(self.flags)]
+        words += ["-S"] * self.scan_script
+        return (*words, *self.words)
+
     def values(self) -> dict[str, Any]:
         """Return the fields of the submission that follow from one option alone.
 

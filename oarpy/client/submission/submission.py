@@ -103,7 +103,7 @@ def _admit_again(session: Session, job_id: int, old: submissions.EndedJobRow) ->
         resubmit_of=job_id,
     )
     limits = session.configuration.submission
-    ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))
+    ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
     ruled = filled_in(ruled, limits)
     for what, now, then in (
         ("queue", ruled.queue, old.queue),
@@ -168,68 +168,114 @@ def submit(
     the same transaction. Raises :class:`OarpyError` (from a rule:
     ``RefusedByRule``, which carries the trace), and then nothing is stored.
     """
-    admitted = admit(session, options, arguments, environment)
-    submission = admitted.submission
-    if read_types(submission.types).negotiates is not (also is not None):
+    found = admit(session, options, arguments, environment)
+    submission = found.submission
+    if also is None:
+        require_no_launcher(submission)
+    elif not read_types(submission.types).negotiates:
         raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
     pairs = job_keys.key_pairs(submission, environment)
     kind = submission.kind if session.configuration.submission.hints and also is None else None
     with session.connection.transaction():
-        job_ids = store(session, admitted, summary(submission, admitted.need), kind)
+        job_ids = store(session, found, message(found), kind)
         job_keys.store(session.connection, submission, job_ids, pairs)
         if also is not None:
             also(job_ids[0])
     job_keys.hand_out(session, submission, job_ids, pairs)
-    unscheduled = () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
+    return replace(as_submitted(found, job_ids, unscheduled(session)), kind=kind)
+
+
+def require_no_launcher(submission: Submission) -> None:
+    """Raise :class:`UsageError` for a job whose launcher would have to subscribe."""
+    if read_types(submission.types).negotiates:
+        raise UsageError(f"-t {NEGOTIATED} is for what subscribes", hint="oarnegotiate, or oarsub without it")
+
+
+def unscheduled(session: Session) -> tuple[str, ...]:
+    """Return the warning that nobody schedules, if nobody does."""
+    return () if notifications.is_scheduled(session.connection) else (NO_SERVER,)
+
+
+def as_submitted(found: Admitted, job_ids: Sequence[int], warnings: Sequence[str]) -> Submitted:
+    """Return what is told of jobs that were stored; ``warnings`` are those that have nothing to do with them."""
+    submission = found.submission
     return Submitted(
         job_ids=tuple(job_ids),
         is_array=len(job_ids) > 1 or bool(submission.array_parameters),
         reservation=submission.reservation,
-        warnings=(*admitted.warnings, *unscheduled),
-        notes=tuple(admitted.trace.notes),
-        trace=tuple(admitted.trace.lines()),
-        kind=kind,
+        warnings=(*found.warnings, *warnings),
+        notes=tuple(found.trace.notes),
+        trace=tuple(found.trace.lines()),
         request=submission.alternatives[0],
     )
 
 
-def store(session: Session, admitted: Admitted, message: str, kind: int | None = None) -> list[int]:
+def store(session: Session, found: Admitted, message: str, kind: int | None = None) -> list[int]:
     """Store what was admitted, in the transaction that the caller has begun; return the ids of the jobs, ascending.
 
     Raises :class:`AdmissionRefused` when too many jobs of the user wait.
     """
-    size = admitted.submission.array_size
+    size = found.submission.array_size
     WAITING_JOBS.check(session, size)
-    job_ids = submissions.insert(
-        session.connection, admitted.submission, asked=admitted.asked, message=message, kind=kind
-    )
+    job_ids = submissions.insert(session.connection, found.submission, asked=found.asked, message=message, kind=kind)
     WAITING_JOBS.recheck(session, job_ids[-1], size)
     return job_ids
 
 
-def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:
-    """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
-    limits = session.configuration.submission
-    now = datetime.now().astimezone()
-    caller = Submitter(
+def submitter(session: Session, environment: Mapping[str, str], arguments: Sequence[str]) -> Submitter:
+    """Return the user of ``session`` as who calls with these words from this environment."""
+    return Submitter(
         session.user,
         environment,
         arguments,
-        now,
+        datetime.now().astimezone(),
         lambda: consumable_names(session),
         lambda word: one_job(session, parse_one(word)),
     )
-    asked, warnings = draft(options, caller, limits)
-    site = DatabaseSite(session, now)
+
+
+def admit(session: Session, options: Options, arguments: Sequence[str], environment: Mapping[str, str]) -> Admitted:
+    """Check what ``options`` ask for, let the rules change it, check again. Raises as :func:`submit`."""
+    caller = submitter(session, environment, arguments)
+    site = DatabaseSite(session, caller.now)
+    asked, warnings = drafted(session, options, caller, site)
+    ruled = enabled_rules(session).run(asked, site, limits=rule_limits(session.configuration.submission))
+    return admitted(session, site, asked, warnings, *ruled)
+
+
+def drafted(session: Session, options: Options, caller: Submitter, site: DatabaseSite) -> tuple[Submission, list[str]]:
+    """Return what ``options`` ask for, before the rules, and warnings. Raises :class:`OarpyError`."""
+    asked, warnings = draft(options, caller, session.configuration.submission)
     _check_against_cluster(asked, site, session)
-    ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))
+    return asked, warnings
+
+
+def admitted(
+    session: Session,
+    site: DatabaseSite,
+    asked: Submission,
+    warnings: Sequence[str],
+    ruled: Submission,
+    trace: AdmissionTrace,
+    need_of: Callable[[Submission], Need] | None = None,
+) -> Admitted:
+    """Check what the rules made of a submission; raise what is wrong with it, with the rule's name if it is its fault.
+
+    ``need_of`` tells what a submission takes, in place of the planner's matching.
+    """
+    limits = session.configuration.submission
     submission = filled_in(ruled, limits)
     try:
         _check(submission, site, session)
     except OarpyError as error:
         raise _blamed(error, asked, trace, lambda changed: _check(filled_in(changed, limits), site, session)) from None
-    need = needed_resources(session, submission)
+    need = needed_resources(session, submission) if need_of is None else need_of(submission)
     return Admitted(submission, asked, need, (*warnings, *need.warnings), trace)
+
+
+def message(found: Admitted) -> str:
+    """Return what the jobs of a submission say of themselves."""
+    return summary(found.submission, found.need)
 
 
 def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[str, object]) -> Admitted:
@@ -239,13 +285,14 @@ def readmitted(session: Session, record: Mapping[str, object], changes: Mapping[
     asked = Submission.from_record(dict(record))
     asked = replace(asked, groups=tuple(site.groups(asked.user)), **changes)  # type: ignore[arg-type]
     _check_against_cluster(asked, site, session)
-    ruled, trace = _rules(session).run(asked, site, limits=rule_limits(limits))
+    ruled, trace = enabled_rules(session).run(asked, site, limits=rule_limits(limits))
     submission = filled_in(ruled, limits)
     _check(submission, site, session)
     return Admitted(submission, asked, needed_resources(session, submission), (), trace)
 
 
-def _rules(session: Session) -> RuleSet:
+def enabled_rules(session: Session) -> RuleSet:
+    """Return the rules of the site."""
     return RuleSet([_rule(row) for row in rule_store.rules(session.connection) if row.enabled])
 
 

@@ -20,13 +20,13 @@ class WaitingJobs:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, int, str], tuple[int, int]] = {}
 
-    def check(self, session: Session, jobs: int) -> None:
-        """Before an array is stored: raise :class:`AdmissionRefused` if so many ``jobs`` more are too many."""
+    def check(self, session: Session, jobs: int, what: str = "an array") -> None:
+        """Before so many are stored at once: raise :class:`AdmissionRefused` if so many ``jobs`` more are too many."""
         if jobs > 1 and (limit := _limit(session)):
             if jobs > limit:
                 raise AdmissionRefused(
-                    f"an array of {jobs} jobs, and at most {limit} jobs of a user may wait",
-                    hint="submit smaller arrays one after the other (submission.waiting_jobs_per_user)",
+                    f"{what} of {jobs} jobs, and at most {limit} jobs of a user may wait",
+                    hint="submit smaller ones one after the other (submission.waiting_jobs_per_user)",
                 )
             self._count(session, limit, jobs)
 

@@ -62,15 +62,7 @@ class _Asked(BaseModel):
 
     def words(self) -> list[str]:
         """Return the call of oarsub that would have asked for the same."""
-        options = self.options()
-        words = []
-        for name, value in options.texts.items():
-            words += [OPTIONS[name].words[0], value]
-        for name, values in options.lists.items():
-            for value in values:
-                words += [OPTIONS[name].words[0], value]
-        words += [OPTIONS[name].words[0] for name in sorted(options.flags)]
-        return [*words, *options.words]
+        return list(self.options().arguments())
 
 
 _FIELDS: dict[str, Any] = {name: _field(name) for name in OPTIONS if name not in _LEFT_OUT}

@@ -1,0 +1,135 @@
+"""A batch taken through checks and rules line by line, and stored in one transaction, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from oarpy.client.session import Session
+from oarpy.client.submission import job_keys
+from oarpy.client.submission.batch.batch_site import BatchSite
+from oarpy.client.submission.batch.lines import Batch, BatchLine
+from oarpy.client.submission.feasibility import KnownNeeds
+from oarpy.client.submission.site import rule_limits
+from oarpy.client.submission.submission import (
+    Admitted,
+    Submitted,
+    admitted,
+    as_submitted,
+    drafted,
+    enabled_rules,
+    message,
+    require_no_launcher,
+    submitter,
+    unscheduled,
+)
+from oarpy.client.submission.waiting_jobs import WAITING_JOBS
+from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.submission import Submission
+from oarpy.store.jobs import submissions
+from oarpy.store.jobs.submissions import KeyPair, NewSubmission
+
+
+class BatchRefused(OarpyError):
+    """Lines of a batch cannot be submitted, so that none was; ``faults`` has the number of each and why."""
+
+    def __init__(self, faults: Mapping[int, OarpyError], lines: int) -> None:
+        wrong = "1 line" if len(faults) == 1 else f"{len(faults)} lines"
+        super().__init__(f"nothing was submitted: {wrong} of {lines} cannot be")
+        self.faults = dict(sorted(faults.items()))
+        self.exit_status = next(iter(self.faults.values())).exit_status  # type: ignore[misc]
+
+
+def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str]) -> list[Submitted]:
+    """Submit every line as the user of ``session``; return what came of each, in their order.
+
+    ``environment`` is what all jobs get. Raises :class:`BatchRefused` when a line is wrong or refused, and
+    :class:`OarpyError` for what is wrong with all of them together. Then nothing is stored.
+    """
+    faults, total = batch.faults, len(batch.lines) + len(batch.faults)
+    site = BatchSite(session, datetime.now().astimezone())
+    lines = _drafted(session, batch, environment, site)
+    _check_size(session, [asked for _, asked, _ in lines])
+    found = _admitted(session, lines, site, faults)
+    pairs = _key_pairs(found, environment, faults)
+    if faults:
+        raise BatchRefused(faults, total)
+    return _stored(session, [one for _, one in found], pairs)
+
+
+_Drafted = tuple[BatchLine, Submission, Sequence[str]]
+
+
+def _drafted(session: Session, batch: Batch, environment: Mapping[str, str], site: BatchSite) -> list[_Drafted]:
+    """Return what each line asks for, and warnings, before the rules."""
+    caller = submitter(session, environment, ())
+    lines: list[_Drafted] = []
+    for line in batch.lines:
+        try:
+            asked, warnings = drafted(session, line.options, replace(caller, arguments=line.words), site)
+            require_no_launcher(asked)
+        except OarpyError as error:
+            batch.faults[line.number] = error
+        else:
+            lines.append((line, asked, warnings))
+    return lines
+
+
+def _check_size(session: Session, asked: Sequence[Submission]) -> None:
+    jobs, most = sum(one.array_size for one in asked), session.configuration.submission.maximum_array_size
+    if jobs > most:
+        raise UsageError(f"batch of {jobs} jobs", hint=f"at most {most} (maximum_array_size)")
+
+
+def _admitted(
+    session: Session, lines: Sequence[_Drafted], site: BatchSite, faults: dict[int, OarpyError]
+) -> list[tuple[int, Admitted]]:
+    """Run the rules over every line, and check again what they made of it."""
+    needs = KnownNeeds(session)
+    limits = rule_limits(session.configuration.submission)
+    outcomes = enabled_rules(session).run_each([asked for _, asked, _ in lines], site, limits=limits)
+    found = []
+    for (line, asked, warnings), outcome in zip(lines, outcomes, strict=True):
+        try:
+            if isinstance(outcome, OarpyError):
+                raise outcome
+            one = admitted(session, site, asked, warnings, *outcome, needs.of)
+        except OarpyError as error:
+            faults[line.number] = error
+        else:
+            site.add(one.submission)
+            found.append((line.number, one))
+    return found
+
+
+def _key_pairs(
+    found: Sequence[tuple[int, Admitted]], environment: Mapping[str, str], faults: dict[int, OarpyError]
+) -> list[tuple[KeyPair, ...]]:
+    pairs = []
+    for number, one in found:
+        try:
+            pairs.append(job_keys.key_pairs(one.submission, environment))
+        except OarpyError as error:
+            faults[number] = error
+    return pairs
+
+
+def _stored(session: Session, found: Sequence[Admitted], pairs: Sequence[tuple[KeyPair, ...]]) -> list[Submitted]:
+    jobs = sum(one.submission.array_size for one in found)
+    counted = session.configuration.submission.hints
+    new = [
+        NewSubmission(one.submission, message(one), one.asked, one.submission.kind if counted else None)
+        for one in found
+    ]
+    connection = session.connection
+    with connection.transaction():
+        WAITING_JOBS.check(session, jobs, "a batch")
+        job_ids = submissions.insert_all(connection, new)
+        WAITING_JOBS.recheck(session, job_ids[-1][-1], jobs)
+        for one, ids, keys in zip(found, job_ids, pairs, strict=True):
+            job_keys.store(connection, one.submission, ids, keys)
+    for one, ids, keys in zip(found, job_ids, pairs, strict=True):
+        job_keys.hand_out(session, one.submission, ids, keys)
+    told = unscheduled(session)
+    return [as_submitted(one, ids, told) for one, ids in zip(found, job_ids, strict=True)]

@@ -1,0 +1,132 @@
+"""The lines of a batch: a JSON object each, or what would stand after ``oarsub``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import msgspec
+
+from oarpy.client.caller import current
+from oarpy.client.submission.options import LARGEST_SCRIPT, Options, read_lines
+from oarpy.model.errors import OarpyError, UsageError
+from oarpy.model.submission import OPTIONS
+
+STANDARD_INPUT = "-"
+
+_LEFT_OUT = frozenset({"interactive", "reservation"})
+"""Options whose jobs are waited for."""
+
+_NOT_IN_JSON = _LEFT_OUT | {"array_parameters"}
+
+ReadWords = Callable[[Sequence[str]], Options]
+"""Reads what stands after ``oarsub``; raises :class:`UsageError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """What one line asks for; ``words`` are those that ``oarsub`` would have been called with."""
+
+    number: int
+    options: Options
+    words: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Batch:
+    """The lines that were understood, and what is wrong with others, by their numbers from 1."""
+
+    lines: list[BatchLine] = field(default_factory=list)
+    faults: dict[int, OarpyError] = field(default_factory=dict)
+
+
+def _json_type(name: str) -> tuple[str, Any, Any]:
+    option = OPTIONS[name]
+    if option.repeated:
+        return name, list[str], []
+    return (name, str | int | None, None) if option.metavar else (name, bool, False)
+
+
+_JsonLine: Final = msgspec.defstruct(
+    "JsonLine",
+    [("command", str, ""), *(_json_type(name) for name in OPTIONS if name not in _NOT_IN_JSON)],
+    forbid_unknown_fields=True,
+)
+_decode = msgspec.json.Decoder(_JsonLine).decode
+
+
+def read_batch(path: str, common: Options, read_words: ReadWords) -> Batch:
+    """Return the lines of a file, or of standard input for ``-``.
+
+    Blank lines and those that begin with ``#`` are none. Options of ``common`` hold where a line says nothing else.
+    Raises :class:`UsageError` for a file that cannot be read, or has no line.
+    """
+    batch = Batch()
+    for number, line in enumerate(_contents(path), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            options = _read(text, read_words)
+            _check(options)
+            batch.lines.append(BatchLine(number, _completed(options, common), options.arguments()))
+        except OarpyError as error:
+            batch.faults[number] = error
+    if not (batch.lines or batch.faults):
+        raise UsageError(f"batch '{path}' holds no line", hint="one submission a line")
+    return batch
+
+
+def _contents(path: str) -> list[str]:
+    if path != STANDARD_INPUT:
+        return read_lines(path)
+    data = current().read_input(LARGEST_SCRIPT)
+    if len(data) > LARGEST_SCRIPT:
+        raise UsageError(f"a batch of more than {LARGEST_SCRIPT} bytes", hint="submit it in parts")
+    return data.decode("utf-8", errors="surrogateescape").splitlines()
+
+
+def _read(text: str, read_words: ReadWords) -> Options:
+    if text.startswith("{"):
+        return _read_json(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"it cannot be split into words: {error}", hint="quote as in a shell") from None
+    return read_words(words)
+
+
+def _read_json(text: str) -> Options:
+    try:
+        line = _decode(text.encode("utf-8", "surrogateescape"))
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise UsageError(f"it is not understood: {error}", hint="keys are those of the body of POST /jobs") from None
+    given = {name: value for name in OPTIONS if (value := getattr(line, name, None)) not in (None, False, [])}
+    return Options(
+        words=(line.command,) if line.command else (),
+        texts={name: str(value) for name, value in given.items() if isinstance(value, str | int) and value is not True},
+        lists={name: tuple(value) for name, value in given.items() if isinstance(value, list)},
+        flags=frozenset(name for name, value in given.items() if value is True),
+    )
+
+
+def _check(options: Options) -> None:
+    """Refuse what makes somebody wait for a job."""
+    for name in _LEFT_OUT:
+        if name in options.texts or name in options.flags:
+            raise UsageError(f"{OPTIONS[name].words[0]} in a batch", hint="submit it by itself")
+
+
+def _completed(options: Options, common: Options) -> Options:
+    """Return the options, with those of the whole batch where there are none."""
+    if common == Options():
+        return options
+    return replace(
+        options,
+        texts={**common.texts, **options.texts},
+        lists={**common.lists, **options.lists},
+        flags=common.flags | options.flags,
+        scan_script=common.scan_script or options.scan_script,
+    )
