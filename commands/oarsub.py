@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from oarpy.admission.rules.rules import RefusedByRule
-from oarpy.client.boundary import parser, run
+from oarpy.client.boundary import run
 from oarpy.client.caller import current
 from oarpy.client.rendering import json_text, remark, say, warn, write
 from oarpy.client.session import Session, open_session
@@ -225,10 +225,8 @@ def _submit_batch(path: str, common: Options, *, given: Mapping[str, bool], as_j
             raise UsageError(f"--batch with {word}", hint="leave it out")
     if common.words:
         raise UsageError("--batch with a command", hint="each line of the batch has its own")
-    command = parser(app)
-    assert isinstance(command, OarsubCommand)
     with open_session("oarsub") as session:
-        lines = read_batch(path, common, command.batch_line)
+        lines = read_batch(path, common)
         try:
             submitted = submit_batch(session, lines, current().environment)
         except BatchRefused as refused:

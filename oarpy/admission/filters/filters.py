@@ -52,10 +52,22 @@ def compile_filter(text: str, columns: Columns = None, now: datetime | None = No
     >>> compile_filter("cpu > 1 and model like 'x%'", ["cpu", "model"]).matches({"cpu": 2, "model": "x1"})
     True
     """
+    types = _types(columns)
+    if now is not None:
+        return _compile(text, types, now)
+    return _compiled(text, None if types is None else frozenset(types.items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(text: str, types: frozenset[tuple[str, str]] | None) -> Filter:
+    return _compile(text, None if types is None else dict(types), None)
+
+
+def _compile(text: str, types: dict[str, str] | None, now: datetime | None) -> Filter:
     from oarpy.admission.filters.tree import Compiler  # loads pglast, which only filters need
 
     where = _parse(_checked_text(text))
-    compiler = Compiler(_types(columns), now)
+    compiler = Compiler(types, now)
     try:
         term = compiler.condition(where)
     except UsageError as error:

@@ -201,15 +201,16 @@ def _with_reservation(submission: Submission, options: Options, now: datetime) -
     return replace(submission, reservation=start, alternatives=alternatives)
 
 
-def _environment(given: Mapping[str, str], warnings: list[str]) -> dict[str, str]:
+def _environment(given: Mapping[str, str], warnings: list[str]) -> Mapping[str, str]:
     """Keep what can be stored as text: UTF-8 without NUL."""
-    kept = {}
+    kept: dict[str, str] = {}
     for name, value in given.items():
         if name and all(text.isascii() or _is_text(text) for text in (name, value)) and "\0" not in name + value:
             kept[name] = value
         else:
             warnings.append(f"Warning: environment variable {name[:80]!a} is not UTF-8 and is left out")
-    return kept
+    # the same for many submissions stays one value
+    return given if len(kept) == len(given) else kept
 
 
 def _is_text(text: str) -> bool:

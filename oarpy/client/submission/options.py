@@ -45,6 +45,7 @@ class Options:
                 words += [OPTIONS[name].words[0], value]
         words += [OPTIONS[name].words[0] for name in sorted(self.flags)]
         words += ["-S"] * self.scan_script
+        words += ["--"] * any(word.startswith("-") for word in self.words)
         return (*words, *self.words)
 
     def values(self) -> dict[str, Any]:

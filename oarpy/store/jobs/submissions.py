@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
@@ -91,7 +91,9 @@ _INSERT_SUBMISSIONS = """
 _INSERT_REQUESTS = """
     WITH m AS (
         INSERT INTO moldable_descriptions (submission_id, position, walltime)
-        SELECT * FROM unnest(%(submissions)s::bigint[], %(positions)s::int[], %(walltimes)s::interval[])
+        SELECT w.submission_id, w.position, w.seconds * interval '1 second'
+        FROM unnest(%(submissions)s::bigint[], %(positions)s::int[], %(walltimes)s::bigint[])
+            AS w (submission_id, position, seconds)
         RETURNING moldable_id, submission_id, position
     ), g AS (
         INSERT INTO resource_groups (moldable_id, position, filter)
@@ -468,7 +470,7 @@ def _request_parameters(alternatives: Sequence[tuple[int, int, ResourceRequest]]
     return {
         "submissions": [number for number, _, _ in alternatives],
         "positions": [place for _, place, _ in alternatives],
-        "walltimes": [timedelta(seconds=request.walltime or 0) for _, _, request in alternatives],
+        "walltimes": [request.walltime or 0 for _, _, request in alternatives],
         "group_submissions": [group[0] for group in groups],
         "group_moldables": [group[1] for group in groups],
         "group_positions": [group[2] for group in groups],

@@ -220,3 +220,21 @@ def test_rules_run_from_any_thread() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_many_submissions_pass_one_after_the_other_whatever_becomes_of_each() -> None:
+    """One that ends the process does not keep the next ones from running, and each asks with those before counted."""
+    text = "if job.name == 'bad': refuse('no')\nif job.name == 'late':\n  while True: pass\nnote(site.count_jobs())"
+    found: list[object] = []
+
+    class Counting(FixedSite):
+        def count_jobs(self, **_: object) -> int:
+            return len(found)
+
+    asked = [Submission("ann", name=name) for name in ("a", "bad", "late", "b")]
+    outcomes = RuleSet([Rule("mine", text)]).run_each(asked, Counting(), limits=RuleLimits(seconds=0.05))
+    found += (str(one) if isinstance(one, RefusedByRule) else one[1].notes for one in outcomes)
+    assert found[0] == ["0"]
+    assert found[1] == "no (admission rule mine)"
+    assert "it ran longer than 0.05 s" in str(found[2])
+    assert found[3] == ["3"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from getopt import GetoptError, getopt
 from typing import Any, Final
 
 import msgspec
 
 from oarpy.client.caller import current
+from oarpy.client.submission.command_line import ELSEWHERE
 from oarpy.client.submission.options import LARGEST_SCRIPT, Options, read_lines
 from oarpy.model.errors import OarpyError, UsageError
 from oarpy.model.submission import OPTIONS
@@ -21,8 +23,23 @@ _LEFT_OUT = frozenset({"interactive", "reservation"})
 
 _NOT_IN_JSON = _LEFT_OUT | {"array_parameters"}
 
-ReadWords = Callable[[Sequence[str]], Options]
-"""Reads what stands after ``oarsub``; raises :class:`UsageError`."""
+_SCAN_SCRIPT = "scan_script"
+_FIELDS: Final = {
+    "-S": _SCAN_SCRIPT,
+    "--scanscript": _SCAN_SCRIPT,
+    **{word: name for name, option in OPTIONS.items() for word in option.words},
+}
+"""What an option fills, by the words for it."""
+
+
+def _takes_value(name: str) -> bool:
+    return name != _SCAN_SCRIPT and bool(OPTIONS[name].metavar)
+
+
+_SHORT: Final = "".join(
+    f"{word[1]}{':' * _takes_value(name)}" for word, name in _FIELDS.items() if not word.startswith("--")
+)
+_LONG: Final = [f"{word[2:]}{'=' * _takes_value(name)}" for word, name in _FIELDS.items() if word.startswith("--")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +74,7 @@ _JsonLine: Final = msgspec.defstruct(
 _decode = msgspec.json.Decoder(_JsonLine).decode
 
 
-def read_batch(path: str, common: Options, read_words: ReadWords) -> Batch:
+def read_batch(path: str, common: Options) -> Batch:
     """Return the lines of a file, or of standard input for ``-``.
 
     Blank lines and those that begin with ``#`` are none. Options of ``common`` hold where a line says nothing else.
@@ -69,7 +86,7 @@ def read_batch(path: str, common: Options, read_words: ReadWords) -> Batch:
         if not text or text.startswith("#"):
             continue
         try:
-            options = _read(text, read_words)
+            options = _read(text)
             _check(options)
             batch.lines.append(BatchLine(number, _completed(options, common), options.arguments()))
         except OarpyError as error:
@@ -88,7 +105,7 @@ def _contents(path: str) -> list[str]:
     return data.decode("utf-8", errors="surrogateescape").splitlines()
 
 
-def _read(text: str, read_words: ReadWords) -> Options:
+def _read(text: str) -> Options:
     if text.startswith("{"):
         return _read_json(text)
     try:
@@ -96,6 +113,50 @@ def _read(text: str, read_words: ReadWords) -> Options:
     except ValueError as error:
         raise UsageError(f"it cannot be split into words: {error}", hint="quote as in a shell") from None
     return read_words(words)
+
+
+def read_words(words: Sequence[str]) -> Options:
+    """Return what the words after ``oarsub`` ask for: options, the command, or options behind its only word.
+
+    Raises :class:`UsageError`.
+    """
+    try:
+        given, rest = getopt(list(words), _SHORT, _LONG)
+        if len(rest) < len(words) and words[len(words) - len(rest) - 1] == "--":
+            return _options(given, rest)
+        if len(rest) > 1 and _is_option(rest[1]):
+            more, behind = getopt(rest[1:], _SHORT, _LONG)
+            given, rest = given + more, [rest[0], *behind]
+            misplaced = bool(behind)
+        else:
+            own = rest[: rest.index("--")] if "--" in rest else rest
+            misplaced = any(map(_is_option, own[1:]))
+    except GetoptError as error:
+        word = f"--{error.opt}" if len(error.opt) > 1 else f"-{error.opt}"
+        hint = ELSEWHERE.get(word, "options of a line say what a job is, no more")
+        raise UsageError(error.msg, hint=hint) from None
+    if misplaced:
+        raise UsageError("an option after the words of the command", hint="put options first, or -- before the command")
+    return _options(given, rest)
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word not in ("-", "--")
+
+
+def _options(given: Sequence[tuple[str, str]], words: Sequence[str]) -> Options:
+    texts: dict[str, str] = {}
+    lists: dict[str, tuple[str, ...]] = {}
+    flags = set()
+    for word, value in given:
+        name = _FIELDS[word]
+        if not _takes_value(name):
+            flags.add(name)
+        elif OPTIONS[name].repeated:
+            lists[name] = (*lists.get(name, ()), value)
+        else:
+            texts[name] = value
+    return Options(tuple(words), texts, lists, frozenset(flags - {_SCAN_SCRIPT}), _SCAN_SCRIPT in flags)
 
 
 def _read_json(text: str) -> Options:
