@@ -227,7 +227,7 @@ def test_many_submissions_pass_one_after_the_other_whatever_becomes_of_each() ->
     text = "if job.name == 'bad': refuse('no')\nif job.name == 'late':\n  while True: pass\nnote(site.count_jobs())"
     found: list[object] = []
 
-    class Counting(FixedSite):
+    class Counting(FixedSite, frozen=True):
         def count_jobs(self, **_: object) -> int:
             return len(found)
 

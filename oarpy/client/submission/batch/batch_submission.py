@@ -38,7 +38,7 @@ class BatchRefused(OarpyError):
         wrong = "1 line" if len(faults) == 1 else f"{len(faults)} lines"
         super().__init__(f"nothing was submitted: {wrong} of {lines} cannot be")
         self.faults = dict(sorted(faults.items()))
-        self.exit_status = next(iter(self.faults.values())).exit_status  # type: ignore[misc]
+        self.exit_status = next(iter(self.faults.values())).exit_status
 
 
 def submit_batch(session: Session, batch: Batch, environment: Mapping[str, str]) -> list[Submitted]:

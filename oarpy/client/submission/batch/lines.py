@@ -161,7 +161,7 @@ def _options(given: Sequence[tuple[str, str]], words: Sequence[str]) -> Options:
 
 def _read_json(text: str) -> Options:
     try:
-        line = _decode(text.encode("utf-8", "surrogateescape"))
+        line: Any = _decode(text.encode("utf-8", "surrogateescape"))
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise UsageError(f"it is not understood: {error}", hint="keys are those of the body of POST /jobs") from None
     given = {name: value for name in OPTIONS if (value := getattr(line, name, None)) not in (None, False, [])}
