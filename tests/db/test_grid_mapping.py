@@ -12,8 +12,8 @@ import pytest
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.provider import PartEvent
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster
-from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
+from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
+from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, clusters, decisions, transactions
 from tests.harness.simulated_grid import SimulatedGrid
 
@@ -132,33 +132,54 @@ def test_a_job_that_its_cluster_loses_is_mapped_anew(grid: SimulatedGrid) -> Non
     assert grid.parts(job)[0].state is GridPartState.ENDED
 
 
+def comes_to_one_copy(grid: SimulatedGrid, job: int) -> None:
+    """Once all transactions are done, a job has one part, and the clusters nothing else."""
+    grid.settled(job)
+    grid.drive(lambda: not transactions.open_of(grid.connection, "mapper"), "the end of all transactions")
+    copies = [name for one in grid.clusters.values() for name in one.states()]
+    live = [part.name for part in grid.parts(job) if part.state is not GridPartState.GONE]
+    assert (len(copies), live) == (1, copies)
+
+
 @pytest.mark.parametrize("call", ["prepare", "commit"])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_cluster_that_falls_silent_in_a_transaction_leaves_one_copy(
     grid: SimulatedGrid, call: str, done: bool
 ) -> None:
     grid.clusters["south"].faults.silent(call, done=done)
-    job = grid.submit(1, 600)[0]
-    grid.settled(job)
-    grid.drive(lambda: not transactions.open_of(grid.connection, "mapper"), "the end of all transactions")
-    copies = [name for one in grid.clusters.values() for name, state in one.states().items()]
-    assert len(copies) == 1
-    live = [part for part in grid.parts(job) if part.state is not GridPartState.GONE]
-    assert [part.name for part in live] == copies
+    comes_to_one_copy(grid, grid.submit(1, 600)[0])
 
 
+@pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("call", ["estimate", "prepare", "commit", "abort"])
-def test_a_mapper_killed_in_any_call_leaves_one_copy(grid: SimulatedGrid, call: str) -> None:
+def test_a_mapper_killed_in_any_call_leaves_one_copy(grid: SimulatedGrid, call: str, done: bool) -> None:
     """The mapper that comes after it knows what is in the database alone."""
+    south = grid.clusters["south"]
     if call == "abort":
-        grid.clusters["south"].faults.refuse("prepare")
+        south.faults.silent("prepare", done=True)
+    south.faults.strike(OrderedFault(call, KeyboardInterrupt("killed"), done))
     job = grid.submit(1, 600)[0]
-    reached = {"estimate": 0, "prepare": 0, "commit": 1, "abort": 1}[call]
-    grid.once(grid.mapper)
-    grid.drive(lambda: len(grid.parts(job)) >= reached, "a step of the transaction", grid.mapper)
+    with pytest.raises(KeyboardInterrupt, match="killed"):
+        grid.drive(lambda: False, "the end of the mapper", grid.mapper)
     grid.mapper = grid.new_mapper()
-    assert len(grid.settled(job)) == 1
-    grid.drive(lambda: not transactions.open_of(grid.connection, "mapper"), "the end of all transactions")
-    assert sum(len(one.states()) for one in grid.clusters.values()) == 1
-    rows = [transactions.read(grid.connection, part.transaction) for part in grid.parts(job)]
-    assert all(row is not None and row.state is GridTransactionState.DONE for row in rows)
+    comes_to_one_copy(grid, job)
+
+
+@pytest.mark.parametrize("statement", ["begin", "note_prepared", "decide", "give_up", "note_known"])
+def test_a_mapper_killed_at_any_write_leaves_one_copy(
+    grid: SimulatedGrid, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it wrote within an unfinished transaction of the database is as if it had never been."""
+    if statement == "give_up":
+        grid.clusters["south"].faults.silent("prepare", done=True)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt("killed")
+
+    job = grid.submit(1, 600)[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(transactions, statement, killed)
+        with pytest.raises(KeyboardInterrupt, match="killed"):
+            grid.drive(lambda: False, "the end of the mapper", grid.mapper)
+    grid.mapper = grid.new_mapper()
+    comes_to_one_copy(grid, job)

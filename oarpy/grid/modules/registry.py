@@ -7,7 +7,7 @@ from math import inf
 
 from oarpy.configuration import Configuration, GridSettings
 from oarpy.grid.broker.connections import ClusterConnections
-from oarpy.grid.core.broker_state import ReallocationRules
+from oarpy.grid.core.broker_state import DeadlineRules, ReallocationRules
 from oarpy.modules.loop.module import Module
 
 
@@ -25,7 +25,22 @@ def _watcher(configuration: Configuration) -> Module:
     return Watcher(settings.watch_period, settings.keep_decisions, ClusterConnections())
 
 
-MODULES: dict[str, Callable[[Configuration], Module]] = {"mapper": _mapper, "watcher": _watcher}
+def _claimer(configuration: Configuration) -> Module:
+    from oarpy.grid.broker.claimer import Claimer
+    from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+
+    settings = configuration.grid
+    times = ClaimTimes(kill_grace=settings.kill_grace)
+    return Claimer(deadline_rules(settings), times, settings.clock_tolerance, ClusterConnections())
+
+
+MODULES: dict[str, Callable[[Configuration], Module]] = {"mapper": _mapper, "claimer": _claimer, "watcher": _watcher}
+
+
+def deadline_rules(settings: GridSettings) -> DeadlineRules:
+    """Return when room is looked for before a deadline, as the settings say."""
+    wait = inf if settings.wait < 0 else settings.wait
+    return DeadlineRules(settings.lp, settings.tries, wait, settings.evict_at)
 
 
 def reallocation_rules(settings: GridSettings) -> ReallocationRules:
