@@ -11,12 +11,12 @@ numbers that it would get if each move were carried out before the next one is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from oarpy.grid.broker.decisions import DrivenCore, TakenDecision
-from oarpy.grid.broker.errands import ClusterCall, Submit
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.core.broker_state import BrokerState, GridCluster, JobId, MappedJob, ReallocationRules, WaitingPart
 from oarpy.grid.core.exchanges import Action, AskEcts, EctsTold, JoinQueue, MoveJob, PassDue, WithdrawJobs
 from oarpy.grid.provider import PartRequest, Provider
@@ -67,18 +67,30 @@ class _Queue:
     joined: list[int] = field(default_factory=list)
 
 
+class ClusterLost(Exception):
+    """A cluster does not say what a pass needs to know; ``reason`` says why."""
+
+    def __init__(self, cluster: str, reason: str) -> None:
+        super().__init__(f"cluster '{cluster}': {reason}")
+        self.cluster, self.reason = cluster, reason
+
+
 class PassPlanner:
     """Leads the core through one pass.
 
-    ``submit`` sends calls to clusters. Their answers may be of a state that is ``age`` seconds old, so that all of them
-    are of one.
+    Nobody joins the queues of ``closed`` clusters. Answers may be of a state that is ``age`` seconds old, so that all
+    of a cluster are of one.
     """
 
     def __init__(
-        self, clusters: Sequence[GridCluster], rules: ReallocationRules, submit: Submit, age: float = 300
+        self,
+        clusters: Sequence[GridCluster],
+        rules: ReallocationRules,
+        closed: Collection[str] = (),
+        age: float = 300,
     ) -> None:
         self._clusters = {cluster.name: cluster for cluster in clusters}
-        self._rules, self._submit, self._age = rules, submit, age
+        self._rules, self._closed, self._age = rules, frozenset(closed), age
         self._core = DrivenCore(BrokerState(tuple(clusters), reallocation=rules))
         self._parts: dict[int, MovablePart] = {}
         self._queues = {name: _Queue() for name in self._clusters}
@@ -86,17 +98,20 @@ class PassPlanner:
         self._first: dict[int, float] = {}
         self._chosen: list[PlannedMove] = []
 
-    def plan(self, parts: Sequence[MovablePart], now: float) -> PassPlan:
+    def plan(self, parts: Sequence[MovablePart], now: float) -> Errand[PassPlan]:
         """Return who moves of ``parts``, which are in order of submission; ``now`` in epoch seconds.
 
-        Raises what a cluster answers that cannot be asked: without its numbers nobody can be moved.
+        Raises :class:`ClusterLost` if one does not answer: without its numbers nobody can be moved.
         """
         self._parts = {part.job: part for part in parts}
         due = PassDue(tuple(WaitingPart(_mapped(part), part.cluster) for part in parts))
         actions = self._core.tell(due, now)
         while actions:
             asked = [one for action in actions if (one := self._note(action)) is not None]
-            actions = [more for one in asked for more in self._core.tell(self._answer(one), now)]
+            actions = []
+            for one in asked:
+                answer = yield from self._answer(one)
+                actions += self._core.tell(answer, now)
         return PassPlan(tuple(self._chosen), self._core.taken())
 
     def _note(self, action: Action) -> AskEcts | None:
@@ -126,13 +141,16 @@ class PassPlanner:
         self._queues[cluster].joined.append(job)
         self._chosen.append(PlannedMove(self._parts[job], cluster, old, new))
 
-    def _answer(self, asked: AskEcts) -> EctsTold:
+    def _answer(self, asked: AskEcts) -> Errand[EctsTold]:
         """Ask the clusters at the same time; of the answers, those are told that are new."""
         jobs = [_number(job) for job in asked.jobs]
-        futures = [self._submit(ClusterCall(name, self._estimate(name, jobs))) for name in asked.clusters]
+        calls = [ClusterCall(name, self._estimate(name, jobs), _PATIENCE) for name in asked.clusters]
+        answers = yield CallBatch(calls, _PATIENCE)
         found: dict[str, Sequence[float]] = {}
-        for name, future in zip(asked.clusters, futures, strict=True):
-            found[name] = future.result(_PATIENCE)  # type: ignore[assignment]
+        for name, answer in zip(asked.clusters, answers, strict=True):
+            if not isinstance(answer, list):
+                raise ClusterLost(name, str(answer))
+            found[name] = answer
         told: dict[JobId, Sequence[float]] = {}
         for place, job in enumerate(jobs):
             ends = {name: found[name][place] for name in asked.clusters}
@@ -151,7 +169,8 @@ class PassPlanner:
             if part.cluster == cluster and part.name not in gone:
                 requests.append(part.name)
             else:
-                requests.append(request_there(part, there) if part.request.procs <= there.procs else None)
+                fits = part.request.procs <= there.procs and cluster not in self._closed
+                requests.append(request_there(part, there) if fits else None)
         joined = tuple(request_there(self._parts[job], there) for job in queue.joined)
         return _Estimate(tuple(requests), tuple(queue.gone), joined, self._age)
 
@@ -165,7 +184,7 @@ class _Estimate:
     joined: tuple[PartRequest, ...]
     age: float
 
-    def __call__(self, provider: Provider) -> Sequence[float]:
+    def __call__(self, provider: Provider) -> list[float]:
         """Ask it."""
         asked = [one for one in self.requests if one is not None]
         told = iter(provider.estimate(asked, self.without, self.joined, self.age) if asked else ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
@@ -13,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarpy.grid.broker.decisions import taken_again
-from oarpy.grid.broker.errands import ClusterCall
-from oarpy.grid.broker.pass_plan import MovablePart, PassPlanner, request_there, without_needless
+from oarpy.grid.broker.pass_plan import MovablePart, PassPlan, PassPlanner, request_there, without_needless
 from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
 from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
@@ -70,10 +68,15 @@ class SmallGrid:
     def ends(self, part: MovablePart, waits: str | None) -> dict[str, float]:
         return {there.name: self.end(part, there, waits) for there in self.clusters}
 
-    def submit(self, call: ClusterCall) -> Future[object]:
-        future: Future[object] = Future()
-        future.set_result(call.ask(self.providers[call.cluster]))
-        return future
+    def planned(self, rules: ReallocationRules) -> PassPlan:
+        errand = PassPlanner(self.clusters, rules).plan(self.parts, NOW)
+        batch = next(errand)
+        while True:
+            try:
+                batch = errand.send([call.ask(self.providers[call.cluster]) for call in batch.calls])
+            except StopIteration as end:
+                made: PassPlan = end.value
+                return made
 
 
 def score(heuristic: str, part: MovablePart, ends: dict[str, float], current: float, new: float) -> float:
@@ -138,7 +141,7 @@ def test_a_planned_pass_is_one_that_is_carried_out(drawn: tuple[Any, Any, int], 
     rules = ReallocationRules(algorithm=algorithm, heuristic=heuristic, threshold=THRESHOLD)
     grid = SmallGrid(seed, policy)
     before = {name: provider.states() for name, provider in grid.providers.items()}
-    made = PassPlanner(grid.clusters, rules, grid.submit).plan(grid.parts, NOW)
+    made = grid.planned(rules)
     assert {name: provider.states() for name, provider in grid.providers.items()} == before
     naive = (naive_first if algorithm == 1 else naive_second)(SmallGrid(seed, policy), heuristic)
     assert [(move.part.job, move.part.cluster, move.target) for move in made.moves] == naive
@@ -159,7 +162,7 @@ def test_jobs_that_need_not_move_stay_and_the_queues_are_the_same(drawn: tuple[A
     heuristic, policy, seed = drawn
     rules = ReallocationRules(algorithm=2, heuristic=heuristic)
     grid, other = SmallGrid(seed, policy), SmallGrid(seed, policy)
-    made = PassPlanner(grid.clusters, rules, grid.submit).plan(grid.parts, NOW)
+    made = grid.planned(rules)
     queues = {name: [one.name for one in provider.waiting()] for name, provider in grid.providers.items()}
     needed = without_needless(made.moves, queues)
     assert all(move in needed for move in made.moves if not move.stays)
