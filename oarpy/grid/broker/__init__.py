@@ -6,6 +6,7 @@
 - ``errands``: conversations with clusters.
 - ``mapper``: the module for jobs on one cluster. ``watcher``: the module that takes in what happened on clusters.
 - ``claimer``: the module for jobs with several components, which are in ``coallocated/``.
+- ``mover``: the module for reallocation passes and their moves, by ``second_looks`` at both clusters.
 """
 
 from __future__ import annotations

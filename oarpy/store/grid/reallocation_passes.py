@@ -48,14 +48,17 @@ _PASS = """
 """
 _LAST = f"{_PASS} ORDER BY id DESC LIMIT %s"
 _ASKED = f"{_PASS} WHERE began_at IS NULL ORDER BY id"
+_UNFINISHED = f"{_PASS} WHERE began_at IS NOT NULL AND ended_at IS NULL ORDER BY id"
 _LAST_BEGUN = "SELECT extract(epoch FROM max(began_at))::float8 FROM grid_passes"
 _ASK = "INSERT INTO grid_passes (asked_by) VALUES (%s) RETURNING id"
 _BEGIN_NEW = """
-    INSERT INTO grid_passes (began_at, algorithm, heuristic, waiting) VALUES (clock_timestamp(), %s, %s, %s)
+    INSERT INTO grid_passes (began_at, algorithm, heuristic, waiting) VALUES (coalesce(to_timestamp(%s), clock_timestamp()), %s, %s, %s)
     RETURNING id
 """
 _BEGIN_ASKED = """
-    UPDATE grid_passes SET began_at = clock_timestamp(), algorithm = %s, heuristic = %s, waiting = %s WHERE id = %s
+    UPDATE grid_passes SET began_at = coalesce(to_timestamp(%s), clock_timestamp()), algorithm = %s, heuristic = %s,
+        waiting = %s
+    WHERE id = %s
 """
 _END = "UPDATE grid_passes SET ended_at = clock_timestamp(), moved = %s, message = %s WHERE id = %s"
 _MOVE = """
@@ -86,6 +89,11 @@ def asked(connection: Connection) -> list[GridPassRow]:
     return [GridPassRow(*row) for row in connection.execute(_ASKED).fetchall()]
 
 
+def unfinished(connection: Connection) -> list[GridPassRow]:
+    """Return the passes that began and did not end."""
+    return [GridPassRow(*row) for row in connection.execute(_UNFINISHED).fetchall()]
+
+
 def latest(connection: Connection, count: int) -> list[GridPassRow]:
     """Return so many passes, the latest first."""
     return [GridPassRow(*row) for row in connection.execute(_LAST, [count]).fetchall()]
@@ -97,12 +105,22 @@ def last_begun(connection: Connection) -> float | None:
     return row[0] if row else None
 
 
-def begin(connection: Connection, algorithm: int, heuristic: str, waiting: int, number: int | None = None) -> int:
-    """Begin a pass over ``waiting`` jobs: the one asked for under ``number``, or a new one. Return its number."""
+def begin(
+    connection: Connection,
+    algorithm: int | None,
+    heuristic: str,
+    waiting: int,
+    number: int | None = None,
+    at: float | None = None,
+) -> int:
+    """Begin a pass over ``waiting`` jobs: the one asked for under ``number``, or a new one. Return its number.
+
+    It begins at ``at`` (epoch seconds), or now.
+    """
     if number is not None:
-        connection.execute(_BEGIN_ASKED, [algorithm, heuristic, waiting, number])
+        connection.execute(_BEGIN_ASKED, [at, algorithm, heuristic, waiting, number])
         return number
-    row = connection.execute(_BEGIN_NEW, [algorithm, heuristic, waiting]).fetchone()
+    row = connection.execute(_BEGIN_NEW, [at, algorithm, heuristic, waiting]).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -1,0 +1,281 @@
+"""The mover: reallocation passes over mapped jobs that wait, and the moves that they decide.
+
+A pass is planned by estimates alone. Then each move is a transaction; of moves between the same clusters, the next one
+begins when the one before is decided::
+
+    freeze the old copy, make the new one, held -> do both ECTs still say so? -> decided: delete the old, let go the new
+                                                    |
+                                                    +-- no: the old copy goes on in its old rank
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import floor, inf
+
+import structlog
+
+from oarpy.grid.broker.errands import Errands, Submit
+from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
+from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, look_again, plan_pass
+from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, part_name
+from oarpy.grid.core.broker_state import ReallocationRules
+from oarpy.grid.provider import GridPart, PartRequest
+from oarpy.model.states import GridJobState
+from oarpy.modules.loop.module import Outcome
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
+
+log = structlog.get_logger()
+MODULE = "mover"
+_TTL = 120.0
+"""Seconds after which clusters drop what a move has prepared."""
+
+
+@dataclass(slots=True)
+class _PassUnderWay:
+    """A pass: what is left to do, and the moves that are begun and not decided, by transaction."""
+
+    number: int
+    ready: bool = False
+    left: list[PlannedMove] = field(default_factory=list)
+    begun: dict[int, PlannedMove] = field(default_factory=dict)
+    moved: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+
+class Mover:
+    """The module. A pass that was under way when it was killed is not gone on with: the next one sees what is left.
+
+    ``period`` are the seconds between passes; ``submit`` has calls to clusters made.
+    """
+
+    name = MODULE
+
+    def __init__(
+        self,
+        rules: ReallocationRules,
+        period: float,
+        submit: Submit,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.period = 60.0
+        self._rules, self._between, self._clock = rules, period, clock
+        self._errands = Errands[object](submit, clock)
+        self._driver = TransactionDriver(MODULE, self._errands, clock)
+        self._pass: _PassUnderWay | None = None
+        self._known: Connection | None = None
+
+    def files(self) -> Sequence[int]:
+        """Return where answers of clusters arrive."""
+        return self._errands.files()
+
+    def run_once(self, connection: Connection, now: datetime) -> Outcome:
+        """One round: answers, the pass, outcomes; again until nobody has an answer at once."""
+        if connection is not self._known:
+            self._begin_anew(connection)
+        due, heard = self._tend(connection), 0
+        while over := self._errands.go_on():
+            for name, result in over:
+                self._hear(connection, name, result)
+            due, heard = self._tend(connection), heard + len(over)
+        dates = [date for date in (due, self._errands.wake_at()) if date is not None and date < inf]
+        return Outcome(f"heard {heard}" if heard else "nothing", wake_at=min(dates, default=None))
+
+    def _begin_anew(self, connection: Connection) -> None:
+        """Forget what was under way, and note what came of it."""
+        self._errands.clear()
+        self._pass, self._known = None, connection
+        self._driver.recover(connection)
+        with connection.transaction():
+            for move in reallocation_passes.open_moves(connection):
+                row = None if move.transaction is None else transactions.read(connection, move.transaction)
+                settled = ("moved", "") if row is not None and row.committed else ("given up", "the broker ended")
+                reallocation_passes.settle_move(connection, move.id, *settled)
+            for one in reallocation_passes.unfinished(connection):
+                moved = sum(move.outcome == "moved" for move in reallocation_passes.moves_of_pass(connection, one.id))
+                reallocation_passes.end(connection, one.id, moved, "the broker was started anew before it was over")
+
+    def _tend(self, connection: Connection) -> float:
+        """Begin a pass that is due, and the moves that may begin; return when there is more to do (epoch seconds)."""
+        due = inf
+        if self._pass is None:
+            due = self._begin_pass(connection)
+        if (under_way := self._pass) is not None and under_way.ready:
+            self._begin_moves(connection, under_way)
+            if not under_way.left and not under_way.begun:
+                self._end_pass(connection, under_way)
+                due = self._begin_pass(connection)
+        self._driver.spread(connection)
+        return due
+
+    # Passes
+
+    def _begin_pass(self, connection: Connection) -> float:
+        """Begin a pass if one is asked for or due; return when the next one is due, infinity if there is none."""
+        asked = next(iter(reallocation_passes.asked(connection)), None)
+        due = self._due(connection)
+        if asked is None and due > self._clock():
+            return due
+        rules = self._rules
+        parts = [_movable(row) for row in broker_parts.movable(connection)]
+        with connection.transaction():
+            number = reallocation_passes.begin(
+                connection,
+                rules.algorithm or None,
+                rules.heuristic,
+                len(parts),
+                None if asked is None else asked.id,
+                self._clock(),
+            )
+        self._pass = _PassUnderWay(number)
+        if not rules.algorithm:
+            self._pass.remarks.append("reallocation is off: [grid] algorithm is 0")
+            self._pass.ready = True
+            return self._clock()
+        planning = plan_pass(clusters.every(connection), parts, rules, self._clock())
+        self._errands.begin(("pass", number), planning)
+        return inf
+
+    def _due(self, connection: Connection) -> float:
+        """Return when the next pass is due: one period after the first submission of all, and each period then."""
+        first = broker_jobs.first_submission(connection) if self._rules.algorithm else None
+        if first is None:
+            return inf
+        last = reallocation_passes.last_begun(connection)
+        return next_pass(first, last, self._between)
+
+    def _planned(self, connection: Connection, under_way: _PassUnderWay, planned: PlannedPass) -> None:
+        """Take the moves of a pass, and store what they were decided from."""
+        if planned.decision is not None:
+            one = planned.decision
+            with connection.transaction():
+                decisions.add(connection, MODULE, self._clock(), one.state, one.events, one.actions)
+        under_way.left = list(planned.moves)
+        under_way.remarks += planned.lost
+        under_way.ready = True
+
+    def _end_pass(self, connection: Connection, under_way: _PassUnderWay) -> None:
+        with connection.transaction():
+            message = "; ".join(dict.fromkeys(under_way.remarks))
+            reallocation_passes.end(connection, under_way.number, under_way.moved, message)
+        log.info("pass", module=MODULE, number=under_way.number, moved=under_way.moved)
+        self._pass = None
+
+    # Moves
+
+    def _begin_moves(self, connection: Connection, under_way: _PassUnderWay) -> None:
+        """Begin the moves between clusters of which no earlier move is undecided."""
+        busy = {name for move in under_way.begun.values() for name in (move.part.cluster, move.target)}
+        for move in list(under_way.left):
+            concerned = {move.part.cluster, move.target}
+            if not busy & concerned:
+                under_way.left.remove(move)
+                self._begin_move(connection, under_way, move)
+            busy |= concerned
+            if busy >= {name for one in under_way.left for name in (one.part.cluster, one.target)}:
+                break
+
+    def _begin_move(self, connection: Connection, under_way: _PassUnderWay, move: PlannedMove) -> None:
+        """Freeze the old copy and have the new one made."""
+        part = move.part
+        (job,) = broker_jobs.read(connection, [part.job])
+        (component,) = broker_jobs.components(connection, [part.job])[part.job]
+        speeds = {row.name: row.speed for row in clusters.every(connection)}
+        request = replace(part.request, walltime=part.request.walltime / speeds.get(move.target, 1))
+
+        def plan(transaction: int) -> list[PlannedPart]:
+            new = GridPart(
+                part_name(part.job, component.number, transaction),
+                "queued",
+                request,
+                job.program,
+                job.directory,
+                component.name or job.job_name,
+                None,
+                {"OAR_GRID_JOB_ID": str(part.job), "OAR_GRID_COMPONENT": str(component.number)},
+            )
+            return [
+                PlannedPart(part.job, component.number, part.cluster, GridPart(part.name, "withdrawn", part.request)),
+                PlannedPart(part.job, component.number, move.target, new),
+            ]
+
+        with connection.transaction():
+            transaction = self._driver.begin(connection, "move", part.job, _TTL, plan)
+            if not move.stays:
+                old, new = (None if end == inf else end for end in (move.old, move.new))
+                reallocation_passes.add_move(
+                    connection, under_way.number, part.job, part.cluster, move.target, old, new, transaction
+                )
+        under_way.begun[transaction] = move
+
+    def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
+        """Take in what came out of an errand."""
+        under_way = self._pass
+        match name, result:
+            case ("pass", _), PlannedPass() if under_way is not None:
+                self._planned(connection, under_way, result)
+            case ("prepare", int(transaction)), PreparedParts() if under_way is not None:
+                self._prepared(connection, under_way, transaction, result)
+            case ("look again", int(transaction)), SecondLook() if under_way is not None:
+                move = under_way.begun[transaction]
+                self._settle(connection, under_way, transaction, result.objection(move, self._rules))
+            case ("outcome", *_), _:
+                self._driver.heard(connection, name, result)
+
+    def _prepared(
+        self, connection: Connection, under_way: _PassUnderWay, transaction: int, result: PreparedParts
+    ) -> None:
+        """Look again at both ECTs, if both copies are held."""
+        move = under_way.begun[transaction]
+        names = {row.name for row in self._driver.parts_of(connection, transaction)}
+        if result.failures or not names or move.part.name not in result.prepared or not names <= set(result.prepared):
+            reasons = [f"cluster '{name}': {error}" for name, error in result.failures.items()]
+            self._settle(connection, under_way, transaction, "; ".join(reasons) or "it does not wait any more")
+            return
+        with connection.transaction():
+            jobs = {name: one.job for name, one in result.prepared.items()}
+            transactions.note_prepared(connection, transaction, jobs)
+        new = next(name for name in result.prepared if name != move.part.name)
+        later = [one.part.name for one in under_way.left if one.part.cluster == move.target]
+        gone = later if self._rules.algorithm == 2 else []
+        self._errands.begin(("look again", transaction), look_again(move, new, gone))
+
+    def _settle(self, connection: Connection, under_way: _PassUnderWay, transaction: int, objection: str) -> None:
+        """Decide a move, or give it up for a reason."""
+        move = under_way.begun.pop(transaction)
+        with connection.transaction():
+            broker_jobs.lock(connection, [move.part.job])
+            (job,) = broker_jobs.read(connection, [move.part.job])
+            if not objection and (job.delete_asked is not None or job.state is not GridJobState.MAPPED):
+                objection = "the job is to end, or does not wait any more"
+            done = not objection and transactions.decide(connection, transaction)
+            if not done:
+                objection = objection or "one of its copies is not held any more"
+                transactions.give_up(connection, transaction, objection)
+            outcome = "moved" if done else "given up"
+            reallocation_passes.settle_moves_of(connection, transaction, outcome, objection)
+        if done and not move.stays:
+            under_way.moved += 1
+        if objection:
+            under_way.remarks.append(f"job {move.part.job} stayed: {objection}")
+
+
+def next_pass(first: float, last: float | None, period: float) -> float:
+    """Return when a pass is due after the ``last`` one: whole periods after the ``first`` submission (epoch seconds).
+
+    One that began a little early, by another clock, counts for its date.
+    """
+    if last is None or last < first:
+        return first + period
+    return first + period * (floor((last - first) / period + 0.01) + 1)
+
+
+def _movable(row: broker_parts.WaitingGridPart) -> MovablePart:
+    request = PartRequest(
+        row.user, row.resources, row.procs, row.walltime, row.queue, row.properties, row.project, row.types
+    )
+    return MovablePart(row.name, row.job, row.cluster, row.submitted, request)

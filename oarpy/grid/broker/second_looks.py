@@ -1,0 +1,128 @@
+"""What clusters are asked for a reallocation pass: a plan of it, and before each move whether it still pays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from oarpy.grid.broker.decisions import TakenDecision
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
+from oarpy.grid.broker.pass_plan import ClusterLost, MovablePart, PassPlanner, PlannedMove, without_needless
+from oarpy.grid.core.broker_state import GridCluster, ReallocationRules
+from oarpy.grid.provider import ClusterDescription
+from oarpy.model.errors import OarpyError
+from oarpy.store.grid.clusters import GridClusterRow
+
+_PLANNING = 60.0
+"""Seconds that a cluster has to plan its queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPass:
+    """What a pass is to do: moves in their order, and the decision behind them. ``lost`` says who could not be asked.
+
+    ``looked_at`` counts the jobs that might have been moved.
+    """
+
+    moves: tuple[PlannedMove, ...] = ()
+    decision: TakenDecision | None = None
+    looked_at: int = 0
+    lost: tuple[str, ...] = ()
+
+
+def plan_pass(
+    rows: Sequence[GridClusterRow], parts: Sequence[MovablePart], rules: ReallocationRules, now: float
+) -> Errand[PlannedPass]:
+    """Plan a pass over ``parts``, in order of submission. Clusters that do not answer are left out with their jobs.
+
+    Algorithm 2 looks at clusters alone on which nobody else submits: elsewhere others could, while jobs are withdrawn.
+    """
+    if rules.algorithm == 2:
+        rows = [row for row in rows if row.dedicated and row.active]
+    lost: dict[str, str] = {}
+    while True:
+        usable = [row for row in rows if row.name not in lost]
+        if len(usable) < 2:
+            return PlannedPass(lost=_reasons(lost))
+        try:
+            described = yield from _described(usable)
+            able = {row.name for row in usable if described[row.name].abilities.withdraw}
+            concerned = [part for part in parts if part.cluster in able]
+            clusters = [GridCluster(row.name, described[row.name].procs, row.speed) for row in usable]
+            if not concerned:
+                return PlannedPass(lost=_reasons(lost))
+            closed = [row.name for row in usable if not row.active]
+            made = yield from PassPlanner(clusters, rules, closed).plan(concerned, now)
+            moves: Sequence[PlannedMove] = made.moves
+            if rules.algorithm == 2:
+                moves = without_needless(moves, (yield from _queues(usable)))
+            return PlannedPass(tuple(moves), made.decision, len(concerned), _reasons(lost))
+        except ClusterLost as error:
+            lost[error.cluster] = error.reason
+
+
+def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"cluster '{name}' was left out: {reason}" for name, reason in lost.items())
+
+
+def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDescription]]:
+    """Ask clusters what they are. Raises :class:`ClusterLost`."""
+    answers = yield CallBatch([ClusterCall(row.name, lambda provider: provider.describe()) for row in rows])
+    found = {}
+    for row, answer in zip(rows, answers, strict=True):
+        if not isinstance(answer, ClusterDescription):
+            raise ClusterLost(row.name, str(answer))
+        found[row.name] = answer
+    return found
+
+
+def _queues(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, Sequence[str]]]:
+    """Ask clusters who waits there, in order. Raises :class:`ClusterLost`."""
+    calls = [ClusterCall(row.name, lambda provider: [part.name for part in provider.waiting()]) for row in rows]
+    answers = yield CallBatch(calls)
+    found = {}
+    for row, answer in zip(rows, answers, strict=True):
+        if not isinstance(answer, list):
+            raise ClusterLost(row.name, str(answer))
+        found[row.name] = answer
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLook:
+    """The ECTs of the frozen copy and of the new one, as if each were let go; ``failure`` says why they are unknown."""
+
+    old: float = 0
+    new: float = 0
+    failure: str = ""
+
+    def objection(self, move: PlannedMove, rules: ReallocationRules) -> str:
+        """Say why a move does not pay any more; nothing if it does. In algorithm 2 it is to come out as planned."""
+        if self.failure:
+            return self.failure
+        if rules.algorithm == 2:
+            later = self.new - move.new
+            return f"it would end {later:.0f} s later than planned" if later > rules.threshold else ""
+        if self.new + rules.threshold < self.old:
+            return ""
+        return f"it would gain {self.old - self.new:.0f} s, less than {rules.threshold:.0f}"
+
+
+def look_again(move: PlannedMove, new: str, later: Collection[str]) -> Errand[SecondLook]:
+    """Ask where both copies of a job would end now; ``new`` is the name of the new one.
+
+    Parts named by ``later`` are still to leave the queue that it joins (algorithm 2).
+    """
+    source, target = move.part.cluster, move.target
+    gone = tuple(later)
+    calls = [ClusterCall(target, lambda provider: provider.estimate([new], gone), _PLANNING)]
+    if not move.stays:
+        old = move.part.name
+        calls.append(ClusterCall(source, lambda provider: provider.estimate([old]), _PLANNING))
+    answers = yield CallBatch(calls, _PLANNING)
+    ends: list[float] = []
+    for call, answer in zip(calls, answers, strict=True):
+        if isinstance(answer, OarpyError) or not isinstance(answer, Sequence):
+            return SecondLook(failure=f"cluster '{call.cluster}': {answer}")
+        ends.append(float(answer[0]))
+    return SecondLook(ends[-1], ends[0])
