@@ -87,7 +87,7 @@ _ENABLED: dict[str, Callable[[Configuration], bool]] = {
     "negotiator": lambda configuration: bool(configuration.gateway.socket),
 }
 
-GRID_MODULES = ("mapper", "claimer", "watcher")
+GRID_MODULES = ("mapper", "claimer", "mover", "watcher")
 """The modules of a broker of several clusters, which ``oarpy.grid.modules`` runs where ``[grid]`` enables them."""
 
 PROGRAMS = {"gateway": "oarpy.gateway"}

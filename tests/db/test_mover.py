@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
+from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.broker.mover import Mover, next_pass
@@ -20,12 +21,28 @@ from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import NewGridPart
 
 pytestmark = pytest.mark.db
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 BEGIN = 1_800_000_000.0
 STARTABLE = ("waiting", "running")
+
+
+class DirectConnections(ClusterConnections):
+    """Calls are made at once, by whoever makes them."""
+
+    def __init__(self, submit: Callable[[ClusterCall], Future[object]]) -> None:
+        super().__init__()
+        self._made = submit
+
+    def adopt(self, rows: Sequence[GridClusterRow]) -> None:
+        """Do nothing: all clusters are there."""
+
+    def submit(self, call: ClusterCall) -> Future[object]:
+        """Make a call."""
+        return self._made(call)
 
 
 class SmallBroker:
@@ -42,7 +59,7 @@ class SmallBroker:
 
     def anew(self) -> Mover:
         """Return a mover that was started just now."""
-        self.mover = Mover(self.rules, 3600, self.submit, self.clock)
+        self.mover = Mover(self.rules, 3600, DirectConnections(self.submit), self.clock)
         return self.mover
 
     def submit(self, call: ClusterCall) -> Future[object]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import floor, inf
 
 import structlog
 
-from oarpy.grid.broker.errands import Errands, Submit
+from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.errands import Errands
+from oarpy.grid.broker.mapper import queued_part
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
 from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, look_again, plan_pass
-from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, part_name
+from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.model.states import GridJobState
@@ -50,40 +52,47 @@ class _PassUnderWay:
 class Mover:
     """The module. A pass that was under way when it was killed is not gone on with: the next one sees what is left.
 
-    ``period`` are the seconds between passes; ``submit`` has calls to clusters made.
+    ``period`` are the seconds between passes.
     """
 
     name = MODULE
+    period = 60.0
 
     def __init__(
         self,
         rules: ReallocationRules,
         period: float,
-        submit: Submit,
+        connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.period = 60.0
-        self._rules, self._between, self._clock = rules, period, clock
-        self._errands = Errands[object](submit, clock)
+        self._rules, self._between, self._connections, self._clock = rules, period, connections, clock
+        self._errands = Errands[object](connections.submit, clock)
         self._driver = TransactionDriver(MODULE, self._errands, clock)
         self._pass: _PassUnderWay | None = None
         self._known: Connection | None = None
 
     def files(self) -> Sequence[int]:
-        """Return where answers of clusters arrive."""
-        return self._errands.files()
+        """Return where answers of clusters arrive, and where clusters are heard again."""
+        return [*self._errands.files(), *self._connections.files()]
+
+    def close(self) -> None:
+        """End the connections."""
+        self._connections.close()
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: answers, the pass, outcomes; again until nobody has an answer at once."""
         if connection is not self._known:
             self._begin_anew(connection)
+        self._connections.quiet()
+        self._connections.adopt(clusters.every(connection))
         due, heard = self._tend(connection), 0
         while over := self._errands.go_on():
             for name, result in over:
                 self._hear(connection, name, result)
             due, heard = self._tend(connection), heard + len(over)
         dates = [date for date in (due, self._errands.wake_at()) if date is not None and date < inf]
-        return Outcome(f"heard {heard}" if heard else "nothing", wake_at=min(dates, default=None))
+        word = f"heard {heard}" if heard else "nothing"
+        return Outcome(word, wake_at=min(dates, default=None), pending=self._pass is not None)
 
     def _begin_anew(self, connection: Connection) -> None:
         """Forget what was under way, and note what came of it."""
@@ -184,24 +193,12 @@ class Mover:
         part = move.part
         (job,) = broker_jobs.read(connection, [part.job])
         (component,) = broker_jobs.components(connection, [part.job])[part.job]
-        speeds = {row.name: row.speed for row in clusters.every(connection)}
-        request = replace(part.request, walltime=part.request.walltime / speeds.get(move.target, 1))
+        target = next(row for row in clusters.every(connection) if row.name == move.target)
 
         def plan(transaction: int) -> list[PlannedPart]:
-            new = GridPart(
-                part_name(part.job, component.number, transaction),
-                "queued",
-                request,
-                job.program,
-                job.directory,
-                component.name or job.job_name,
-                None,
-                {"OAR_GRID_JOB_ID": str(part.job), "OAR_GRID_COMPONENT": str(component.number)},
-            )
-            return [
-                PlannedPart(part.job, component.number, part.cluster, GridPart(part.name, "withdrawn", part.request)),
-                PlannedPart(part.job, component.number, move.target, new),
-            ]
+            frozen = GridPart(part.name, "withdrawn", part.request)
+            old = PlannedPart(part.job, component.number, part.cluster, frozen)
+            return [old, queued_part(job, component, target, transaction)]
 
         with connection.transaction():
             transaction = self._driver.begin(connection, "move", part.job, _TTL, plan)
@@ -231,7 +228,7 @@ class Mover:
     ) -> None:
         """Look again at both ECTs, if both copies are held."""
         move = under_way.begun[transaction]
-        names = {row.name for row in self._driver.parts_of(connection, transaction)}
+        names = {row.name for row in broker_parts.of_transaction(connection, transaction)}
         if result.failures or not names or move.part.name not in result.prepared or not names <= set(result.prepared):
             reasons = [f"cluster '{name}': {error}" for name, error in result.failures.items()]
             self._settle(connection, under_way, transaction, "; ".join(reasons) or "it does not wait any more")

@@ -34,7 +34,19 @@ def _claimer(configuration: Configuration) -> Module:
     return Claimer(deadline_rules(settings), times, settings.clock_tolerance, ClusterConnections())
 
 
-MODULES: dict[str, Callable[[Configuration], Module]] = {"mapper": _mapper, "claimer": _claimer, "watcher": _watcher}
+def _mover(configuration: Configuration) -> Module:
+    from oarpy.grid.broker.mover import Mover
+
+    settings = configuration.grid
+    return Mover(reallocation_rules(settings), settings.period, ClusterConnections())
+
+
+MODULES: dict[str, Callable[[Configuration], Module]] = {
+    "mapper": _mapper,
+    "claimer": _claimer,
+    "mover": _mover,
+    "watcher": _watcher,
+}
 
 
 def deadline_rules(settings: GridSettings) -> DeadlineRules:

@@ -52,7 +52,8 @@ _UNFINISHED = f"{_PASS} WHERE began_at IS NOT NULL AND ended_at IS NULL ORDER BY
 _LAST_BEGUN = "SELECT extract(epoch FROM max(began_at))::float8 FROM grid_passes"
 _ASK = "INSERT INTO grid_passes (asked_by) VALUES (%s) RETURNING id"
 _BEGIN_NEW = """
-    INSERT INTO grid_passes (began_at, algorithm, heuristic, waiting) VALUES (coalesce(to_timestamp(%s), clock_timestamp()), %s, %s, %s)
+    INSERT INTO grid_passes (began_at, algorithm, heuristic, waiting)
+    VALUES (coalesce(to_timestamp(%s), clock_timestamp()), %s, %s, %s)
     RETURNING id
 """
 _BEGIN_ASKED = """
