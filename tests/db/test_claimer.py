@@ -180,6 +180,18 @@ def test_a_broker_that_was_away_at_the_deadline_starts_nothing(rounds: ClaimRoun
     assert rounds.events("started") == []
 
 
+def test_a_claim_that_is_lost_before_the_deadline_is_made_again(rounds: ClaimRounds) -> None:
+    job = rounds.submit(deadline=400)
+    rounds.until(220)
+    rounds.clusters["south"].cancel("by an admin", rounds.parts(job)[1].name, "its node died")
+    rounds.until(299)
+    row = rounds.job(job)
+    assert row.state is GridJobState.SUBMITTED
+    assert row.message == "its claim was lost: cluster 'south': its node died"
+    rounds.until(401)
+    assert rounds.job(job).state is GridJobState.RUNNING
+
+
 @pytest.mark.parametrize("call", ["evict", "prepare"])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_broker_killed_while_local_jobs_give_way_goes_on(rounds: ClaimRounds, call: str, done: bool) -> None:

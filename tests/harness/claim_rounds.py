@@ -1,4 +1,4 @@
-"""A broker's claimer on clusters in memory: a test turns the clock, and kills it where it likes."""
+"""A broker's claimer and watcher on clusters in memory: a test turns the clock, and kills them where it likes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import psycopg
 
 from oarpy.grid.broker.claimer import Claimer
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.broker.watcher import Watcher
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.grid.provider import PartEvent
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
-from oarpy.model.errors import OarpyError
-from oarpy.model.states import GridPartState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
 from oarpy.store.grid.broker_parts import GridPartRow
@@ -26,7 +25,6 @@ Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 TIMES = ClaimTimes(kill_grace=20)
 RULES = DeadlineRules(lp=0.5, tries=3)
-_STARTABLE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.RUNNING)
 
 
 class BrokerKilled(BaseException):
@@ -44,14 +42,12 @@ class ClaimRounds:
         for place, name in enumerate(self.clusters):
             clusters.put(connection, name, "oarpy", ["oargriddoor", "campus"], place=place)
             clusters.note_description(connection, name, procs, ["claim", "evict"], 0)
-        self.claimer = self._new()
-
-    def _new(self) -> Claimer:
-        return Claimer(RULES, TIMES, 0.5, InlineConnections(self.clusters), self.clock)
+        self.kill()
 
     def kill(self) -> None:
-        """Have the claimer replaced by one that knows what the database knows."""
-        self.claimer = self._new()
+        """Have the modules replaced by ones that know what the database knows."""
+        self._watcher = Watcher(1, 3600, InlineConnections(self.clusters), self.clock)
+        self._claimer = Claimer(RULES, TIMES, 0.5, InlineConnections(self.clusters), self.clock)
 
     def submit(self, deadline: float, components: int = 2, procs: int = 4, walltime: float = 100) -> int:
         """Submit a job whose components start ``deadline`` seconds from now; return its id."""
@@ -73,8 +69,9 @@ class ClaimRounds:
 
     def round(self) -> float:
         """Hear the clusters' events, and let the claimer work; return when it wants to work again."""
-        self.watch()
-        outcome = self.claimer.run_once(self.connection, datetime.fromtimestamp(self.clock(), UTC))
+        now = datetime.fromtimestamp(self.clock(), UTC)
+        self._watcher.run_once(self.connection, now)
+        outcome = self._claimer.run_once(self.connection, now)
         return inf if outcome.wake_at is None else outcome.wake_at
 
     def until(self, seconds: float, step: float = 10) -> None:
@@ -89,31 +86,6 @@ class ClaimRounds:
             if self.clock() >= end:
                 return
             self.clock.now = max(self.clock() + 0.25, min(end, wake_at, self.clock() + step))
-
-    def watch(self) -> None:
-        """Take in what happened on the clusters, and end the parts whose end was asked for."""
-        for name, cluster in self.clusters.items():
-            try:
-                for event in cluster.events(0):
-                    self._take_in(event)
-                for part in broker_parts.to_end(self.connection):
-                    if part.cluster == name:
-                        cluster.cancel(f"{part.name}:end", part.name, part.message)
-            except OarpyError:
-                continue
-
-    def _take_in(self, event: PartEvent) -> None:
-        (row,) = broker_parts.by_name(self.connection, [event.part])
-        if row.state not in _STARTABLE:
-            return
-        if event.kind == "started":
-            if row.state is not GridPartState.RUNNING:
-                running = GridPartState.RUNNING
-                broker_parts.move(self.connection, row.name, running, started=event.at, hosts=event.hosts)
-            return
-        status = event.status if event.kind == "ended" else None
-        reason = event.reason or event.kind
-        broker_parts.move(self.connection, row.name, GridPartState.ENDED, reason, ended=event.at, status=status)
 
     # what a test looks at
 

@@ -155,7 +155,7 @@ class Watcher:
 
 def change_part(connection: Connection, part: GridPartRow, event: PartEvent) -> None:
     """Make of a part, and of its job, what an event says. Called within a transaction, the part locked."""
-    if event.kind == "lapsed":
+    if event.kind == "lapsed" or (part.state is GridPartState.PREPARED and event.kind in _OVER):
         # undecided, it can be given up; decided, the cluster will refuse to commit it
         transactions.give_up(connection, part.transaction, f"cluster '{part.cluster}': {event.reason or 'it lapsed'}")
         return

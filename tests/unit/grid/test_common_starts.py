@@ -36,9 +36,9 @@ def test_a_start_is_not_decided_when_it_is_too_late_for_it() -> None:
 
 
 def test_a_part_that_is_lost_before_the_deadline_gives_up_the_others() -> None:
-    parts = [part("Prepared"), part("Gone", "south", reason="node died")]
+    parts = [part("Prepared"), part("Gone", "south", reason="cluster 'south': node died")]
     lost = before_start(parts, DEADLINE, 900, TIMES)
-    assert (lost.act, lost.reason) == ("give up", "cluster south did not keep its processors: node died")
+    assert (lost.act, lost.reason) == ("give up", "its claim was lost: cluster 'south': node died")
 
 
 def test_parts_that_all_started_run_together() -> None:

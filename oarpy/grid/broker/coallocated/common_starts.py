@@ -65,7 +65,7 @@ def before_start(parts: Sequence[ComponentPart], deadline: float, now: float, ti
     """Return what is next for a job whose parts are all held, or were a moment ago."""
     lost = next((part for part in parts if part.state is not _HELD), None)
     if lost is not None:
-        return NextAct("give up", reason=f"cluster {lost.cluster} did not keep its processors{_because(lost)}")
+        return NextAct("give up", reason=f"its claim was lost{_because(lost)}")
     if now < deadline - times.commit_lead:
         return NextAct("wait", deadline - times.commit_lead)
     if now > deadline - times.latest_commit:
