@@ -1,6 +1,7 @@
 """Clusters as a broker sees them: implementations of :class:`oarpy.grid.provider.Provider`.
 
 - ``oarpy_cluster``: asks the door of a cluster that runs oarpy, over a ``door_channel``.
+- ``slurm_cluster``: asks Slurm by its commands; ``slurm_scripts``, ``slurm_jobs`` and ``slurm_marks`` are how.
 - ``simulated_cluster``: a cluster in memory, whose clock and faults are given; ``counted_machine`` is what it runs on.
 """
 

@@ -1,0 +1,344 @@
+"""A cluster that runs Slurm as it is, spoken to by its commands on one of its hosts.
+
+All that a broker has there is in Slurm itself: jobs of one account, whose comments say what they are. See
+``docs/guides/grid-slurm.md`` for what only approximates the promises of a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from re import search
+from typing import Literal
+
+from oarpy.grid.provider import (
+    CallRefused,
+    ClusterAbilities,
+    ClusterDescription,
+    EvictableJob,
+    GridPart,
+    KnownPart,
+    PartEvent,
+    PartRequest,
+    PreparedPart,
+)
+from oarpy.grid.providers import slurm_scripts as scripts
+from oarpy.grid.providers.counted_machine import QueuePlan
+from oarpy.grid.providers.slurm_jobs import SlurmJob, part_events, queue_plan, read_jobs
+from oarpy.grid.providers.slurm_marks import PartMark
+from oarpy.grid.providers.slurm_scripts import SlurmHost
+
+_TOO_LARGE = ("node configuration is not available", "More processors requested", "time limit is invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    now: float
+    jobs: list[SlurmJob]
+
+    def of(self, part: str) -> SlurmJob | None:
+        """Return the first job of a part that is not over, else the last one that is."""
+        found = [job for job in self.jobs if job.mark and job.mark.part == part]
+        return next((job for job in found if not job.over), found[-1] if found else None)
+
+
+class SlurmCluster:
+    """A :class:`~oarpy.grid.provider.Provider` of a Slurm behind the command ``words`` (``ssh HOST``; none: here).
+
+    Parts of ``broker`` are jobs of the account that the command enters as. Each command has ``seconds``.
+    """
+
+    def __init__(
+        self, name: str, words: Sequence[str] = (), *, broker: str = "grid", speed: float = 1, seconds: float = 20
+    ) -> None:
+        self._name = name
+        self._broker = broker
+        self._speed = speed
+        self._host = SlurmHost(name, words, seconds)
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self._name
+
+    def describe(self) -> ClusterDescription:
+        """Return what the cluster is: it knows no reservations for users, and its owner's jobs give way to nobody."""
+        counts, clock = self._host.run("sinfo --noheader --format=%C && date +%s.%N").split()
+        abilities = ClusterAbilities(claim=True, reserve=False, withdraw=True, evict=False)
+        return ClusterDescription(_processors(counts)[1], self._speed, float(clock), abilities)
+
+    def idle(self, request: PartRequest, begin: float | None = None) -> int:
+        """Return how many processors idle now, in the partition of the request."""
+        partition = f" --partition={scripts.quote(request.queue)}" if request.queue else ""
+        return _processors(self._host.run(f"sinfo --noheader --format=%C{partition}"))[0]
+
+    def waiting(self) -> Sequence[KnownPart]:
+        """Return the committed parts that wait, the frozen ones too."""
+        found = [
+            KnownPart(job.mark.part, str(job.id), job.submitted)
+            for job in self._listed().jobs
+            if job.mark and job.pending and job.mark.state in ("committed", "frozen", "thawed")
+        ]
+        return sorted(found, key=lambda part: (part.submitted, int(part.job)))
+
+    # estimates
+
+    def estimate(
+        self,
+        requests: Sequence[PartRequest | str],
+        without: Sequence[str] = (),
+        joined: Sequence[PartRequest] = (),
+        age: float = 0,
+    ) -> Sequence[float]:
+        """Return what Slurm expects; without some jobs, or behind others, what counting its queue says."""
+        if without or joined:
+            return self._counted(requests, without, joined)
+        listed = self._listed()
+        known = [
+            None if isinstance(one, PartRequest) else self._expected(listed.of(one), listed.now) for one in requests
+        ]
+        asked = [
+            (scripts.size(one, one.walltime), one.walltime) if isinstance(one, PartRequest) else _alike(listed.of(one))
+            for one, end in zip(requests, known, strict=True)
+            if end is None
+        ]
+        answers = iter(self._tested(asked))
+        return [next(answers) if end is None else end for end in known]
+
+    def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
+        """Return what Slurm expects of the first, and of the others as much later as counting its queue says."""
+        (first,) = self.estimate([request])
+        plan, listed = self._plan(())
+        ends = [plan.place(request.procs, request.walltime, listed.now) for _ in range(count)]
+        return [inf if end == inf else first + end - ends[0] for end in ends]
+
+    def _expected(self, job: SlurmJob | None, now: float) -> float | None:
+        """Return when a part would end, None if Slurm does not say."""
+        if job is None or job.mark is None or job.over:
+            return now
+        if job.mark.state == "frozen" and job.mark.at > now:
+            return max(float(job.mark.note), now) if job.mark.note else None
+        if not job.pending:
+            return job.end
+        return job.start + job.mark.walltime if job.start < inf and job.mark.state != "prepared" else None
+
+    def _tested(self, asked: Sequence[tuple[list[str], float]]) -> list[float]:
+        """Return when jobs of such options and walltimes would end if they were submitted now."""
+        if not asked:
+            return []
+        said = self._host.run(scripts.estimates([options for options, _ in asked])).split("\n=")
+        ends = []
+        for answer, (_, walltime) in zip(said, asked, strict=True):
+            start = search(r" to start at (\d+)", answer)
+            if not start and not any(word in answer for word in _TOO_LARGE):
+                raise CallRefused(f"cluster {self._name!r} refuses: {answer.strip(' =')}")
+            ends.append(int(start[1]) + walltime if start else inf)
+        return ends
+
+    def _plan(self, without: Collection[str]) -> tuple[QueuePlan, _Listing]:
+        """Return the counted plan of everybody's jobs, without some parts, and the broker's jobs it was made from."""
+        counts, clock, *lines = self._host.run(
+            "sinfo --noheader --format=%C\n" + scripts.listing("--states=PENDING,RUNNING,SUSPENDED,COMPLETING")
+        ).splitlines()
+        jobs = read_jobs("\n".join(lines))
+        ours = [job for job in jobs if job.mark and job.mark.broker == self._broker]
+        absent = {job.id for job in ours if job.mark and job.mark.part in without}
+        present = [job for job in jobs if job.id not in absent]
+        return queue_plan(present, _processors(counts)[1], float(clock)), _Listing(float(clock), ours)
+
+    def _counted(
+        self, requests: Sequence[PartRequest | str], without: Collection[str], joined: Sequence[PartRequest]
+    ) -> list[float]:
+        plan, listed = self._plan(without)
+        for one in joined:
+            plan.place(one.procs, one.walltime, listed.now)
+        return [
+            plan.earliest(one.procs, one.walltime, listed.now) + one.walltime
+            if isinstance(one, PartRequest)
+            else self._counted_part(listed.of(one), plan, listed.now)
+            for one in requests
+        ]
+
+    def _counted_part(self, job: SlurmJob | None, plan: QueuePlan, now: float) -> float:
+        if job is None or job.mark is None:
+            return now
+        if not job.pending:
+            return job.end
+        start = plan.starts.get(job.id)
+        walltime = job.mark.walltime
+        return walltime + (plan.earliest(job.procs, walltime, now) if start is None else start)
+
+    # transactions
+
+    def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
+        """Submit a held job, allocate processors, or put off the start of a job that waits."""
+        listed = self._listed()
+        known = listed.of(part.name)
+        if known and known.mark and known.mark.key == key:
+            return PreparedPart(str(known.id), known.hosts)
+        self._check_open(listed, transaction)
+        if part.kind == "withdrawn":
+            return self._freeze(listed, known, PartMark(self._broker, part.name, "", 0, "", transaction, key), ttl)
+        if known:
+            raise CallRefused(f"part {part.name!r} exists already on cluster {self._name!r}")
+        request = part.request
+        mark = PartMark(self._broker, part.name, part.kind, request.walltime, transaction, transaction, key)
+        mark = replace(mark, at=listed.now + ttl)
+        if part.kind == "queued":
+            return PreparedPart(self._host.run(scripts.held_job(part, mark, ttl)).strip())
+        if part.kind == "reserved":
+            raise CallRefused(
+                f"cluster {self._name!r} has no parts of kind 'reserved': Slurm reserves for its admins only"
+            )
+        return self._claim(listed, part, mark, ttl)
+
+    def _claim(self, listed: _Listing, part: GridPart, mark: PartMark, ttl: float) -> PreparedPart:
+        begin = listed.now if part.begin is None else part.begin
+        if begin < listed.now:
+            raise CallRefused(f"the date of part {part.name!r} is past")
+        walltime = begin - listed.now + part.request.walltime
+        line = self._host.run(scripts.claimed_job(part, mark, walltime, ttl))
+        (job,) = read_jobs(line)
+        return PreparedPart(str(job.id), job.hosts)
+
+    def _freeze(self, listed: _Listing, job: SlurmJob | None, asked: PartMark, ttl: float) -> PreparedPart:
+        """Put off the start of a job for the ttl: unlike a hold this keeps its rank, and it ends by itself."""
+        if job is None or job.mark is None or not _waits(job, listed.now):
+            raise CallRefused(f"part {asked.part!r} does not wait on cluster {self._name!r}")
+        ect = "" if job.start == inf else str(job.start + job.mark.walltime)
+        mark = replace(job.mark, transaction=asked.transaction, key=asked.key)
+        frozen = replace(mark, state="frozen", at=listed.now + ttl, note=ect)
+        self._host.run(scripts.set_mark(job.id, frozen, f"StartTime=now+{ceil(ttl)}"))
+        if (after := self._listed().of(asked.part)) and not after.pending:
+            self._host.run(scripts.set_mark(job.id, job.mark))
+            raise CallRefused(f"part {asked.part!r} does not wait any more on cluster {self._name!r}")
+        return PreparedPart(str(job.id))
+
+    def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
+        """Release held jobs, let claims begin at their date, and delete what was frozen."""
+        listed = self._listed()
+        jobs = self._jobs_of(listed, transaction)
+        standings = [_standing(job, mark, transaction, listed.now) for job, mark in jobs]
+        if not jobs or "aborted" in standings:
+            raise CallRefused(
+                f"transaction {transaction!r} holds nothing on cluster {self._name!r}: it was aborted, or lapsed"
+            )
+        date = max(listed.now, begin if begin is not None else listed.now)
+        script = ""
+        for (job, mark), standing in zip(jobs, standings, strict=True):
+            if standing == "open" and mark.state == "frozen":
+                script += scripts.end_job(job.id, replace(mark, state="withdrawn"))
+            elif standing == "open" and mark.kind == "claim":
+                script += scripts.let_begin(job.id, replace(mark, state="committed", at=date), hosts)
+            elif mark.kind == "queued" and job.pending and job.reason == "JobHeldUser":
+                script += scripts.set_mark(job.id, replace(mark, state="committed")) + f"scontrol release {job.id}\n"
+        if script:
+            self._host.run(script)
+
+    def abort(self, key: str, transaction: str) -> None:
+        """Delete what was made; let what is frozen go on. Slurm remembers it as long as it remembers ended jobs."""
+        listed = self._listed()
+        jobs = self._jobs_of(listed, transaction)
+        script = ""
+        for job, mark in jobs:
+            standing = _standing(job, mark, transaction, listed.now)
+            if standing == "committed":
+                raise CallRefused(f"transaction {transaction!r} is committed on cluster {self._name!r}")
+            if standing == "open" and mark.state == "frozen":
+                thawed = replace(mark, state="thawed", at=0, note="")
+                script += scripts.set_mark(job.id, thawed, "StartTime=now")
+            elif standing == "open":
+                script += scripts.end_job(job.id, replace(mark, state="aborted"))
+        if not jobs:
+            gone = PartMark(self._broker, "", "queued", 0, transaction, transaction, key, state="aborted")
+            script = scripts.tombstone(gone)
+        if script:
+            self._host.run(script)
+
+    def cancel(self, key: str, part: str, reason: str = "") -> None:
+        """End the jobs of a part."""
+        script = ""
+        for job in self._listed().jobs:
+            if job.mark and job.mark.part == part and not job.over:
+                state = "stopped" if job.mark.state == "begun" else "cancelled"
+                script += scripts.end_job(job.id, replace(job.mark, state=state, note=reason or "cancelled"))
+        if script:
+            self._host.run(script)
+
+    def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
+        """Return nobody: an account of Slurm ends no jobs of others."""
+        return ()
+
+    def evict(self, key: str, transaction: str, request: PartRequest, procs: int) -> Sequence[str]:
+        """End nobody."""
+        return ()
+
+    def events(self, after: int) -> Sequence[PartEvent]:
+        """Return what Slurm still knows of the broker's jobs, some seconds late; end what a lost guard left."""
+        listed = self._listed()
+        left = [job for job in listed.jobs if job.mark and not job.over and _overdue(job, listed.now)]
+        if left:
+            self._host.run("".join(scripts.end_job(job.id) for job in left))
+        return part_events(listed.jobs, listed.now, after)
+
+    def close(self) -> None:
+        """Do nothing: each call is a command of its own."""
+
+    def _listed(self) -> _Listing:
+        """Return the broker's jobs."""
+        clock, *lines = self._host.run(scripts.listing()).splitlines()
+        jobs = [job for job in read_jobs("\n".join(lines)) if job.mark and job.mark.broker == self._broker]
+        return _Listing(float(clock), jobs)
+
+    def _jobs_of(self, listed: _Listing, transaction: str) -> list[tuple[SlurmJob, PartMark]]:
+        """Return the jobs that a transaction made or froze; of a part that was submitted twice, the first."""
+        found: dict[str, tuple[SlurmJob, PartMark]] = {}
+        for job in listed.jobs:
+            if job.mark and transaction in (job.mark.made, job.mark.transaction):
+                found.setdefault(job.mark.part, (job, job.mark))
+        return list(found.values())
+
+    def _check_open(self, listed: _Listing, transaction: str) -> None:
+        for job, mark in self._jobs_of(listed, transaction):
+            standing = _standing(job, mark, transaction, listed.now)
+            if standing != "open":
+                raise CallRefused(f"transaction {transaction!r} is {standing} on cluster {self._name!r}")
+
+
+def _alike(job: SlurmJob | None) -> tuple[list[str], float]:
+    """Return the options of a job of the size of another, and its walltime."""
+    assert job is not None
+    assert job.mark is not None
+    return [f"--ntasks={job.procs}", f"--time={ceil(job.mark.walltime / 60)}"], job.mark.walltime
+
+
+def _processors(counts: str) -> tuple[int, int]:
+    """Return how many idle, and all, of allocated/idle/other/total."""
+    _, idle, _, total = counts.strip().split("/")
+    return int(idle), int(total)
+
+
+def _waits(job: SlurmJob, now: float) -> bool:
+    mark = job.mark
+    if mark is None or not job.pending:
+        return False
+    return mark.state in ("committed", "thawed") or (mark.state == "frozen" and mark.at < now)
+
+
+def _standing(
+    job: SlurmJob, mark: PartMark, transaction: str, now: float
+) -> Literal["open", "committed", "aborted", "gone"]:
+    """Return what one job says of a transaction that made or froze it; a cancelled one says nothing."""
+    made = mark.made == transaction
+    if mark.state in ("cancelled", "stopped"):
+        return "gone"
+    if mark.state == ("prepared" if made else "frozen"):
+        return "aborted" if job.over or now > mark.at - 1 else "open"
+    if mark.state == ("aborted" if made else "thawed"):
+        return "aborted"
+    return "committed"
+
+
+def _overdue(job: SlurmJob, now: float) -> bool:
+    return job.mark is not None and job.mark.state == "prepared" and now > job.mark.at + 2 * scripts.GRACE
