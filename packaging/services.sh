@@ -1,6 +1,6 @@
 #!/bin/bash
-# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, a browser, and the web pages of
-# OAR with the modules of Perl and PHP that they need. No service is started.
+# Install what the tests use of Debian: PostgreSQL 15 beside the embedded server, sshd, a browser, Slurm, and the web
+# pages of OAR with the modules of Perl and PHP that they need. No service is started.
 #
 # As an ordinary user, or without apt, it only says what is missing: the tests that need it are then skipped.
 set -euo pipefail
@@ -16,6 +16,10 @@ perl -MDBD::Pg -e 1 2>/dev/null || missing+=(libdbd-pg-perl)
 perl -MAppConfig -e 1 2>/dev/null || missing+=(libappconfig-perl)
 perl -MTie::IxHash -e 1 2>/dev/null || missing+=(libtie-ixhash-perl)
 perl -MSort::Naturally -e 1 2>/dev/null || missing+=(libsort-naturally-perl)
+command -v sbatch >/dev/null || missing+=(slurm-client)
+PATH=$PATH:/usr/sbin command -v slurmctld >/dev/null || missing+=(slurmctld)
+PATH=$PATH:/usr/sbin command -v slurmd >/dev/null || missing+=(slurmd)
+PATH=$PATH:/usr/sbin command -v munged >/dev/null || missing+=(munge)
 # unpacked, not installed: nobody needs a web server for it
 pages=/usr/local/lib/oar-web-status
 [ -e $pages/usr ] || missing+=(oar-web-status)

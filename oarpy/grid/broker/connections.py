@@ -20,6 +20,7 @@ from contextlib import suppress
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.provider import CallRefused, ClusterSilent, Provider
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
+from oarpy.grid.providers.slurm_cluster import SlurmCluster
 from oarpy.model.errors import OarpyError
 from oarpy.store.grid.clusters import GridClusterRow
 
@@ -33,6 +34,8 @@ def provider_of(row: GridClusterRow) -> Provider:
     """Return the provider for a cluster of the table."""
     if row.kind == "oarpy":
         return OarpyCluster(row.name, row.door)
+    if row.kind == "slurm":
+        return SlurmCluster(row.name, row.door, speed=row.speed)
     raise CallRefused(f"cluster '{row.name}' is of kind '{row.kind}', which this broker cannot ask")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from re import search
+from shlex import quote
 from typing import Literal
 
 from oarpy.grid.provider import (
@@ -26,7 +27,7 @@ from oarpy.grid.provider import (
 from oarpy.grid.providers import slurm_scripts as scripts
 from oarpy.grid.providers.counted_machine import QueuePlan
 from oarpy.grid.providers.slurm_jobs import SlurmJob, part_events, queue_plan, read_jobs
-from oarpy.grid.providers.slurm_marks import PartMark
+from oarpy.grid.providers.slurm_marks import MarkState, PartMark
 from oarpy.grid.providers.slurm_scripts import SlurmHost
 
 _TOO_LARGE = ("node configuration is not available", "More processors requested", "time limit is invalid")
@@ -70,7 +71,7 @@ class SlurmCluster:
 
     def idle(self, request: PartRequest, begin: float | None = None) -> int:
         """Return how many processors idle now, in the partition of the request."""
-        partition = f" --partition={scripts.quote(request.queue)}" if request.queue else ""
+        partition = f" --partition={quote(request.queue)}" if request.queue else ""
         return _processors(self._host.run(f"sinfo --noheader --format=%C{partition}"))[0]
 
     def waiting(self) -> Sequence[KnownPart]:
@@ -261,7 +262,7 @@ class SlurmCluster:
         script = ""
         for job in self._listed().jobs:
             if job.mark and job.mark.part == part and not job.over:
-                state = "stopped" if job.mark.state == "begun" else "cancelled"
+                state: MarkState = "stopped" if job.mark.state == "begun" else "cancelled"
                 script += scripts.end_job(job.id, replace(job.mark, state=state, note=reason or "cancelled"))
         if script:
             self._host.run(script)
