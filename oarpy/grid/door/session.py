@@ -16,6 +16,7 @@ import psycopg
 import structlog
 
 from oarpy.client.caller import Caller, KeptReader
+from oarpy.client.rendering import one_line
 from oarpy.client.session import user_name
 from oarpy.configuration import Configuration
 from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_events, parts
@@ -47,6 +48,8 @@ from oarpy.store.database import KeptConnection, reachable
 from oarpy.store.grid import cluster_facts, door_calls, door_sessions
 
 log = structlog.get_logger()
+
+_LONGEST_MESSAGE = 400
 
 _ANSWERS: dict[type[DoorCall], Callable[[Visit, Any], Any]] = {
     DescribeCall: describe,
@@ -188,4 +191,5 @@ def _once(visit: Visit, call: DoorCall, act: Callable[[Visit, Any], Any]) -> byt
 
 
 def _failed(key: str, error: OarpyError) -> bytes:
-    return encode(DoorReply(key, error=DoorError(error.code, error.message, error.hint, error.exit_status)))
+    message, hint = one_line(error.message)[:_LONGEST_MESSAGE], one_line(error.hint)
+    return encode(DoorReply(key, error=DoorError(error.code, message, hint, error.exit_status)))

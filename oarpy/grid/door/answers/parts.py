@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from oarpy.client.caller import current
 from oarpy.grid.door.answers import part_submission
 from oarpy.grid.door.calls import AbortCall, CancelCall, CommitCall, PrepareCall
 from oarpy.grid.door.visit import Visit
@@ -135,14 +134,12 @@ def _wait_for_answer(visit: Visit, part: GridPart) -> None:
     connection, until = visit.connection, time.monotonic() + _ANSWER_TIME
     connection.execute("LISTEN oarpy_events")
     try:
-        with current().waiting():
-            while not _is_answered(_known(visit, part.name)):
-                left = until - time.monotonic()
-                if left <= 0:
-                    raise Unreachable(f"no answer for part '{part.name}' yet", hint="it lapses; is a server running?")
-                current().require_presence()
-                for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
-                    pass
+        while not _is_answered(_known(visit, part.name)):
+            left = until - time.monotonic()
+            if left <= 0:
+                raise Unreachable(f"no answer for part '{part.name}' yet", hint="it lapses; is a server running?")
+            for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+                pass
     finally:
         connection.execute("UNLISTEN oarpy_events")
 
