@@ -96,6 +96,7 @@ _JOB = """
 """
 _BY_ID = f"{_JOB} WHERE j.id = ANY(%s) ORDER BY j.id"
 _OF_USER = f"{_JOB} WHERE j.user_name = %s AND (%s OR j.state NOT IN ('Terminated', 'Error', 'Missed')) ORDER BY j.id"
+_OF_ALL = f"{_JOB} WHERE (%s OR j.state NOT IN ('Terminated', 'Error', 'Missed')) ORDER BY j.id"
 _OF_ARRAY = f"{_JOB} WHERE j.array_id = %s ORDER BY j.id"
 _IN_STATES = f"{_JOB} WHERE j.state = ANY(%s) AND j.kind = ANY(%s) ORDER BY j.id LIMIT %s"
 _TO_DELETE = f"""{_JOB}
@@ -187,6 +188,11 @@ def read(connection: Connection, jobs: Sequence[int]) -> list[GridJobRow]:
 def of_user(connection: Connection, user: str, *, ended: bool = False) -> list[GridJobRow]:
     """Return the jobs of a user, by id; with ``ended`` also those that are over."""
     return _rows(connection, _OF_USER, [user, ended])
+
+
+def of_everybody(connection: Connection, *, ended: bool = False) -> list[GridJobRow]:
+    """Return the jobs of all users, by id; with ``ended`` also those that are over."""
+    return _rows(connection, _OF_ALL, [ended])
 
 
 def of_array(connection: Connection, array: int) -> list[GridJobRow]:

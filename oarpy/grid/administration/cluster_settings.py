@@ -1,0 +1,136 @@
+"""The clusters that a broker uses: which there are, how they are entered, and which take new jobs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound, OarpyError, UsageError
+from oarpy.model.submission_checks import check_text, short
+from oarpy.store.grid import clusters
+from oarpy.store.grid.clusters import GridClusterRow
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+_FASTEST = 1e6
+_LONGEST_DOOR = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """A cluster as an admin describes it; ``door`` are the words of the command that leads to it."""
+
+    name: str
+    kind: str
+    door: tuple[str, ...]
+    speed: float = 1
+    dedicated: bool = False
+    place: int = 0
+
+
+def read_settings(
+    name: str, door: str | None, slurm: str | None, speed: float, place: int, *, dedicated: bool
+) -> ClusterSettings:
+    """Return what was typed; raise :class:`UsageError` for what no cluster can have."""
+    if not _NAME.fullmatch(name):
+        hint = "letters, digits and '_', at most 64: known clients read nothing else"
+        raise UsageError(f"'{short(name)}' is no name of a cluster", hint=hint)
+    if (door is None) == (slurm is None):
+        raise UsageError("either --door or --slurm", hint='--door "ssh -i KEY oargrid@host"')
+    kind, command = ("oarpy", door) if slurm is None else ("slurm", slurm)
+    words = _words(command or "")
+    if not isfinite(speed) or not 0 < speed <= _FASTEST:
+        raise UsageError(f"speed {speed:g}", hint="a number above 0, at most a million; 1 is the usual one")
+    if not 0 <= place < 2**31:
+        raise UsageError(f"place {place}", hint="a whole number from 0 on; clusters of equal places go by name")
+    return ClusterSettings(name, kind, words, speed, dedicated, place)
+
+
+def _words(command: str) -> tuple[str, ...]:
+    check_text("the command of a cluster", command, _LONGEST_DOOR)
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError:
+        raise UsageError(f"'{short(command)}' has quotes without an end", hint="as a shell reads it") from None
+    if not words:
+        raise UsageError("an empty command", hint='for example --door "ssh -i KEY oargrid@host"')
+    return words
+
+
+def add(session: Session, settings: ClusterSettings) -> None:
+    """Add a cluster, or change the one of that name, which is enabled then. Admins only."""
+    session.require_admin("add clusters")
+    clusters.put(
+        session.connection,
+        settings.name,
+        settings.kind,
+        settings.door,
+        speed=settings.speed,
+        dedicated=settings.dedicated,
+        place=settings.place,
+    )
+
+
+def enable(session: Session, names: Sequence[str], *, active: bool) -> None:
+    """Let new jobs go to clusters, or keep them away; all or nothing. Admins only; :class:`NotFound`."""
+    session.require_admin("enable and disable clusters")
+    with session.connection.transaction():
+        for name in dict.fromkeys(names):
+            if not clusters.set_active(session.connection, name, active=active):
+                raise _unknown(name)
+
+
+def remove(session: Session, names: Sequence[str]) -> None:
+    """Remove clusters that no job was ever given; all or nothing. Admins only; :class:`NotFound`."""
+    session.require_admin("remove clusters")
+    with session.connection.transaction():
+        known = {cluster.name for cluster in clusters.every(session.connection)}
+        for name in dict.fromkeys(names):
+            if name not in known:
+                raise _unknown(name)
+            if not clusters.remove(session.connection, name):
+                hint = f"oargridctl clusters disable {name} keeps new ones away"
+                raise OarpyError(f"cluster '{name}' has had grid jobs, which stay in the records", hint=hint)
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"no cluster '{short(name)}'", hint="oargridctl clusters list has them")
+
+
+def table(rows: Iterable[GridClusterRow], *, with_doors: bool) -> Table:
+    """Return clusters for people; the commands that lead to them are for admins."""
+    titles = ("Cluster", "Runs", "State", "Procs", "Speed", "Dedicated", "Heard", "Message")
+    columns = [Column(title) for title in (*titles, *(["Door"] if with_doors else []))]
+    return Table(tuple(columns), tuple(_cells(row, with_door=with_doors) for row in rows))
+
+
+def record(row: GridClusterRow, *, with_door: bool) -> dict[str, JsonValue]:
+    """Return a cluster for programs; dates are epoch seconds, ``clock_offset`` seconds."""
+    shown: dict[str, JsonValue] = {
+        "name": row.name,
+        "kind": row.kind,
+        "active": row.active,
+        "place": row.place,
+        "speed": row.speed,
+        "dedicated": row.dedicated,
+        "procs": row.procs,
+        "abilities": sorted(row.abilities),
+        "clock_offset": row.clock_offset,
+        "heard_at": row.heard_at,
+        "silent_since": row.silent_since,
+        "message": row.message,
+    }
+    return shown | {"door": list(row.door)} if with_door else shown
+
+
+def _cells(row: GridClusterRow, *, with_door: bool) -> tuple[str, ...]:
+    state = "silent" if row.silent_since is not None else "enabled" if row.active else "disabled"
+    procs = "?" if row.procs is None else str(row.procs)
+    heard = local_date(row.heard_at) or "never"
+    cells = [row.name, row.kind, state, procs, f"{row.speed:g}", "yes" if row.dedicated else "no", heard]
+    cells.append(one_line(row.message))
+    return (*cells, *([one_line(shlex.join(row.door))] if with_door else []))

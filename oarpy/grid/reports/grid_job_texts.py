@@ -1,0 +1,132 @@
+"""The texts of ``oargridstat``. Programs read some of these lines, so they stay as they are; others may follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oarpy.client.rendering import JsonValue, ids_text, local_date, one_line
+from oarpy.grid.reports.grid_job_views import GridJobView
+from oarpy.model.durations import format_duration
+from oarpy.store.grid.broker_jobs import GridComponentRow
+from oarpy.store.grid.broker_parts import GridPartRow
+
+
+def listing(shown: Iterable[GridJobView]) -> str:
+    """Return a line for each job."""
+    return "".join(f"{_heading(view)} {_summary(view)}\n" for view in shown)
+
+
+def description(view: GridJobView) -> str:
+    """Return all that there is to know of a job; each part has a line ``TAB cluster --> job``."""
+    job = view.job
+    facts = {
+        "state": job.state.value,
+        "message": one_line(job.message),
+        "user": job.user,
+        "name": job.job_name,
+        "submission date": local_date(job.submitted),
+        "start date": local_date(view.start) or "not known yet",
+        "end date": local_date(job.ended),
+        "exit status": "" if job.exit_status is None else str(job.exit_status),
+        "walltime": format_duration(job.walltime),
+        "program": one_line(job.program),
+        "directory": one_line(job.directory or ""),
+        "queue": job.queue,
+        "project": job.project,
+        "array": "" if job.array_id is None else f"{job.array_id}, {job.array_index}",
+    }
+    lines = [_heading(view), *(f"  {name} : {value}" for name, value in facts.items() if value)]
+    lines += [f"  component {one.number} : {_asked(one)}" for one in view.components]
+    lines.append("  jobs on clusters :")
+    lines += [
+        f"\t{part.cluster} --> {part.cluster_job}{_fate(part)}" for part in view.parts if part and part.cluster_job
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def hosts(view: GridJobView) -> str:
+    """Return the names of a job's hosts alone, one a line."""
+    return ids_text(view.hosts)
+
+
+def record(view: GridJobView) -> dict[str, JsonValue]:
+    """Return a job for programs; dates are epoch seconds, durations seconds."""
+    job = view.job
+    return {
+        "id": job.id,
+        "user": job.user,
+        "kind": job.kind,
+        "state": job.state.value,
+        "message": job.message,
+        "name": job.job_name,
+        "array_id": job.array_id,
+        "array_index": job.array_index,
+        "submitted": job.submitted,
+        "deadline": job.deadline,
+        "start": view.start,
+        "started": job.started,
+        "ended": job.ended,
+        "exit_status": job.exit_status,
+        "delete_asked": job.delete_asked,
+        "walltime": job.walltime,
+        "program": job.program,
+        "directory": job.directory,
+        "queue": job.queue,
+        "project": job.project,
+        "lp": job.lp,
+        "tries": job.tries,
+        "wait": job.wait,
+        "components": [_component(one, part) for one, part in zip(view.components, view.parts, strict=True)],
+    }
+
+
+def _heading(view: GridJobView) -> str:
+    return f"Reservation # {view.job.id}:"
+
+
+def _summary(view: GridJobView) -> str:
+    where = f" on {' '.join(view.clusters)}" if view.clusters else ""
+    when = f", start {local_date(view.start)}" if view.start is not None else ""
+    leaving = ", to be deleted" if view.job.delete_asked is not None and view.job.ended is None else ""
+    return f"{view.job.state.value}{where}{when}, walltime {format_duration(view.job.walltime)}{leaving}"
+
+
+def _asked(one: GridComponentRow) -> str:
+    words = [one.resources, f"on {one.cluster}" if one.cluster else "", one.properties and f"where {one.properties}"]
+    words += [f"type {kind}" for kind in one.types] + [one.name and f"named {one.name}"]
+    return one_line(", ".join(filter(None, words)))
+
+
+def _fate(part: GridPartRow) -> str:
+    status = "" if part.exit_status is None else f" with status {part.exit_status}"
+    message = f": {one_line(part.message)}" if part.message else ""
+    return f" ({part.state.value}{status}{message})"
+
+
+def _component(one: GridComponentRow, part: GridPartRow | None) -> JsonValue:
+    return {
+        "number": one.number,
+        "cluster": one.cluster,
+        "resources": one.resources,
+        "procs": one.procs,
+        "properties": one.properties,
+        "types": list(one.types),
+        "name": one.name,
+        "part": None if part is None else _part(part),
+    }
+
+
+def _part(part: GridPartRow) -> JsonValue:
+    return {
+        "name": part.name,
+        "cluster": part.cluster,
+        "job": part.cluster_job,
+        "kind": part.kind,
+        "state": part.state.value,
+        "walltime": part.walltime,
+        "hosts": list(part.hosts),
+        "started": part.started,
+        "ended": part.ended,
+        "exit_status": part.exit_status,
+        "message": part.message,
+    }

@@ -1,0 +1,67 @@
+"""A grid job as its user sees it: with its components, and the part that stands for each now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oarpy.client.session import Session
+from oarpy.model.errors import NotFound
+from oarpy.model.states import GridPartState
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, broker_parts
+from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
+from oarpy.store.grid.broker_parts import GridPartRow
+
+_NOT_SHOWN = frozenset({GridPartState.ABORTING, GridPartState.GONE, GridPartState.DELETING})
+
+
+@dataclass(frozen=True, slots=True)
+class GridJobView:
+    """A job with its components; ``parts`` has, in the same order, what stands for each now, None: nothing."""
+
+    job: GridJobRow
+    components: tuple[GridComponentRow, ...]
+    parts: tuple[GridPartRow | None, ...]
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """Return where its parts are, each cluster once."""
+        return tuple(dict.fromkeys(part.cluster for part in self.parts if part))
+
+    @property
+    def start(self) -> float | None:
+        """Return when it started, or is to start, in epoch seconds; None if that is open."""
+        return self.job.deadline if self.job.started is None else self.job.started
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the hosts of all its parts, each once."""
+        return tuple(dict.fromkeys(host for part in self.parts if part for host in part.hosts))
+
+
+def views(connection: Connection, jobs: Sequence[GridJobRow]) -> list[GridJobView]:
+    """Return jobs with what belongs to them."""
+    ids = [job.id for job in jobs]
+    asked = broker_jobs.components(connection, ids)
+    shown: dict[tuple[int, int], GridPartRow] = {}
+    for part in broker_parts.of_jobs(connection, ids):
+        if part.state not in _NOT_SHOWN:
+            shown[part.job, part.component] = part  # the last one made counts
+    return [
+        GridJobView(job, tuple(asked[job.id]), tuple(shown.get((job.id, one.number)) for one in asked[job.id]))
+        for job in jobs
+    ]
+
+
+def own_jobs(session: Session, ids: Sequence[int]) -> list[GridJobRow]:
+    """Return jobs of the caller, or of anybody for an admin.
+
+    Raises :class:`NotFound` for one that is not there, :class:`NotAllowed` for one of somebody else.
+    """
+    found = {job.id: job for job in broker_jobs.read(session.connection, ids)}
+    for id_ in ids:
+        if id_ not in found:
+            raise NotFound(f"no grid job {id_}", hint="oargridstat lists yours")
+        session.require_owner(found[id_].user, f"grid job {id_}")
+    return [found[id_] for id_ in dict.fromkeys(ids)]

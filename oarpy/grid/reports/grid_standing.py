@@ -1,0 +1,94 @@
+"""Why a grid job is as it is: where it waits, when it would end elsewhere, which tries were made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oarpy.client.rendering import JsonValue, local_date, one_line
+from oarpy.grid.reports import grid_job_texts, grid_moves
+from oarpy.grid.reports.grid_job_views import GridJobView
+from oarpy.grid.submission.expected_ends import ExpectedEnd
+from oarpy.model.states import GridPartState
+from oarpy.store.database import Connection
+from oarpy.store.grid import reallocation_passes, tries
+from oarpy.store.grid.reallocation_passes import GridMoveRow
+from oarpy.store.grid.tries import GridTryRow
+
+_WAITS = frozenset({GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN})
+
+
+@dataclass(frozen=True, slots=True)
+class GridStanding:
+    """A job with its tries, its moves, and when it would end on each cluster, if it was asked."""
+
+    view: GridJobView
+    tries: tuple[GridTryRow, ...]
+    moves: tuple[GridMoveRow, ...]
+    ends: tuple[ExpectedEnd, ...] = ()
+
+
+def standing(connection: Connection, view: GridJobView, ends: tuple[ExpectedEnd, ...] = ()) -> GridStanding:
+    """Return what explains a job."""
+    made = tries.of_jobs(connection, [view.job.id])
+    moves = reallocation_passes.moves_of_jobs(connection, [view.job.id])
+    return GridStanding(view, tuple(made), tuple(moves), ends)
+
+
+def text(found: GridStanding) -> str:
+    """Return it for people."""
+    job = found.view.job
+    lines = [grid_job_texts.listing([found.view]).rstrip("\n")]
+    if job.message:
+        lines.append(f"  {one_line(job.message)}")
+    waiting = [part for part in found.view.parts if part and part.state in _WAITS]
+    lines += [f"  waits on {part.cluster}, as job {part.cluster_job} there" for part in waiting]
+    if not found.view.clusters and job.ended is None and job.kind == "mapped":
+        lines.append("  no cluster has taken it yet")
+    lines += [f"  {_end_line(end)}" for end in found.ends]
+    lines += [f"  {_try_line(one)}" for one in found.tries]
+    lines += [f"  moved: {grid_moves.line(move)}" for move in found.moves]
+    if job.delete_asked is not None:
+        lines.append(f"  {job.delete_by} asked for its deletion at {local_date(job.delete_asked)}")
+    return "\n".join(lines) + "\n"
+
+
+def record(found: GridStanding) -> dict[str, JsonValue]:
+    """Return it for programs; dates are epoch seconds, ``end`` null: never, or not known where there is an error."""
+    return {
+        **grid_job_texts.record(found.view),
+        "ends": [end_record(end) for end in found.ends],
+        "all_tries": [_try_record(one) for one in found.tries],
+        "moves": [grid_moves.record(move) for move in found.moves],
+    }
+
+
+def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:
+    """Return for programs when a job would end on a cluster."""
+    return {"cluster": end.cluster, "end": end.end, "idle": end.idle, "error": end.error}
+
+
+def _end_line(end: ExpectedEnd) -> str:
+    if end.error:
+        return f"on {end.cluster} : {one_line(end.error)}"
+    return f"on {end.cluster} : expected end {local_date(end.end) or 'never'}, {end.idle} processors idle"
+
+
+def _try_line(one: GridTryRow) -> str:
+    which = "last try" if one.last else f"try {one.number}"
+    if one.done is None:
+        return f"{which} is due at {local_date(one.due)}"
+    idle = ", ".join(f"{cluster} {procs}" for cluster, procs in one.idle.items())
+    words = [one.outcome, one_line(one.message), f"idle processors: {idle}" if idle else ""]
+    return f"{which} at {local_date(one.due)} : {'; '.join(filter(None, words))}"
+
+
+def _try_record(one: GridTryRow) -> dict[str, JsonValue]:
+    return {
+        "number": one.number,
+        "due": one.due,
+        "last": one.last,
+        "done": one.done,
+        "outcome": one.outcome,
+        "idle": dict(one.idle),
+        "message": one.message,
+    }

@@ -1,0 +1,69 @@
+"""When a job would end on each cluster, as the clusters themselves say; nothing is changed there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from math import isfinite
+
+from oarpy.grid.provider import PartRequest, Provider
+from oarpy.model.errors import OarpyError
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEnd:
+    """``end`` is the ECT in epoch seconds, None: never there. ``idle`` processors could be claimed now.
+
+    ``error`` says why a cluster gave no answer; the others are None then.
+    """
+
+    cluster: str
+    end: float | None = None
+    idle: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuestion:
+    """What ``provider`` is asked: a request, or the ``part`` of it that waits there already."""
+
+    provider: Provider
+    request: PartRequest
+    part: str = ""
+
+
+def expected_ends(questions: Sequence[EndQuestion], patience: float = 10) -> list[ExpectedEnd]:
+    """Ask all clusters at once and return their answers, in the order of the questions.
+
+    A cluster that says nothing within ``patience`` seconds is silent.
+    """
+    if not questions:
+        return []
+    pool = ThreadPoolExecutor(len(questions), thread_name_prefix="expected end")
+    try:
+        answers = [pool.submit(_ask, one) for one in questions]
+        wait(answers, patience)
+        return [_answer(one, answer, patience) for one, answer in zip(questions, answers, strict=True)]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def best(ends: Sequence[ExpectedEnd]) -> ExpectedEnd | None:
+    """Return where a job would end first, the first one of equals; None if it can run nowhere."""
+    return min((one for one in ends if one.end is not None), key=lambda one: one.end or 0, default=None)
+
+
+def _ask(one: EndQuestion) -> ExpectedEnd:
+    (end,) = one.provider.estimate([one.part or one.request])
+    return ExpectedEnd(one.provider.name, end if isfinite(end) else None, one.provider.idle(one.request))
+
+
+def _answer(one: EndQuestion, answer: Future[ExpectedEnd], patience: float) -> ExpectedEnd:
+    """Return what came back, or the error in its place."""
+    if not answer.done():
+        return ExpectedEnd(one.provider.name, error=f"no answer within {patience:g} s")
+    error = answer.exception()
+    if isinstance(error, OarpyError):
+        return ExpectedEnd(one.provider.name, error=str(error))
+    return answer.result()

@@ -1,0 +1,187 @@
+"""The grid job that was asked for: on any one cluster, components that start together, or parts on named clusters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from math import prod
+
+from oarpy.configuration import SubmissionSettings
+from oarpy.grid.submission.grid_options import GridOptions, read_deadline, read_share, read_start, read_wait
+from oarpy.grid.submission.named_parts import MOST_PARTS, NamedPart, read_parts
+from oarpy.model.durations import parse_duration
+from oarpy.model.errors import UsageError
+from oarpy.model.request import ResourceRequest, parse_request
+from oarpy.model.submission_checks import (
+    LONGEST_PATH,
+    check_command,
+    check_name,
+    check_project,
+    check_text,
+    check_types,
+    condition,
+    different,
+    read_number,
+    short,
+)
+from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+
+_UNTIL_THE_END = "exec sleep infinity"
+"""What runs in parts on named clusters without a program: their user connects to them, until their end."""
+_MOST_TRIES = 1000
+_MOST_PROCESSORS = 10_000_000
+_QUEUE = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_SPELLED = {
+    "start": "-s",
+    "program": "-p",
+    "types": "-t",
+    "components": "--components",
+    "deadline": "--deadline",
+    "lp": "--lp",
+    "tries": "--tries",
+    "wait": "--wait",
+    "array": "--array",
+    "properties": "--properties",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GridDraft:
+    """A grid job and how many of it: more than one are an array."""
+
+    job: NewGridJob
+    copies: int = 1
+
+
+def draft(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> GridDraft:
+    """Return what ``options`` ask for. Raises :class:`UsageError` for whatever is wrong without asking a cluster."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        for text in value if isinstance(value, tuple) else filter(None, [value]):
+            check_text("an argument", text, 2**17 - 1)
+    if options.resources:
+        return _anywhere(options, user, settings, now)
+    _refuse(options, ("components", "deadline", "lp", "tries", "wait", "array", "properties"), "without -l")
+    if not options.words:
+        raise UsageError(
+            "nothing to submit", hint='oargridsub -l /core=8 PROG, or parts on clusters: a:rdef="/nodes=2"'
+        )
+    return GridDraft(_named(options, user, settings, now))
+
+
+def processors(request: ResourceRequest) -> int:
+    """Return how many processors a request means: the product of its counts, summed over its groups."""
+    counts = [[level.count for level in group.levels] for group in request.groups]
+    if not counts or any(count < 0 for levels in counts for count in levels):
+        raise UsageError(f"'{short(str(request))}' names no number of resources", hint="for example /nodes=2/core=4")
+    total = sum(map(prod, counts))
+    if total > _MOST_PROCESSORS:
+        raise UsageError(f"a request of {total} processors", hint=f"at most {_MOST_PROCESSORS}")
+    return total
+
+
+def _anywhere(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> GridDraft:
+    """Return a job on clusters that the broker chooses."""
+    _refuse(options, ("start", "program"), "with -l")
+    if len(options.resources) > 1:
+        raise UsageError(f"{len(options.resources)} times -l", hint="a grid job has one request")
+    if not options.words:
+        raise UsageError("no program", hint="oargridsub -l /core=8 PROG")
+    if (options.components is None) != (options.deadline is None):
+        given = "--components" if options.deadline is None else "--deadline"
+        raise UsageError(f"{given} alone", hint="components start together at --deadline DATE")
+    if options.deadline is None:
+        _refuse(options, ("lp", "tries", "wait"), "without --deadline")
+    request = parse_request(options.resources[0])
+    if request.walltime is not None and options.walltime is not None:
+        raise UsageError("a walltime in -l and in -w", hint="give one of them")
+    filter_ = "" if options.properties is None else condition(options.properties)
+    component = NewGridComponent(str(request), processors(request), None, filter_, _types(options))
+    count = 1 if options.components is None else read_number("--components", options.components, 1, MOST_PARTS)
+    together = options.deadline is not None
+    job = NewGridJob(
+        user=user,
+        kind="coallocated" if together else "mapped",
+        program=_program(options.words[0] if len(options.words) == 1 else shlex.join(options.words)),
+        walltime=request.walltime or _walltime(options, settings),
+        components=(component,) * count,
+        deadline=None if options.deadline is None else read_deadline(options.deadline, now),
+        lp=None if options.lp is None else read_share(options.lp),
+        tries=None if options.tries is None else read_number("--tries", options.tries, 0, _MOST_TRIES),
+        wait=None if options.wait is None else read_wait(options.wait),
+    )
+    copies = 1 if options.array is None else read_number("--array", options.array, 1, settings.maximum_array_size)
+    return GridDraft(_with_common(job, options), copies)
+
+
+def _named(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> NewGridJob:
+    """Return a job with parts on named clusters, which begin at a date; now, if none is given."""
+    parts = read_parts(" ".join(options.words))
+    job = NewGridJob(
+        user=user,
+        kind="named",
+        program=_program(_UNTIL_THE_END if options.program is None else options.program),
+        walltime=_walltime(options, settings),
+        components=tuple(_component(part, _types(options)) for part in parts),
+        deadline=now.timestamp() if options.start is None else read_start(options.start, now),
+    )
+    return _with_common(job, options)
+
+
+def _component(part: NamedPart, types: tuple[str, ...]) -> NewGridComponent:
+    request = parse_request(part.rdef)
+    if request.walltime is not None:
+        raise UsageError(f"a walltime in the part on '{short(part.cluster)}'", hint="all parts have that of -w")
+    if part.name:
+        check_name(part.name)
+    own = different((*types, *filter(None, [part.type])))
+    check_types(own)
+    return NewGridComponent(str(request), processors(request), part.cluster, part.prop, own, part.name)
+
+
+def _with_common(job: NewGridJob, options: GridOptions) -> NewGridJob:
+    """Return a job with what jobs of every kind have."""
+    if options.name is not None:
+        check_name(options.name)
+    if options.project is not None:
+        check_project(options.project)
+    if options.queue is not None and not _QUEUE.fullmatch(options.queue):
+        raise UsageError(f"-q '{short(options.queue)}' is no name of a queue", hint="letters, digits, '_', '-' and '.'")
+    if options.directory is not None:
+        check_text("-d", options.directory, LONGEST_PATH)
+        if not options.directory.startswith("/") or not options.directory.isprintable():
+            raise UsageError(f"-d '{short(options.directory)}' is no absolute path", hint="begin it with /")
+    return replace(
+        job,
+        directory=options.directory,
+        job_name=options.name or "",
+        queue=options.queue or "",
+        project=options.project or "",
+    )
+
+
+def _types(options: GridOptions) -> tuple[str, ...]:
+    types = different(options.types)
+    check_types(types)
+    return types
+
+
+def _walltime(options: GridOptions, settings: SubmissionSettings) -> int:
+    return settings.default_walltime if options.walltime is None else parse_duration(options.walltime)
+
+
+def _program(text: str) -> str:
+    check_command(text)
+    if not text.strip():
+        raise UsageError("an empty program", hint="oargridsub -l /core=8 PROG, or -p PROG with parts on clusters")
+    return text
+
+
+def _refuse(options: GridOptions, names: tuple[str, ...], where: str) -> None:
+    """Raise :class:`UsageError` for an option of another form."""
+    for name in names:
+        if getattr(options, name) not in (None, ()):
+            hint = "-l REQUEST PROG is for any cluster, a:rdef=REQUEST with -s, -w and -p for named ones"
+            raise UsageError(f"{_SPELLED[name]} {where}", hint=hint)

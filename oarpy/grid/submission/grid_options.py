@@ -1,0 +1,89 @@
+"""What was typed after ``oargridsub``, word for word, and the numbers and dates among it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isfinite
+
+from oarpy.model.dates import read_date
+from oarpy.model.durations import LONGEST_DURATION, parse_duration
+from oarpy.model.errors import UsageError
+from oarpy.model.submission_checks import short
+
+_LATE = timedelta(seconds=60)
+"""A start that was "now" when a program wrote it may be that late here."""
+_FARTHEST = timedelta(days=3660)
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
+_DECIMAL = re.compile(r"\d{0,9}(?:\.\d{1,18})?(?:[eE]-?\d{1,3})?", re.ASCII)
+_ENDLESS = frozenset({"inf", "infinite", "infinity"})
+
+
+@dataclass(frozen=True, slots=True)
+class GridOptions:
+    """Each field has the text of its option, None if it was not given; ``words`` stand behind the options."""
+
+    words: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    program: str | None = None
+    start: str | None = None
+    walltime: str | None = None
+    components: str | None = None
+    deadline: str | None = None
+    lp: str | None = None
+    tries: str | None = None
+    wait: str | None = None
+    array: str | None = None
+    queue: str | None = None
+    types: tuple[str, ...] = ()
+    directory: str | None = None
+    name: str | None = None
+    project: str | None = None
+    properties: str | None = None
+
+
+def read_start(text: str, now: datetime) -> float:
+    """Return the date of ``-s`` in epoch seconds; one that has just passed is now."""
+    start = read_date(text, now)
+    if start < now - _LATE:
+        raise UsageError(f"start '{short(text.strip())}' is in the past", hint="a later date, or leave -s out for now")
+    return _near("start", text, max(start, now), now)
+
+
+def read_deadline(text: str, now: datetime) -> float:
+    """Return the date of ``--deadline`` in epoch seconds."""
+    deadline = read_date(text, now)
+    if deadline <= now:
+        raise UsageError(f"deadline '{short(text.strip())}' is in the past", hint="a later date, such as +30m")
+    return _near("deadline", text, deadline, now)
+
+
+def _near(what: str, text: str, date: datetime, now: datetime) -> float:
+    if date > now + _FARTHEST:
+        raise UsageError(f"{what} '{short(text.strip())}' is too far away", hint="at most 10 years")
+    return date.timestamp()
+
+
+def read_share(text: str) -> float:
+    """Return Lp: above 0, at most 1."""
+    value = float(text) if _DECIMAL.fullmatch(text.strip()) and any(map(str.isdigit, text)) else 0.0
+    if not (isfinite(value) and 0 < value <= 1):
+        raise UsageError(f"--lp '{short(text)}' is out of range", hint="a number above 0 and at most 1, such as 0.7")
+    return value
+
+
+def read_wait(text: str) -> float:
+    """Return the X of Wait-X in seconds: a number of seconds, a duration with its units, or ``inf``."""
+    word = text.strip().lower()
+    if word in _ENDLESS:
+        return float(LONGEST_DURATION)
+    if _SECONDS.fullmatch(word):
+        seconds = float(word)
+    elif any(map(str.isalpha, word)) or ":" in word:
+        seconds = float(parse_duration(word))
+    else:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_DURATION:
+        raise UsageError(f"--wait '{short(text)}' is out of range", hint="seconds, 10m, or inf")
+    return seconds

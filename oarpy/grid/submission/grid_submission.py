@@ -1,0 +1,99 @@
+"""``oargridsub`` as a function: what was typed is checked and stored; the broker's modules do the rest."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+
+from oarpy.client.caller import current
+from oarpy.client.session import Session
+from oarpy.grid.submission.grid_draft import GridDraft, draft
+from oarpy.grid.submission.grid_options import GridOptions
+from oarpy.model.errors import AdmissionRefused, NotFound, Unreachable
+from oarpy.model.states import GridJobState
+from oarpy.store.database import Connection
+from oarpy.store.grid import broker_jobs, clusters
+from oarpy.store.grid.broker_jobs import GridJobRow, NewGridJob
+from oarpy.store.grid.clusters import GridClusterRow
+
+_POLL = 1.0
+"""Seconds between two looks when no notification arrives."""
+_OPEN = frozenset({GridJobState.SUBMITTED, GridJobState.CLAIMING})
+_REFUSED = frozenset({GridJobState.ERROR, GridJobState.MISSED})
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedGridJobs:
+    """The ids of what was stored; ``waits`` says that clusters have to answer before it is known to be accepted."""
+
+    ids: tuple[int, ...]
+    waits: bool = False
+
+
+def read_draft(session: Session, options: GridOptions) -> tuple[GridDraft, list[GridClusterRow]]:
+    """Return the job asked for and the clusters it may go to, in configured order.
+
+    Raises :class:`UsageError`, :class:`NotFound` for a cluster that is not there, :class:`AdmissionRefused` for one
+    that takes no jobs, or if there is none.
+    """
+    drafted = draft(options, session.user, session.configuration.submission, datetime.now().astimezone())
+    return drafted, usable(drafted.job, clusters.every(session.connection))
+
+
+def usable(job: NewGridJob, known: list[GridClusterRow]) -> list[GridClusterRow]:
+    """Return the clusters among those known that a job may go to; errors as :func:`read_draft`."""
+    active = [cluster for cluster in known if cluster.active]
+    if not active:
+        raise AdmissionRefused("no cluster takes grid jobs here", hint="an admin adds some: oargridctl clusters add")
+    asked = dict.fromkeys(one.cluster for one in job.components if one.cluster is not None)
+    for name in asked:
+        if name not in {cluster.name for cluster in known}:
+            hint = f"oargridctl clusters list has them: {', '.join(cluster.name for cluster in active[:10])}"
+            raise NotFound(f"no cluster '{name[:64]}'", hint=hint)
+        if name not in {cluster.name for cluster in active}:
+            raise AdmissionRefused(f"cluster '{name}' takes no grid jobs now", hint="name another one, or try later")
+    return [cluster for cluster in active if not asked or cluster.name in asked]
+
+
+def submit(session: Session, options: GridOptions) -> SubmittedGridJobs:
+    """Store what was asked for; errors as :func:`read_draft`."""
+    drafted, _ = read_draft(session, options)
+    if session.user in session.configuration.submission.refused_users:
+        raise AdmissionRefused(f"'{session.user}' submits no grid jobs", hint="submission.refused_users names it")
+    with session.connection.transaction():
+        ids = broker_jobs.insert(session.connection, drafted.job, drafted.copies)
+    return SubmittedGridJobs(tuple(ids), waits=drafted.job.kind == "named")
+
+
+def wait_for_answer(connection: Connection, job: int, timeout: float) -> GridJobRow:
+    """Return the job once all its clusters have reserved its parts, or one of them has refused.
+
+    Raises :class:`Unreachable` after ``timeout`` seconds, or if too many of the caller's commands wait: the job stays.
+    """
+    deadline = time.monotonic() + timeout
+    stays = f"the job stays: oargridstat {job} tells, oargriddel {job} gives it up"
+    connection.execute("LISTEN oarpy_events")
+    try:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(current().waiting())
+            except Unreachable as error:
+                raise Unreachable(f"the answer is not waited for: {error.message}", hint=stays) from None
+            while (found := broker_jobs.read(connection, [job])[0]).state in _OPEN:
+                if (left := deadline - time.monotonic()) <= 0:
+                    raise Unreachable(f"not all clusters have answered within {timeout:g} s", hint=stays)
+                current().require_presence()
+                for _ in connection.notifies(timeout=min(_POLL, left), stop_after=1):
+                    pass
+            return found
+    finally:
+        connection.execute("UNLISTEN oarpy_events")
+
+
+def require_accepted(job: GridJobRow) -> None:
+    """Raise :class:`AdmissionRefused` for a job that clusters have refused: nothing of it is left on any."""
+    if job.state in _REFUSED:
+        reason = " ".join(job.message.split()) or "a cluster refused it"
+        raise AdmissionRefused(f"grid job {job.id} is refused: {reason}", hint="nothing of it is left on any cluster")

@@ -1,0 +1,146 @@
+"""``oargridsub --dry-run``, and when a job that waits would end elsewhere: clusters are asked, nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
+from oarpy.client.session import Session
+from oarpy.grid.broker.connections import provider_of
+from oarpy.grid.provider import PartRequest, Provider
+from oarpy.grid.reports.grid_job_views import GridJobView
+from oarpy.grid.submission.expected_ends import EndQuestion, ExpectedEnd, best, expected_ends
+from oarpy.grid.submission.grid_draft import GridDraft
+from oarpy.grid.submission.grid_options import GridOptions
+from oarpy.grid.submission.grid_submission import read_draft
+from oarpy.model.errors import OarpyError
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.store.grid import clusters
+from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow, NewGridComponent, NewGridJob
+from oarpy.store.grid.clusters import GridClusterRow
+
+GridOpening = Callable[[GridClusterRow], Provider]
+"""How a provider for a cluster is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridRehearsal:
+    """A job that was not stored, and when a component of it would end on each cluster that it may go to."""
+
+    drafted: GridDraft
+    ends: tuple[ExpectedEnd, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether it could never run: any one cluster will do, but named clusters are needed all."""
+        can = [one.end is not None for one in self.ends]
+        return not (all(can) if self.drafted.job.kind == "named" else any(can))
+
+
+def rehearse(session: Session, options: GridOptions, opening: GridOpening = provider_of) -> GridRehearsal:
+    """Return what would come of a submission; errors as :func:`read_draft`."""
+    drafted, rows = read_draft(session, options)
+    job = drafted.job
+    if job.kind == "named":
+        by_name = {row.name: row for row in rows}
+        asked = [(by_name[one.cluster or ""], one) for one in job.components]
+    else:
+        asked = [(row, job.components[0]) for row in rows]
+    return GridRehearsal(drafted, tuple(_ask([(row, _request(job, one, row), "") for row, one in asked], opening)))
+
+
+def ends_of(session: Session, view: GridJobView, opening: GridOpening = provider_of) -> tuple[ExpectedEnd, ...]:
+    """Return when a mapped job that waits would end where it is and elsewhere; nothing for other jobs."""
+    waits = view.job.state in (GridJobState.SUBMITTED, GridJobState.MAPPED)
+    if view.job.kind != "mapped" or not waits:
+        return ()
+    (component,), (part,) = view.components, view.parts
+    there = part if part is not None and part.state is GridPartState.WAITING else None
+    rows = [row for row in clusters.every(session.connection) if row.active or (there and row.name == there.cluster)]
+    names = [there.name if there and row.name == there.cluster else "" for row in rows]
+    asked = [(row, _request(view.job, component, row), name) for row, name in zip(rows, names, strict=True)]
+    return tuple(_ask(asked, opening))
+
+
+def text(found: GridRehearsal) -> str:
+    """Return it for people."""
+    columns = (Column("Cluster"), Column("Expected end"), Column("Idle processors"), Column("Message"))
+    lines = [Table(columns, tuple(map(_cells, found.ends))).text()]
+    first = best(found.ends)
+    if found.refused:
+        lines.append("It can never run.\n")
+    elif first is not None and found.drafted.job.kind == "mapped":
+        lines.append(f"It would end first on {first.cluster}.\n")
+    return "".join(lines)
+
+
+def record(found: GridRehearsal) -> dict[str, JsonValue]:
+    """Return it for programs; dates are epoch seconds, durations seconds."""
+    first = best(found.ends)
+    ends = [{"cluster": one.cluster, "end": one.end, "idle": one.idle, "error": one.error} for one in found.ends]
+    return {
+        "kind": found.drafted.job.kind,
+        "copies": found.drafted.copies,
+        "walltime": found.drafted.job.walltime,
+        "deadline": found.drafted.job.deadline,
+        "refused": found.refused,
+        "best": None if first is None else first.cluster,
+        "ends": ends,
+    }
+
+
+def _cells(end: ExpectedEnd) -> tuple[str, ...]:
+    if end.error:
+        return (end.cluster, "not known", "", one_line(end.error))
+    return (end.cluster, local_date(end.end) or "never", "" if end.idle is None else str(end.idle), "")
+
+
+def _request(
+    job: NewGridJob | GridJobRow, one: NewGridComponent | GridComponentRow, row: GridClusterRow
+) -> PartRequest:
+    """Return what a component of a job asks of a cluster."""
+    return PartRequest(
+        job.user,
+        one.resources,
+        one.procs,
+        job.walltime / row.speed,
+        job.queue,
+        one.properties,
+        job.project,
+        one.types,
+    )
+
+
+def _ask(asked: Sequence[tuple[GridClusterRow, PartRequest, str]], opening: GridOpening) -> list[ExpectedEnd]:
+    """Ask clusters for requests, or for parts of that name; one that cannot be asked has the error."""
+    with _opened((row for row, _, _ in asked), opening) as providers:
+        questions = [
+            EndQuestion(provider, request, name)
+            for (_, request, name), provider in zip(asked, providers, strict=True)
+            if not isinstance(provider, OarpyError)
+        ]
+        answers = iter(expected_ends(questions))
+        return [
+            ExpectedEnd(row.name, error=str(provider)) if isinstance(provider, OarpyError) else next(answers)
+            for (row, _, _), provider in zip(asked, providers, strict=True)
+        ]
+
+
+@contextmanager
+def _opened(rows: Iterable[GridClusterRow], opening: GridOpening) -> Iterator[list[Provider | OarpyError]]:
+    """Give a provider for each row, or why there is none; they are closed in the end."""
+    providers: list[Provider | OarpyError] = []
+    for row in rows:
+        try:
+            providers.append(opening(row))
+        except OarpyError as error:
+            providers.append(error)
+    try:
+        yield providers
+    finally:
+        for provider in providers:
+            if not isinstance(provider, OarpyError):
+                with suppress(OarpyError, OSError):
+                    provider.close()
