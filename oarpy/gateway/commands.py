@@ -11,11 +11,12 @@ from oarpy.client.boundary import parser
 from oarpy.frontend.node_command import NAMES
 
 _ADMINISTRATION = ("oaraccounting", "oaradmin", "oaradmissionrules", "oarnodesetting", "oarproperty", "oarqueue")
-_ON_FRONTENDS = ("oargridctl", "oargriddoor", "oartoken")
+_ON_FRONTENDS = ("oargridctl", "oargriddel", "oargriddoor", "oargridstat", "oargridsub", "oartoken")
 COMMANDS = (*NAMES, *_ADMINISTRATION, *_ON_FRONTENDS)
 """All but ``oarpy``, which sets up and runs the server side itself."""
 
-_PACKAGES = ("oarpy.admission", "oarpy.client", "oarpy.grid.door", "oarpy.store")
+_GRID = ("oarpy.grid.administration", "oarpy.grid.door", "oarpy.grid.reports", "oarpy.grid.submission")
+_PACKAGES = ("oarpy.admission", "oarpy.client", *_GRID, "oarpy.store")
 _LIBRARIES = ("oarpy.transport.ssh", "pglast", "psycopg.types.json", "typer.rich_utils")
 _NOT_USED = frozenset({"oarpy.store.schema", "oarpy.store.past.job_pages"})
 """What no command of the gateway needs: the tables bring SQLAlchemy and Alembic with them."""

@@ -1,0 +1,302 @@
+"""Users submit, see and delete their grid jobs; admins keep the clusters. Known clients read what is printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from oarpy.client.session import open_session
+from oarpy.grid.provider import Provider
+from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
+from oarpy.grid.reports import grid_job_views, grid_standing
+from oarpy.grid.submission.grid_options import GridOptions
+from oarpy.grid.submission.rehearsal import ends_of, record, rehearse, text
+from oarpy.model.states import GridJobState, GridPartState
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, reallocation_passes, transactions, tries
+from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.grid.transactions import NewGridPart
+from tests.harness.oarsub_cluster import Connection, Submitter, settings
+
+pytestmark = pytest.mark.db
+PARTS = 'a:rdef="/nodes=2",b_2:rdef="/core=4":prop="mem > 4"'
+HOSTS = {"a": ("a-1", "a-2"), "b_2": ("b-1", "b-1", "b-2")}
+
+
+@pytest.fixture(autouse=True)
+def broker(connection: Connection) -> None:
+    """Two clusters."""
+    clusters.put(connection, "a", "oarpy", ["oargriddoor", "campus"], place=1)
+    clusters.put(connection, "b_2", "oarpy", ["ssh", "b"], speed=2, place=2)
+
+
+def reserve(connection: Connection, job: int) -> int:
+    """Have all clusters of a job reserve its parts; return the transaction."""
+    components = broker_jobs.components(connection, [job])[job]
+    transaction = transactions.begin(connection, "reserve", "claimer", job, 60)
+    parts = [
+        NewGridPart(f"{job}-{one.number}", job, one.number, one.cluster or "a", "reserved", 60) for one in components
+    ]
+    transactions.add_parts(connection, transaction, parts)
+    broker_jobs.move(connection, [job], GridJobState.CLAIMING)
+    transactions.note_prepared(connection, transaction, {one.name: str(17 + one.component) for one in parts})
+    assert transactions.decide(connection, transaction)
+    for cluster in {one.cluster for one in parts}:
+        transactions.note_known(connection, transaction, cluster)
+    broker_jobs.move(connection, [job], GridJobState.CLAIMED)
+    return transaction
+
+
+def begin(connection: Connection, job: int, at: float) -> None:
+    """Have all parts of a job start."""
+    for part in broker_parts.of_jobs(connection, [job]):
+        broker_parts.move(connection, part.name, GridPartState.RUNNING, started=at, hosts=HOSTS[part.cluster])
+    broker_jobs.move(connection, [job], GridJobState.RUNNING, started=at)
+
+
+@contextmanager
+def process(environment: dict[str, str], *words: str) -> Iterator[subprocess.Popen[str]]:
+    everything = {**environment, **settings()}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=everything, stdout=pipe, stderr=pipe, text=True) as running:
+        yield running
+
+
+def waits_for(running: subprocess.Popen[str]) -> int:
+    """Return the job whose answer the command waits for."""
+    assert running.stdout is not None
+    found = re.fullmatch(r"\[OAR_GRIDSUB\] Grid job (\d+) waits for its clusters\n", running.stdout.readline())
+    assert found
+    return int(found[1])
+
+
+def test_parts_on_named_clusters_are_waited_for(
+    connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]
+) -> None:
+    words = ("oargridsub", "-v", "-s", "+1h", "-w", "1:0:0", "-p", "./run", PARTS)
+    with process(cluster_environment, *words) as running:
+        job = waits_for(running)
+        reserve(connection, job)
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (0, "")
+    # what execo_g5k looks for
+    assert re.findall(r"^\[OAR_GRIDSUB\] Grid reservation id = (\d+)\s*$", out, re.MULTILINE) == [str(job)]
+    assert "[OAR_GRIDSUB] [a] Reservation success on a : batchId = 17\n" in out
+
+
+def test_one_cluster_refuses(connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]) -> None:
+    with process(cluster_environment, "oargridsub", "-w", "1:0:0", PARTS) as running:
+        job = waits_for(running)
+        broker_jobs.move(connection, [job], GridJobState.CLAIMING)
+        broker_jobs.move(connection, [job], GridJobState.ERROR, "b_2: the queue is closed")
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (3, "")
+    line = f"grid job {job} is refused: b_2: the queue is closed (nothing of it is left on any cluster)"
+    assert err == f"oargridsub: {line}\n"
+
+
+def test_nobody_answers(connection: Connection, oarsub: Submitter) -> None:
+    result = oarsub("--answer-timeout", "0", PARTS, command="oargridsub")
+    (job,) = broker_jobs.of_everybody(connection)
+    assert (result.status, job.state) == (6, GridJobState.SUBMITTED)
+    assert f"oargridstat {job.id} tells, oargriddel {job.id} gives it up" in result.err
+
+
+def gridsub(oarsub: Submitter, *words: str) -> list[int]:
+    """Submit what returns at once; return the ids printed."""
+    result = oarsub(*words, command="oargridsub")
+    assert (result.status, result.err) == (0, ""), result
+    return [int(id_) for id_ in re.findall(r"Grid reservation id = (\d+)$", result.out, re.MULTILINE)]
+
+
+def answer(oarsub: Submitter, *words: str) -> Any:
+    """Return what a command prints as JSON."""
+    result = oarsub(*words, "--json", command="oargridstat")
+    assert (result.status, result.err) == (0, ""), result
+    return json.loads(result.out)
+
+
+def test_any_cluster_and_arrays(connection: Connection, oarsub: Submitter) -> None:
+    (job,) = gridsub(oarsub, "-l", "/nodes=2/core=4,walltime=0:10:0", "echo", "a b")
+    array = gridsub(oarsub, "-l", "/core=1", "--array", "3", "date")
+    (shown,) = answer(oarsub, str(job))
+    assert (shown["kind"], shown["state"], shown["program"], shown["walltime"]) == (
+        "mapped",
+        "Submitted",
+        "echo 'a b'",
+        600,
+    )
+    assert [one["procs"] for one in shown["components"]] == [8]
+    assert [one["array_id"] for one in answer(oarsub)] == [None, array[0], array[0], array[0]]
+
+
+def test_components_before_a_deadline(connection: Connection, oarsub: Submitter) -> None:
+    words = ("--components", "3", "-l", "/core=8", "--deadline", "+30m", "--lp", "0.5", "--tries", "2", "--wait", "10")
+    (job,) = gridsub(oarsub, *words, "./run")
+    (shown,) = answer(oarsub, str(job))
+    assert (shown["kind"], shown["lp"], shown["tries"], shown["wait"]) == ("coallocated", 0.5, 2, 10)
+    assert shown["deadline"] - shown["submitted"] == pytest.approx(1800, abs=60)
+    assert [one["cluster"] for one in shown["components"]] == [None] * 3
+
+
+def test_known_clients_read_what_is_shown(
+    connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]
+) -> None:
+    result = oarsub("--answer-timeout", "0", "-s", "+1h", "-w", "2:3:4", PARTS, command="oargridsub")
+    assert result.status == 6
+    (row,) = broker_jobs.of_everybody(connection)
+    reserve(connection, row.id)
+    assert re.findall(r"Reservation # (\d+):", oarsub(command="oargridstat").out, re.MULTILINE) == [str(row.id)]
+    shown = oarsub(str(row.id), command="oargridstat").out
+    dates = re.findall(r"start date : (\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d)", shown)
+    assert [datetime.fromisoformat(date).timestamp() for date in dates] == [int(row.deadline or 0)]
+    assert re.findall(r"walltime : (\d+:\d?\d:\d?\d)", shown) == ["2:3:4"]
+    assert re.findall(r"^\t(\w+) --> (\d+)", shown, re.MULTILINE) == [("a", "17"), ("b_2", "18")]
+    begin(connection, row.id, 1_800_000_000)
+    with process(cluster_environment, "oargridstat", "-wl", str(row.id)) as running:
+        out, _ = running.communicate(timeout=60)
+    assert re.findall(r"(\S+)", out) == ["a-1", "a-2", "b-1", "b-2"]
+    assert "start date : 2027-01-15" in oarsub(str(row.id), command="oargridstat").out
+
+
+def test_waiting_until_all_parts_run(
+    connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]
+) -> None:
+    assert oarsub("--answer-timeout", "0", PARTS, command="oargridsub").status == 6
+    (row,) = broker_jobs.of_everybody(connection)
+    reserve(connection, row.id)
+    with process(cluster_environment, "oargridstat", "-w", "-l", str(row.id)) as running:
+        begin(connection, row.id, 1_800_000_000)
+        assert running.communicate(timeout=60) == ("a-1\na-2\nb-1\nb-2\n", "")
+    (missed,) = gridsub(oarsub, "-l", "/core=8", "--components", "2", "--deadline", "+1h", "date")
+    broker_jobs.move(connection, [missed], GridJobState.MISSED, "no room")
+    result = oarsub("-w", "-l", str(missed), command="oargridstat")
+    assert (result.status, result.out) == (1, "")
+    assert f"grid job {missed} is Missed and never ran: no room" in result.err
+
+
+def test_why_and_moves(connection: Connection, oarsub: Submitter) -> None:
+    (job,) = gridsub(oarsub, "-l", "/core=8", "--components", "2", "--deadline", "+1h", "date")
+    tries.plan(connection, job, 0, 1_800_000_000, last=False)
+    tries.settle(connection, job, 0, "no room", {"a": 3, "b_2": 0}, "the second component fits nowhere")
+    tries.plan(connection, job, 1, 1_800_000_600, last=True)
+    shown = oarsub("--why", str(job), command="oargridstat").out
+    assert re.search(
+        r"^  try 0 at .* : no room; the second component fits nowhere; idle processors: a 3, b_2 0$", shown, re.M
+    )
+    assert re.search(r"^  last try is due at ", shown, re.M)
+    (mapped,) = gridsub(oarsub, "-l", "/core=1", "date")
+    made = reallocation_passes.begin(connection, 1, "mct", 1)
+    move = reallocation_passes.add_move(connection, made, mapped, "a", "b_2", 1_800_000_000, 1_799_999_000)
+    reallocation_passes.settle_move(connection, move, "moved")
+    (told,) = answer(oarsub, "--moves")
+    assert (told["job"], told["from"], told["to"], told["old"], told["new"]) == (mapped, "a", "b_2", 1.8e9, 1799999000)
+    assert f"job {mapped}: a -> b_2" in oarsub("--moves", str(mapped), command="oargridstat").out
+
+
+def test_users_see_and_delete_their_own_jobs(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own,) = gridsub(oarsub, "-l", "/core=1", "date")
+    (other,) = gridsub(oarsub, "-l", "/core=1", "date")
+    connection.execute("UPDATE grid_jobs SET user_name = 'somebody' WHERE id = %s", [other])
+    result = oarsub(str(own), str(other), "99", command="oargriddel")
+    assert result.status == 4
+    assert [job.id for job in broker_jobs.of_everybody(connection) if job.delete_asked] == [own, other]  # an admin
+    connection.execute("UPDATE grid_jobs SET delete_asked = NULL")
+    assert [one["id"] for one in answer(oarsub, "--all")] == [own, other]
+    assert [one["id"] for one in answer(oarsub)] == [own]
+    monkeypatch.setattr("oarpy.client.session.is_administrator", lambda *_: False)
+    for command, word in (("oargriddel", str(other)), ("oargridstat", str(other)), ("oargridstat", "--all")):
+        assert oarsub(word, command=command).status == 5
+    assert oarsub(str(own), str(other), command="oargriddel").status == 5
+    assert [job.id for job in broker_jobs.of_everybody(connection) if job.delete_asked] == [own]
+    for words in (("passes", "start"), ("doubts",), ("clusters", "disable", "a"), ("clusters", "remove", "a")):
+        assert oarsub(*words, command="oargridctl").status == 5
+    assert "Door" not in oarsub("clusters", "list", command="oargridctl").out
+
+
+def test_a_job_that_is_over_is_not_deleted(connection: Connection, oarsub: Submitter) -> None:
+    array = gridsub(oarsub, "-l", "/core=1", "--array", "2", "date")
+    broker_jobs.move(connection, array[:1], GridJobState.ERROR, "deleted")
+    assert oarsub(str(array[0]), command="oargriddel").status == 1
+    assert oarsub("--array", str(array[0]), command="oargriddel").out == (
+        f"Deleting the grid job = {array[1]} ...REGISTERED.\n"
+    )
+
+
+def test_admins_keep_the_clusters(connection: Connection, oarsub: Submitter) -> None:
+    door = ("--door", "ssh -i 'a key' oargrid@c", "--speed", "1.5", "--dedicated", "--place", "3")
+    assert oarsub("clusters", "add", "c", *door, command="oargridctl").status == 0
+    assert oarsub("clusters", "disable", "a", "b_2", command="oargridctl").status == 0
+    shown = json.loads(oarsub("clusters", "list", "--json", command="oargridctl").out)
+    assert [(one["name"], one["active"], one["speed"]) for one in shown] == [
+        ("a", False, 1),
+        ("b_2", False, 2),
+        ("c", True, 1.5),
+    ]
+    assert (shown[2]["door"], shown[2]["dedicated"], shown[2]["place"]) == (
+        ["ssh", "-i", "a key", "oargrid@c"],
+        True,
+        3,
+    )
+    assert oarsub("a:rdef=/core=1", command="oargridsub").status == 3
+    assert oarsub("d:rdef=/core=1", command="oargridsub").status == 4
+    assert oarsub("clusters", "enable", "a", "d", command="oargridctl").status == 4
+    assert [one.active for one in clusters.every(connection)] == [False, False, True]
+    gridsub(oarsub, "-l", "/core=1", "date")
+    assert oarsub("clusters", "remove", "c", command="oargridctl").status == 0
+    assert oarsub("-l", "/core=1", "date", command="oargridsub").status == 3
+
+
+def test_passes_and_doubts(connection: Connection, oarsub: Submitter) -> None:
+    assert oarsub("passes", "start", command="oargridctl").out == "Pass 1 is asked for.\n"
+    (asked,) = json.loads(oarsub("passes", "list", "-J", command="oargridctl").out)
+    assert (asked["id"], asked["began"]) == (1, None)
+    (job,) = gridsub(oarsub, "-l", "/core=1", "date")
+    transaction = transactions.begin(connection, "place", "mapper", job, 60)
+    transactions.add_parts(connection, transaction, [NewGridPart("p", job, 0, "a", "queued", 60)])
+    transactions.give_up(connection, transaction, "it is slow")
+    transactions.note_unknown(connection, transaction, "a", "no route")
+    (doubt,) = json.loads(oarsub("doubts", "--json", command="oargridctl").out)
+    assert (doubt["cluster"], doubt["committed"], doubt["asked"], doubt["message"]) == ("a", False, 1, "no route")
+    assert "no route" in oarsub("doubts", command="oargridctl").out
+
+
+def simulated(row: GridClusterRow) -> Provider:
+    """A cluster of 8 processors, ``a`` busy for 1,000 seconds; ``b_2`` says nothing."""
+    cluster = SimulatedCluster(row.name, 8, clock=VirtualClock(1_800_000_000))
+    if row.name == "b_2":
+        cluster.faults.silent("estimate")
+    else:
+        cluster.submit("local", procs=6, walltime=1000)
+    return cluster
+
+
+def test_a_dry_run_asks_the_clusters_and_stores_nothing(connection: Connection, oarsub: Submitter) -> None:
+    with open_session("oargridsub") as session:
+        found = rehearse(session, GridOptions(words=("date",), resources=("/core=8,walltime=0:10:0",)), simulated)
+        (job,) = gridsub(oarsub, "-l", "/core=2,walltime=0:10:0", "date")
+        view = grid_job_views.views(session.connection, broker_jobs.read(session.connection, [job]))[0]
+        ends = ends_of(session, view, simulated)
+        why = grid_standing.text(grid_standing.standing(session.connection, view, ends))
+    first, silent = found.ends
+    assert (first.end, first.idle, silent.end) == (1_800_001_600, 2, None)
+    assert silent.error
+    assert (found.refused, record(found)["best"]) == (False, "a")
+    assert "It would end first on a.\n" in text(found)
+    assert ends[0].end == 1_800_000_600
+    assert "no cluster has taken it yet" in why
+    assert "2 processors idle" in why
+
+
+def test_a_dry_run_of_what_can_never_run_is_refused(connection: Connection, oarsub: Submitter) -> None:
+    result = oarsub("--dry-run", "-l", "/core=9", "date", command="oargridsub")
+    assert (result.status, broker_jobs.of_everybody(connection)) == (3, [])
+    assert "It can never run.\n" in result.out
