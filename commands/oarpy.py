@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -310,6 +311,23 @@ def grid_simulate(
     from oarpy.grid.simulation.command import run_grid
 
     raise typer.Exit(run_grid(files, sys.stdout, sys.stderr))
+
+
+@grid.command("replay")
+def grid_replay(as_json: Json = False) -> None:
+    """Take the stored decisions of this broker again; a line for each that comes out differently, and status 1."""
+    from oarpy.configuration import load
+    from oarpy.grid.broker.replay import differing
+    from oarpy.store.database import connect, database_dsn, reachable
+    from oarpy.store.grid.decisions import every
+
+    with reachable(), connect(database_dsn(load()), "replay") as connection:
+        found = list(differing(every(connection)))
+    others = [one for one in found if one is not None]
+    text = "".join(f"{one.line()}\n" for one in others)
+    text += f"{len(found) - len(others)} of {len(found)} decisions the same\n"
+    write(json_text({"decisions": len(found), "different": [asdict(one) for one in others]}) if as_json else text)
+    raise typer.Exit(1 if others else 0)
 
 
 @app.command()

@@ -62,6 +62,7 @@ USES = [
     ("oarpy", "db", "downgrade", "0020"),
     ("oarpy", "db", "analyst", "smoke_analyst"),
     ("oarpy", "report", "2026-03", "-J"),
+    ("oarpy", "grid", "replay"),
     ("oarpy", "export", "exported"),
     ("oarpy", "metrics"),
     ("oarpy", "doctor", "-J"),

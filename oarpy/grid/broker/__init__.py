@@ -1,6 +1,7 @@
 """The broker of real clusters: its decisions are those of ``oarpy.grid.core``, its memory is the database.
 
 - ``decisions``: what the core decided, as values of JSON, and decided again.
+- ``replay``: stored decisions are taken again (``oarpy grid replay``).
 - ``connections``: a thread a cluster. ``transactions``: changes on several clusters; ``outcomes``: how they ended.
 - ``pass_plan``: who moves in a reallocation pass, by what clusters estimate.
 - ``errands``: conversations with clusters.

@@ -1,0 +1,59 @@
+"""``oarpy grid replay``: stored decisions of the broker are taken again, and what comes out differently is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from oarpy.grid.broker.decisions import taken_again
+from oarpy.store.grid.decisions import GridDecisionRow
+
+_SHOWN = 2000
+"""Letters of each side that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingDecision:
+    """A decision that came out differently: at an event, what was stored and what came out."""
+
+    id: int
+    module: str
+    event: int
+    stored: Any
+    came_out: Any
+
+    def line(self) -> str:
+        """Return it as a line of text."""
+        where = f"decision {self.id} of the {self.module}, event {self.event}"
+        return f"{where}: stored {_text(self.stored)}, came out {_text(self.came_out)}"
+
+
+def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | None]:
+    """Take decisions again; yield for each None, or how it came out differently."""
+    for row in rows:
+        try:
+            found = taken_again(row.state, row.events)
+        except Exception as error:  # whatever a record makes of it is to be told, and the others looked at
+            yield DifferingDecision(row.id, row.module, 0, row.actions, f"{type(error).__name__}: {error}")
+            continue
+        yield next(
+            (
+                DifferingDecision(row.id, row.module, place, stored, out)
+                for place, (stored, out) in enumerate(_pairs(list(row.actions), found), 1)
+                if stored != out
+            ),
+            None,
+        )
+
+
+def _pairs(stored: list[Any], found: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pair what was asked for at each event; where one side has none, None."""
+    for place in range(max(len(stored), len(found))):
+        yield stored[place] if place < len(stored) else None, found[place] if place < len(found) else None
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

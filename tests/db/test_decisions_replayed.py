@@ -1,0 +1,54 @@
+"""``oarpy grid replay``: decisions that were stored are taken again, and one that comes out differently is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.grid.broker.decisions import DrivenCore
+from oarpy.grid.core.broker_state import BrokerState, GridCluster, MappedJob
+from oarpy.grid.core.exchanges import EctsTold, JobArrived
+from oarpy.store.grid import decisions
+from tests.harness.oarsub_cluster import Submitter
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+
+def decided(connection: Connection, job: int) -> int:
+    """Store a decision about a job, which goes to the second cluster; return its number."""
+    core = DrivenCore(BrokerState((GridCluster("a", 8), GridCluster("b", 8))))
+    core.tell(JobArrived(MappedJob(job, 0, 2, 60)), 0)
+    core.tell(EctsTold(("a", "b"), {job: (90.5, 60.25)}), 0)
+    noted = core.taken()
+    return decisions.add(connection, "mapper", 1000, noted.state, noted.events, noted.actions)
+
+
+def test_all_come_out_the_same(connection: Connection, oarsub: Submitter) -> None:
+    for job in (1, 2, 3):
+        decided(connection, job)
+    connection.commit()
+    done = oarsub("grid", "replay", command="oarpy")
+    assert (done.status, done.out) == (0, "3 of 3 decisions the same\n")
+
+
+def test_one_that_comes_out_differently_is_told(connection: Connection, oarsub: Submitter) -> None:
+    decided(connection, 1)
+    changed, broken = decided(connection, 2), decided(connection, 3)
+    connection.execute(
+        "UPDATE grid_decisions SET events = replace(events::text, '60.25', '99')::jsonb WHERE id = %s", [changed]
+    )
+    connection.execute("UPDATE grid_decisions SET state = '{}' WHERE id = %s", [broken])
+    connection.commit()
+    done = oarsub("grid", "replay", command="oarpy")
+    first, second, last = done.out.splitlines()
+    assert first.startswith(f"decision {changed} of the mapper, event 2: stored ")
+    assert '"cluster": "b"' in first.split(", came out ")[0]
+    assert '"cluster": "a"' in first.split(", came out ")[1]
+    assert second.startswith(f"decision {broken} of the mapper")
+    assert (done.status, last) == (1, "1 of 3 decisions the same")
+    told = json.loads(oarsub("grid", "replay", "--json", command="oarpy").out)
+    assert (told["decisions"], [one["id"] for one in told["different"]]) == (3, [changed, broken])
