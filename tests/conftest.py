@@ -13,7 +13,8 @@ import shutil
 import signal
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -146,15 +147,26 @@ def dsn(server: str, template: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def cluster_database(server: str, template: str) -> Iterator[dict[str, str]]:
-    """Section ``[database]`` for a cluster of a module: a fresh database here instead of a server of its own.
+def cluster_databases(server: str, template: str) -> Iterator[Callable[[], dict[str, str]]]:
+    """Makes a section ``[database]`` for a cluster of a module: a fresh database here instead of a server of its own.
 
     It is an installation of its own: agents take processes that carry the mark of their installation for theirs.
     """
-    for dsn in _database(server, template):
-        with psycopg.connect(dsn, autocommit=True) as session:
-            session.execute("UPDATE site SET instance = gen_random_uuid()")
-        yield {"url": dsn}
+    with ExitStack() as stack:
+
+        def another() -> dict[str, str]:
+            dsn = stack.enter_context(contextmanager(_database)(server, template))
+            with psycopg.connect(dsn, autocommit=True) as session:
+                session.execute("UPDATE site SET instance = gen_random_uuid()")
+            return {"url": dsn}
+
+        yield another
+
+
+@pytest.fixture(scope="module")
+def cluster_database(cluster_databases: Callable[[], dict[str, str]]) -> dict[str, str]:
+    """Section ``[database]`` for the cluster of a module."""
+    return cluster_databases()
 
 
 @pytest.fixture

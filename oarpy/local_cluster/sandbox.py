@@ -27,7 +27,7 @@ from oarpy.transport.agent.job.processes import NODE
 
 _END_POLL = 0.01
 
-Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str]]]
+Settings = Mapping[str, Mapping[str, str | int | float | bool | Sequence[str] | Mapping[str, str]]]
 _STOP_TIMEOUT = 30.0
 _LONGEST_SOCKET = 100
 """Bytes of a path. In a folder with a longer one the cluster does without a gateway."""
@@ -228,9 +228,15 @@ def _toml(sections: Mapping[str, Mapping[str, object]]) -> str:
     lines = []
     for name, values in sections.items():
         lines.append(f"[{name}]")
-        # JSON strings, numbers, booleans and lists of them are TOML too.
-        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        lines += [f"{key} = {_toml_value(value)}" for key, value in values.items()]
     return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: object) -> str:
+    """Return a value as TOML. JSON strings, numbers, booleans and lists of them are TOML too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(one)}" for key, one in value.items()) + "}"
+    return json.dumps(value)
 
 
 def end_jobs(nodes: Path, timeout: float) -> None:

@@ -36,7 +36,7 @@ from oarpy.store.grid.clusters import GridClusterRow
 
 MODULE = "mapper"
 _KINDS = ("mapped",)
-_PATIENCE, _PATIENCE_A_JOB = 10.0, 0.02
+_PATIENCE, _PATIENCE_A_JOB = 20.0, 0.02
 """Seconds that a cluster has to estimate, and for each job of an array."""
 _BUNCH = 25
 """Parts that one transaction makes: a cluster that fails during it concerns so many jobs."""
