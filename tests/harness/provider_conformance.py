@@ -121,14 +121,14 @@ class ProviderConformance:
     def test_what_is_asked_twice_is_done_once(self, stage: ProviderStage) -> None:
         stage.busy()
         part = GridPart(stage.unique("part"), "queued", stage.request(1), program="sleep 1")
-        first, again = (stage.provider.prepare("a key", "its transaction", part, LONG) for _ in range(2))
+        first, again = (stage.provider.prepare("a-key", "its-transaction", part, LONG) for _ in range(2))
         assert first == again
         for _ in range(2):
-            stage.provider.commit("another key", "its transaction")
+            stage.provider.commit("another-key", "its-transaction")
             assert [(known.name, known.job) for known in stage.provider.waiting()] == [(part.name, first.job)]
         for _ in range(2):
-            stage.provider.cancel("a third key", part.name)
-            assert stage.waiting() == []
+            stage.provider.cancel("a-third-key", part.name)
+            stage.wait(lambda: stage.waiting() == [], "the end of the part")
 
     def test_a_name_stands_for_one_part(self, stage: ProviderStage) -> None:
         name, _ = stage.prepared()
@@ -290,7 +290,7 @@ class ProviderConformance:
         assert now + 600 <= ends[0] < ends[1] < inf
         assert ends[1] == pytest.approx(ends[2], abs=5)
         assert ends[0] < ends[3] < inf
-        assert provider.estimate([stage.request(stage.procs + 1)]) == [inf]
+        assert provider.estimate([stage.request(stage.procs + 1), asked])[0] == inf
         in_turn = provider.estimate_in_turn(asked, 3)
         assert in_turn[0] == pytest.approx(ends[1], abs=30)
         assert in_turn[1] - in_turn[0] == pytest.approx(120, abs=5) == in_turn[2] - in_turn[1]
