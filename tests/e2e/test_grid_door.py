@@ -7,30 +7,51 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
-from oarpy.grid.provider import ClusterSilent
+from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartRequest
+from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from tests.harness.door_host import DoorHost, door_host
 from tests.harness.gateway_process import TIMEOUT
 from tests.harness.oarsub_cluster import build
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
+Sql = Callable[..., list[Any]]
 SECRET = "root:x:0:0:"
 
 
 @pytest.fixture(scope="module")
-def host(cluster_database: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[DoorHost]:
-    """A cluster whose broker comes over SSH."""
+def host(cluster_database: dict[str, str]) -> Iterator[DoorHost]:
+    """A cluster whose broker comes over SSH. Its user ann lets it act for her in the queue default, a little."""
     with psycopg.connect(cluster_database["url"], autocommit=True) as connection:
         build(connection)
-    with door_host({"OARPY_DATABASE_URL": cluster_database["url"]}) as found:
+    with door_host({"OARPY_DATABASE_URL": cluster_database["url"], "OARPY_SUBMISSION_ADMINS": "daemon"}) as found:
+        limits = ("-q", "default", "--resources", "2", "--walltime", "1h")
+        found.as_user(found.ann, "oargridctl", "grant", "campus", "ann", *limits)
+        found.as_user(found.bob, "oargridctl", "grant", "lyon", "rob")
         yield found
+
+
+@pytest.fixture
+def thief(host: DoorHost) -> Iterator[OarpyCluster]:
+    """The cluster in the hands of who has the key."""
+    with closing(host.cluster()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def sql(cluster_database: dict[str, str]) -> Iterator[Callable[..., list[Any]]]:
+    """Ask the database of the cluster."""
+    with psycopg.connect(cluster_database["url"], autocommit=True) as connection:
+        yield lambda statement, *values: connection.execute(statement, values).fetchall()
 
 
 def test_the_broker_comes_by_its_key(host: DoorHost) -> None:
@@ -130,3 +151,96 @@ def test_the_account_of_the_broker_reaches_no_more_than_the_key(host: DoorHost) 
     for words in (("oardel", str(job)), ("oarhold", str(job)), ("oargridctl", "grant", "campus", "x", "--user", "bob")):
         done = host.door.gateway.run(*words, uid=host.broker.pw_uid, cwd="/")
         assert done.status in (4, 5), done
+
+
+def request(user: str = "ann", **more: Any) -> PartRequest:
+    return replace(PartRequest(user, "/core=1", 1, 60.0), **more)
+
+
+def prepare(cluster: OarpyCluster, name: str, asked: PartRequest, **more: Any) -> str:
+    """Prepare a part in a transaction of its name; return its job."""
+    return cluster.prepare(f"p-{name}", name, GridPart(name, "queued", asked, program="sleep 1", **more), 600).job
+
+
+def test_the_thief_acts_as_nobody_without_a_grant(host: DoorHost, thief: OarpyCluster, sql: Sql) -> None:
+    before = sql("SELECT count(*) FROM jobs")
+    for user in (host.ann.pw_name, host.bob.pw_name, "bob", "rob", "root", "daemon", "' OR 1=1 --", "*"):
+        asked = request(user.replace(" ", "_"))
+        for call in (
+            lambda asked=asked: thief.estimate([asked]),
+            lambda asked=asked: thief.estimate_in_turn(asked, 2),
+            lambda asked=asked: prepare(thief, "x.1", asked),
+        ):
+            with pytest.raises(CallRefused, match="nobody here lets broker 'campus' act for its user") as raised:
+                call()
+            assert raised.value.exit_status == 5
+    assert sql("SELECT count(*) FROM jobs") == before
+
+
+BEYOND = [
+    ({"queue": "admin"}, 3, "queue"),
+    ({"resources": "/core=3", "procs": 1}, 5, "3 resources are above the 2 of the grant"),
+    ({"resources": "/nodes=1", "procs": 1}, 5, "4 resources are above the 2 of the grant"),
+    ({"walltime": 3601.0}, 5, "walltime 1:0:1 is above the 1:0:0 of the grant"),
+    ({"resources": "/core=1,walltime=0:1:0"}, 2, "walltime"),
+    ({"types": ("besteffort",)}, 5, "queue 'besteffort' is none of the grant"),
+    ({"properties": "host IN (SELECT user_name FROM jobs)"}, 2, "a subselect is not allowed"),
+    ({"properties": "1=1); DELETE FROM jobs; --"}, 2, "syntax error"),
+]
+
+
+@pytest.mark.parametrize(("more", "status", "reason"), BEYOND, ids=lambda one: str(one)[:40])
+def test_a_grant_has_its_limits(thief: OarpyCluster, sql: Sql, more: Any, status: int, reason: str) -> None:
+    before = sql("SELECT count(*) FROM jobs")
+    with pytest.raises(CallRefused, match=reason) as raised:
+        prepare(thief, "y.1", request(**more))
+    assert raised.value.exit_status == status
+    assert sql("SELECT count(*) FROM jobs") == before
+
+
+def test_what_is_submitted_is_the_users_and_has_no_more_rights(host: DoorHost, thief: OarpyCluster, sql: Sql) -> None:
+    job = prepare(thief, "z.1", request(), directory="/", environment={"A": "$(id)"}, job_name="x")
+    assert sql("SELECT user_name, state, queue_name FROM jobs WHERE job_id = %s", job) == [
+        (host.ann.pw_name, "Hold", "default")
+    ]
+    thief.abort("a-z.1", "z.1")
+
+
+def test_jobs_of_users_and_of_other_brokers_are_out_of_reach(host: DoorHost, thief: OarpyCluster, sql: Sql) -> None:
+    own = [host.as_user(user, "oarsub", "sleep 1").split("=")[1].strip() for user in (host.ann, host.bob)]
+    with closing(host.other_broker()) as other:
+        prepare(other, "7.1", request("rob"))
+        part = prepare(other, "7.2", request("rob"))
+        other.commit("c-7.1", "7.1")
+        states = (
+            "SELECT job_id, j.state, j.message, k.state FROM jobs j LEFT JOIN kill_requests k USING (job_id) ORDER BY 1"
+        )
+        before = sql(states), other.waiting()
+        for name in (*own, "7.1", "7.2", part):
+            thief.cancel(f"c-{name}", name)
+        thief.abort("a-7.2", "7.2")
+        for transaction in ("7.1", "7.2"):
+            with pytest.raises(CallRefused):
+                thief.commit(f"c-{transaction}", transaction)
+        with pytest.raises(CallRefused, match=r"part '7\.1' does not wait here"):
+            thief.prepare("f-7.1", "f", GridPart("7.1", "withdrawn", request()), 60)
+        assert (sql(states), other.waiting()) == before
+        assert (thief.waiting(), thief.evictable(request()), thief.events(0)) == ([], [], [])
+        other.commit("c-7.2", "7.2")
+
+
+def test_a_grant_that_is_taken_back_counts_at_once(host: DoorHost, thief: OarpyCluster) -> None:
+    host.as_user(host.ann, "oargridctl", "grant", "campus", "ann2")
+    prepare(thief, "w.1", request("ann2"))
+    host.as_user(host.ann, "oargridctl", "revoke", "campus", "ann2")
+    with pytest.raises(CallRefused, match="nobody here lets"):
+        prepare(thief, "w.2", request("ann2"))
+    thief.abort("a-w.1", "w.1")
+
+
+def test_a_grant_for_an_admin_opens_nothing_whoever_wrote_it(thief: OarpyCluster, sql: Sql) -> None:
+    sql("INSERT INTO grid_grants (broker, broker_user, local_user) VALUES ('campus', 'adm', 'daemon') RETURNING 1")
+    with pytest.raises(CallRefused, match="no broker acts for 'daemon', an admin"):
+        prepare(thief, "v.1", request("adm"))
+    with pytest.raises(psycopg.errors.CheckViolation):
+        sql("INSERT INTO grid_grants (broker, broker_user, local_user) VALUES ('campus', 'r', 'root') RETURNING 1")

@@ -22,6 +22,7 @@ from tests.harness.passable_folder import passable_folder
 from tests.harness.sshd_nodes import SshdCluster, start_nodes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+OTHER_BROKER, _OTHER_ACCOUNT = "lyon", "games"
 _PROGRAM = """\
 #!/bin/sh
 export OARPY_GATEWAY_SOCKET={socket} PYTHONPATH={library}
@@ -52,6 +53,10 @@ class DoorHost:
         """Return the cluster as its broker has it."""
         return OarpyCluster("far", self.words(*more), seconds=60)
 
+    def other_broker(self) -> OarpyCluster:
+        """Return the cluster as another broker has it."""
+        return OarpyCluster("far", self.door.words(OTHER_BROKER, pwd.getpwnam(_OTHER_ACCOUNT).pw_uid), seconds=60)
+
     def as_user(self, user: pwd.struct_passwd, *words: str, stdin: str = "") -> str:
         """Run a command of a user on the cluster, which must succeed; return what it prints."""
         done = self.door.gateway.run(*words, uid=user.pw_uid, cwd="/", stdin=stdin)
@@ -70,7 +75,8 @@ def door_host(environment: Mapping[str, str], **settings: object) -> Iterator[Do
     with ExitStack() as stack:
         broker, ann, bob = stack.enter_context(ordinary_users("broker", "ann", "bob"))
         folder = stack.enter_context(passable_folder("oarpy-door-"))
-        here = stack.enter_context(door(environment, broker.pw_name, broker.pw_uid, **settings))
+        brokers = f"{BROKER}={broker.pw_name},{OTHER_BROKER}={_OTHER_ACCOUNT}"
+        here = stack.enter_context(door(environment, broker.pw_name, broker.pw_uid, brokers=brokers, **settings))
         host = DoorHost(here, stack.enter_context(start_nodes(1, folder)), broker, ann, bob)
         (folder / "authorized_keys").write_text(_line(host, folder))
         yield host

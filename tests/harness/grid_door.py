@@ -47,6 +47,7 @@ def _text(line: str | dict[str, Any]) -> str:
 @contextmanager
 def door(environment: Mapping[str, str], account: str, uid: int, **settings: object) -> Iterator[Door]:
     """Run a gateway whose door takes the broker from this account; ``settings`` are keys of ``[door]``."""
-    variables = {f"OARPY_DOOR_{name.upper()}": str(value) for name, value in settings.items()}
-    with gateway({**environment, "OARPY_DOOR_BROKERS": f"{BROKER}={account}", **variables}, workers=1) as found:
+    brokers = {"brokers": f"{BROKER}={account}"}
+    variables = {f"OARPY_DOOR_{name.upper()}": str(value) for name, value in {**brokers, **settings}.items()}
+    with gateway({**environment, **variables}, workers=1) as found:
         yield Door(found, uid)
