@@ -307,6 +307,7 @@ GRID_PART_MOVES = _moves(
     ("Frozen", "Waiting", "the move is given up"),
     ("Frozen", "Deleting", "the move is decided"),
     ("Deleting", "Gone", "the cluster has deleted it"),
+    ("Deleting", "Waiting", "its cluster let it go on before it heard of the decision"),
     ("Aborting", "Gone", "the cluster knows that it is given up"),
     ("Running", "Ended", "it ended"),
 )

@@ -18,7 +18,7 @@ from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.provider import GridPart, PartRequest
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster, VirtualClock
 from oarpy.model.errors import OarpyError
-from oarpy.model.states import GridJobState
+from oarpy.model.states import GridJobState, GridPartState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
 from oarpy.store.grid.clusters import GridClusterRow
@@ -247,6 +247,49 @@ def test_a_mover_that_was_killed_at_any_call_leaves_one_copy(connection: Connect
     assert transactions.open_of(connection, "mover") == []
     assert reallocation_passes.open_moves(connection) == []
     assert reallocation_passes.unfinished(connection) == []
+
+
+def test_an_old_copy_that_went_on_before_its_cluster_heard_stays(connection: Connection) -> None:
+    broker, job = busy_north(connection)
+    north = broker.providers["north"]
+
+    def strike(call: ClusterCall) -> None:
+        if broker_parts.of_jobs(connection, [job])[0].state is GridPartState.DELETING:
+            north.faults.cut = True
+
+    broker.before = strike
+    broker.pass_by_hand()
+    assert broker.outcomes() == [(job, "north", "south", "moved")]
+    assert broker.providers["south"].states() == {f"g{job}.0.2": "held"}, "it waits for the old copy's deletion"
+    broker.before = lambda call: None
+    north.faults.cut = False
+    broker.clock.advance(130)
+    broker.run()
+    assert broker.places() == {job: ["north"]}
+    assert broker.outcomes() == [(job, "north", "south", "given up")]
+    old, new = broker_parts.of_jobs(connection, [job])
+    assert (old.state, new.state) == (GridPartState.WAITING, GridPartState.ENDED)
+    assert transactions.open_of(connection, "mover") == []
+
+
+def test_a_new_copy_that_lapsed_before_its_cluster_heard_is_mapped_anew(connection: Connection) -> None:
+    broker, job = busy_north(connection)
+    south = broker.providers["south"]
+
+    def strike(call: ClusterCall) -> None:
+        if broker_parts.of_jobs(connection, [job])[0].state is GridPartState.GONE:
+            south.faults.cut = True
+
+    broker.before = strike
+    broker.pass_by_hand()
+    assert broker.places() == {}
+    broker.before = lambda call: None
+    south.faults.cut = False
+    broker.clock.advance(130)
+    broker.run()
+    assert broker.places() == {}
+    assert broker_jobs.read(connection, [job])[0].state is GridJobState.SUBMITTED
+    assert transactions.open_of(connection, "mover") == []
 
 
 def test_a_silent_cluster_is_left_out_with_its_jobs(connection: Connection) -> None:

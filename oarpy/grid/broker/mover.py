@@ -3,9 +3,11 @@
 A pass is planned by estimates alone. Then each move is a transaction; of moves between the same clusters, the next one
 begins when the one before is decided::
 
-    freeze the old copy, make the new one, held -> do both ECTs still say so? -> decided: delete the old, let go the new
-                                                    |
-                                                    +-- no: the old copy goes on in its old rank
+    freeze the old copy, make the new one, held -> do both ECTs still say so? -> decided -> delete the old
+                                                    |                                            |
+                                                    +-- no: the old copy goes on in its rank     +-> let the new go
+
+What is prepared lapses. So the cluster of the old copy is told first: if it has let that go on, the move is given up.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ import structlog
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.mapper import queued_part
+from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.broker.pass_plan import MovablePart, PlannedMove
 from oarpy.grid.broker.second_looks import PlannedPass, SecondLook, look_again, plan_pass
-from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver
+from oarpy.grid.broker.transactions import PlannedPart, PreparedParts, TransactionDriver, wire_name
 from oarpy.grid.core.broker_state import ReallocationRules
 from oarpy.grid.provider import GridPart, PartRequest
-from oarpy.model.states import GridJobState
+from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
@@ -118,7 +121,7 @@ class Mover:
             if not under_way.left and not under_way.begun:
                 self._end_pass(connection, under_way)
                 due = self._begin_pass(connection)
-        self._driver.spread(connection)
+        self._spread(connection)
         return due
 
     # Passes
@@ -220,8 +223,9 @@ class Mover:
             case ("look again", int(transaction)), SecondLook() if under_way is not None:
                 move = under_way.begun[transaction]
                 self._settle(connection, under_way, transaction, result.objection(move, self._rules))
-            case ("outcome", *_), _:
-                self._driver.heard(connection, name, result)
+            case ("outcome", int(transaction), str(cluster), verb), str():
+                with connection.transaction():
+                    self._known_by(connection, transaction, cluster, verb, result)
 
     def _prepared(
         self, connection: Connection, under_way: _PassUnderWay, transaction: int, result: PreparedParts
@@ -259,6 +263,38 @@ class Mover:
             under_way.moved += 1
         if objection:
             under_way.remarks.append(f"job {move.part.job} stayed: {objection}")
+
+    # Outcomes
+
+    def _spread(self, connection: Connection) -> None:
+        """Have clusters told how transactions ended. The new copy is let go when the old one is known to be deleted."""
+        for one in transactions.open_of(connection, MODULE):
+            if one.committed is None:
+                continue
+            parts = broker_parts.of_transaction(connection, one.id)
+            first = {part.cluster for part in parts if part.state is GridPartState.DELETING}
+            kept = not first and not any(part.state is GridPartState.COMMITTING for part in parts)
+            verb: Verb = "commit" if one.committed and not kept else "abort"
+            for cluster in first or one.unaware:
+                name = ("outcome", one.id, cluster, verb)
+                if cluster in one.unaware and name not in self._errands:
+                    self._errands.begin(name, tell(TransactionEnd(wire_name(one.id), cluster, verb)))
+
+    def _known_by(self, connection: Connection, transaction: int, cluster: str, verb: object, refusal: str) -> None:
+        """Note that a cluster knows how a transaction ended, and what it means that it refused to carry it out."""
+        parts = broker_parts.of_transaction(connection, transaction)
+        there = [part for part in parts if part.cluster == cluster]
+        refused = verb == "commit" and bool(refusal)
+        if refused and any(part.state is GridPartState.DELETING for part in there):
+            reason = f"cluster '{cluster}' let it go on: {refusal}"
+            transactions.keep_old(connection, transaction, reason)
+            reallocation_passes.settle_moves_of(connection, transaction, "given up", reason)
+            transactions.note_known(connection, transaction, cluster)
+            return
+        lost = [part.job for part in there if refused and part.state is GridPartState.COMMITTING]
+        transactions.note_known(connection, transaction, cluster, refusal if refused else "")
+        waiting = [job.id for job in broker_jobs.read(connection, lost) if job.state is GridJobState.MAPPED]
+        broker_jobs.move(connection, waiting, GridJobState.SUBMITTED, refusal[:1000])
 
 
 def next_pass(first: float, last: float | None, period: float) -> float:

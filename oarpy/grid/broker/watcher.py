@@ -21,7 +21,7 @@ from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
-from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions
+from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
 from oarpy.store.grid.broker_jobs import GridJobRow
 from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.clusters import GridClusterRow
@@ -159,6 +159,11 @@ def change_part(connection: Connection, part: GridPartRow, event: PartEvent) -> 
         # undecided, it can be given up; decided, the cluster will refuse to commit it
         transactions.give_up(connection, part.transaction, f"cluster '{part.cluster}': {event.reason or 'it lapsed'}")
         return
+    if part.state is GridPartState.DELETING and event.kind == "started":
+        reason = f"cluster '{part.cluster}' let it go on before it heard of the decision"
+        transactions.keep_old(connection, part.transaction, reason)
+        reallocation_passes.settle_moves_of(connection, part.transaction, "given up", reason)
+        part = broker_parts.by_name(connection, [part.name])[0]
     if part.state in _LIVE:
         if part.state in (GridPartState.FREEZING, GridPartState.FROZEN):
             broker_parts.move(connection, part.name, GridPartState.WAITING)

@@ -75,7 +75,7 @@ _INSERT = """
     VALUES (%s, %s, %s, %s, to_timestamp(%s), to_timestamp(%s), %s) RETURNING id
 """
 _SETTLE = "UPDATE grid_moves SET outcome = %s, message = %s WHERE id = %s"
-_SETTLE_OF = "UPDATE grid_moves SET outcome = %s, message = %s WHERE transaction = %s AND outcome = 'open'"
+_SETTLE_OF = "UPDATE grid_moves SET outcome = %s, message = %s WHERE transaction = %s"
 
 
 def ask(connection: Connection, who: str) -> int:
@@ -154,7 +154,7 @@ def settle_move(connection: Connection, move: int, outcome: str, message: str = 
 
 
 def settle_moves_of(connection: Connection, transaction: int, outcome: str, message: str = "") -> None:
-    """Note what the open moves of a transaction came to."""
+    """Note what the moves of a transaction came to."""
     connection.execute(_SETTLE_OF, [outcome, message, transaction])
 
 

@@ -132,6 +132,12 @@ _DONE = """
       AND NOT EXISTS (SELECT FROM grid_outcomes o WHERE o.transaction = t.id AND o.known_at IS NULL)
     RETURNING t.id
 """
+# New copies stop counting before old ones begin to.
+_END_NEW = """
+    UPDATE grid_parts SET state = 'Ended', message = %s, ended_at = clock_timestamp()
+    WHERE transaction = %s AND state = 'Committing'
+"""
+_KEEP_OLD = "UPDATE grid_parts SET state = 'Waiting' WHERE transaction = %s AND state = 'Deleting'"
 _DOUBTS = """
     SELECT t.id, t.kind, t.job, o.cluster, t.committed, extract(epoch FROM t.decided_at)::float8, o.asked, o.message
     FROM grid_outcomes o JOIN grid_transactions t ON t.id = o.transaction
@@ -228,6 +234,15 @@ def note_known(connection: Connection, transaction: int, cluster: str, lost: str
     else:
         connection.execute(_KNOWN_PARTS, [transaction, cluster])
     return connection.execute(_DONE, {"id": transaction}).fetchone() is not None
+
+
+def keep_old(connection: Connection, transaction: int, reason: str) -> None:
+    """Note that a cluster let the old copy of a job go on, though a move was decided: it is the one that stays.
+
+    The cluster of the new copy was not told of the decision yet, as that of the old one is first.
+    """
+    connection.execute(_END_NEW, [reason[:1000], transaction])
+    connection.execute(_KEEP_OLD, [transaction])
 
 
 def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str) -> None:
