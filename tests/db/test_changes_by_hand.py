@@ -92,8 +92,15 @@ CHANGES = {
     },
     "kill_requests": {
         "not_before": "not_before = now() + interval '1 hour'",
+        "requested_by": "job_id = {running}, requested_by = 'door'",
         "job_id": "job_id = {waiting}",
         "state": "state = 'done'",
+    },
+    "launch_gates": {
+        "expected_at": "expected_at = now() + interval '3 hours'",
+        "job_id": "job_id = {waiting}",
+        "opens_at": "opens_at = now() + interval '2 hours'",
+        "walltime": "walltime = '1 hour'",
     },
     "maintenance_nodes": {
         "network_address": "network_address = 'n3'",
@@ -279,7 +286,10 @@ class Situation:
             submit("/core=1,memory=1,walltime=9:0:0"),
             submit("/core=1,walltime=9:0:0"),
         )
+        gated = submit("/core=1,walltime=9:0:0")
+        connection.execute("INSERT INTO launch_gates VALUES (%s, now() + '1 hour', NULL, '8 hours')", [gated])
         settle()
+        assert self.cluster.state(gated) == "toLaunch"
         self.cluster.end(ended)
         suspensions.ask(connection, [suspended], "ann")
         reserved, other_reserved = (
