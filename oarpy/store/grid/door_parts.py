@@ -37,7 +37,9 @@ _OF_TRANSACTION = f"""
 _WAITING = f"""
     SELECT {_COLUMNS} FROM door_parts p JOIN jobs j USING (job_id)
     WHERE p.broker = %s AND p.kind = 'queued' AND p.state IN ('Committed', 'Frozen')
-      AND j.state IN ('Waiting', 'Hold') ORDER BY p.job_id
+      AND j.state IN ('Waiting', 'Hold')
+      AND NOT EXISTS (SELECT FROM kill_requests k WHERE k.job_id = p.job_id AND k.state <> 'done')
+    ORDER BY p.job_id
 """  # noqa: S608
 
 _ADD = """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from math import inf
 
+from oarpy.admission.rules.rules import RefusedByRule
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.planned_queues import PlannedQueues
 from oarpy.grid.door.calls import EstimateCall, EstimateInTurnCall
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PartRequest
-from oarpy.model.errors import OarpyError
+from oarpy.model.errors import AdmissionRefused, OarpyError
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import WaitingJob
 from oarpy.store.grid import door_parts
@@ -18,7 +19,7 @@ from oarpy.store.grid.door_parts import DoorPartRow
 
 
 def estimate(visit: Visit, call: EstimateCall) -> list[float]:
-    """Answer ``estimate``. What this cluster refuses never ends; asked about alone, it says why."""
+    """Answer ``estimate``. What this cluster refuses never ends; asked about alone, it says why if it could run."""
     planned = planned_queues.queues(visit, call.age)
     names = {one for one in call.requests if isinstance(one, str)}
     parts = door_parts.named(visit.connection, visit.broker, [*names, *call.without])
@@ -51,8 +52,9 @@ def _job(visit: Visit, planned: PlannedQueues, request: PartRequest, *, alone: b
     """Return the job that would be submitted, None for one that is refused."""
     try:
         return planned_queues.behind_all(visit, planned, request)
-    except OarpyError:
-        if alone:
+    except OarpyError as error:
+        too_large = isinstance(error, AdmissionRefused) and not isinstance(error, RefusedByRule)
+        if alone and not too_large:
             raise
         return None
 
