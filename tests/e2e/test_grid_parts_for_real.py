@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
-from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
+from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
 from tests.harness.gateway_process import CLIENT
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.passable_folder import passable_folder
@@ -51,7 +51,7 @@ def cluster() -> Iterator[RealCluster]:
     if os.getuid() != 0:
         pytest.skip("only root can make users")
     with ordinary_users("broker", "ann") as (broker, ann), passable_folder("oarpy-parts-") as folder:
-        settings = {
+        settings: Settings = {
             "scheduler": {"security_time": 0},
             "door": {"evict": "local", "brokers": {"campus": broker.pw_name}},
         }
