@@ -6,7 +6,8 @@ aligned windows (in UTC). Jobs that never ran, or hold nothing, are marked and a
 
 What is counted and old is moved to the past, month by month (``history.keep_live``), and archived months are dropped
 when their time is over (``history.retention``). Changes that the stream of events no longer tells go
-(``history.keep_changes``), old verdicts (``scheduler.verdict_history``), and what kinds of jobs used a month ago.
+(``history.keep_changes``), old verdicts (``scheduler.verdict_history``), what kinds of jobs used a month ago, and calls
+of brokers after a day.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting, event_stream
 from oarpy.store.analytics import job_kinds
 from oarpy.store.database import Connection
+from oarpy.store.grid import door_calls
 from oarpy.store.jobs.submissions import drop_keys
 from oarpy.store.passes import verdict_history
 from oarpy.store.past import months, moving
@@ -33,6 +35,8 @@ BATCH = 10_000
 MOVED = 2_000
 """Submissions moved to the past in one run, by default."""
 _LOOK = timedelta(hours=1)
+_CALLS_KEPT = timedelta(days=1)
+"""How long a broker may ask a call again and get the same answer."""
 
 
 def account(connection: Connection, window: int, limit: int = BATCH) -> int:
@@ -106,6 +110,7 @@ class Accounting:
         self._next_look = now + _LOOK
         verdict_history.prune(connection, now - timedelta(days=self._verdict_days))
         job_kinds.prune(connection, now - timedelta(days=job_kinds.DAYS))
+        door_calls.prune(connection, now - _CALLS_KEPT)
         event_stream.prune(connection, now - timedelta(seconds=self._history.keep_changes))
         gone = expire(connection, now, self._history.retention) if self._history.retention else ()
         return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

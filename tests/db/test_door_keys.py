@@ -6,17 +6,20 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from oarpy.configuration import load
+from oarpy.configuration import Configuration, load
 from oarpy.grid.door import session
 from oarpy.grid.door.calls import CancelCall, EventsCall, PrepareCall, WaitingCall
 from oarpy.grid.door.session import DoorSession
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PreparedPart
 from oarpy.model.errors import NotFound
+from oarpy.modules.accounting import Accounting
+from oarpy.modules.loop.module import run
 from tests.harness.sample_cluster import Connection
 
 pytestmark = pytest.mark.db
@@ -121,3 +124,14 @@ def test_what_settles_a_call_has_the_last_word_each_time(doors: Doors, monkeypat
     call = {"call": "prepare", "key": "k", "transaction": "t", "part": part, "ttl": 30}
     door = doors()
     assert [ask(door, call)["answer"]["hosts"] for _ in range(2)] == [["n1"], ["n1", "n2"]]
+
+
+def test_keys_are_forgotten_after_a_day(doors: Doors, done: list[str], connection: Connection) -> None:
+    door = doors()
+    ask(door, CANCEL)
+    connection.execute("INSERT INTO door_transactions (broker, transaction, state) VALUES ('campus', 't', 'Aborted')")
+    for hours, left in ((23, 1), (25, 0)):
+        later = datetime.now(UTC) + timedelta(hours=hours)
+        run(Accounting(Configuration()), connection, later)
+        counts = "SELECT (SELECT count(*) FROM door_calls), (SELECT count(*) FROM door_transactions)"
+        assert connection.execute(counts).fetchall() == [(left, left)]

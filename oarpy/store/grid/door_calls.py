@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import NamedTuple
 
 from oarpy.store.database import Connection
@@ -10,7 +11,11 @@ from oarpy.store.database import Connection
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('oarpy door call ' || %s || ' ' || %s, 0))"
 _FIND = "SELECT call, answer FROM door_calls WHERE broker = %s AND key = %s"
 _KEEP = "INSERT INTO door_calls (broker, key, call, answer) VALUES (%s, %s, %s, %s::jsonb)"
-_FORGET = "DELETE FROM door_calls WHERE at < now() - make_interval(secs => %s)"
+_PRUNE = "DELETE FROM door_calls WHERE at < %s"
+_PRUNE_TRANSACTIONS = """
+    DELETE FROM door_transactions t WHERE at < %s AND state = 'Aborted' AND NOT EXISTS
+        (SELECT FROM door_parts p WHERE (p.broker, p.transaction) = (t.broker, t.transaction))
+"""
 
 
 class KeptCall(NamedTuple):
@@ -32,6 +37,7 @@ def keep(connection: Connection, broker: str, key: str, call: KeptCall) -> None:
     connection.execute(_KEEP, (broker, key, call.call, call.answer.decode()))
 
 
-def forget(connection: Connection, age: float) -> int:
-    """Forget calls that are older than so many seconds; return how many."""
-    return connection.execute(_FORGET, [age]).rowcount
+def prune(connection: Connection, before: datetime) -> None:
+    """Forget calls that were carried out before, and transactions that were aborted and made nothing."""
+    connection.execute(_PRUNE, [before])
+    connection.execute(_PRUNE_TRANSACTIONS, [before])
