@@ -92,6 +92,7 @@ REACTIONS: dict[str, tuple[str, ...]] = {
     "grid job changed": ("claimer",),
     "grid delete asked": ("mapper", "claimer"),
     "grid part changed": ("claimer",),
+    "grid part placed": ("watcher",),
     "grid part to end": ("watcher",),
     "grid clusters changed": ("mapper", "claimer", "mover", "watcher"),
     "grid cluster heard": ("mapper", "claimer", "mover"),

@@ -17,6 +17,8 @@ CREATE OR REPLACE TRIGGER grid_delete_asked AFTER UPDATE ON grid_jobs FOR EACH R
 CREATE OR REPLACE TRIGGER grid_part_changed AFTER UPDATE ON grid_parts FOR EACH ROW
     WHEN (OLD.state <> NEW.state AND NEW.state IN ('Running', 'Ended'))
     EXECUTE FUNCTION grid_noticed('grid part changed');
+CREATE OR REPLACE TRIGGER grid_part_placed AFTER UPDATE ON grid_parts FOR EACH ROW
+    WHEN (OLD.state <> NEW.state AND NEW.state = 'Committing') EXECUTE FUNCTION grid_noticed('grid part placed');
 CREATE OR REPLACE TRIGGER grid_part_to_end AFTER UPDATE ON grid_parts FOR EACH ROW
     WHEN (OLD.end_asked IS NULL AND NEW.end_asked IS NOT NULL) EXECUTE FUNCTION grid_noticed('grid part to end');
 CREATE OR REPLACE TRIGGER grid_cluster_added AFTER INSERT ON grid_clusters FOR EACH ROW

@@ -158,11 +158,13 @@ def insert(connection: Connection, job: NewGridJob, copies: int = 1) -> list[int
         "wait": None if job.wait is None else timedelta(seconds=job.wait),
         "copies": copies,
     }
-    ids = [row[0] for row in connection.execute(_INSERT, values)]
-    if copies > 1:
-        connection.execute(_JOIN_ARRAY, [ids[0], ids])
-    for number, one in enumerate(job.components):
-        _insert_component(connection, ids, number, one)
+    # whoever sees a job sees its components
+    with connection.transaction():
+        ids = [row[0] for row in connection.execute(_INSERT, values)]
+        if copies > 1:
+            connection.execute(_JOIN_ARRAY, [ids[0], ids])
+        for number, one in enumerate(job.components):
+            _insert_component(connection, ids, number, one)
     return ids
 
 
