@@ -44,12 +44,11 @@ def reserve(connection: Connection, job: int) -> int:
         NewGridPart(f"{job}-{one.number}", job, one.number, one.cluster or "a", "reserved", 60) for one in components
     ]
     transactions.add_parts(connection, transaction, parts)
-    broker_jobs.move(connection, [job], GridJobState.CLAIMING)
     transactions.note_prepared(connection, transaction, {one.name: str(17 + one.component) for one in parts})
     assert transactions.decide(connection, transaction)
     for cluster in {one.cluster for one in parts}:
         transactions.note_known(connection, transaction, cluster)
-    broker_jobs.move(connection, [job], GridJobState.CLAIMED)
+    broker_jobs.move(connection, [job], GridJobState.MAPPED)
     return transaction
 
 
@@ -93,7 +92,6 @@ def test_parts_on_named_clusters_are_waited_for(
 def test_one_cluster_refuses(connection: Connection, oarsub: Submitter, cluster_environment: dict[str, str]) -> None:
     with process(cluster_environment, "oargridsub", "-w", "1:0:0", PARTS) as running:
         job = waits_for(running)
-        broker_jobs.move(connection, [job], GridJobState.CLAIMING)
         broker_jobs.move(connection, [job], GridJobState.ERROR, "b_2: the queue is closed")
         out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (3, "")

@@ -117,7 +117,7 @@ def _anywhere(options: GridOptions, user: str, settings: SubmissionSettings, now
 
 
 def _named(options: GridOptions, user: str, settings: SubmissionSettings, now: datetime) -> NewGridJob:
-    """Return a job with parts on named clusters, which begin at a date; now, if none is given."""
+    """Return a job with parts on named clusters, which begin at a date; as soon as may be, if none is given."""
     parts = read_parts(" ".join(options.words))
     job = NewGridJob(
         user=user,
@@ -125,7 +125,7 @@ def _named(options: GridOptions, user: str, settings: SubmissionSettings, now: d
         program=_program(_UNTIL_THE_END if options.program is None else options.program),
         walltime=_walltime(options, settings),
         components=tuple(_component(part, _types(options)) for part in parts),
-        deadline=now.timestamp() if options.start is None else read_start(options.start, now),
+        deadline=read_start(options.start, now),
     )
     return _with_common(job, options)
 

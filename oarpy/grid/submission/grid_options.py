@@ -14,6 +14,8 @@ from oarpy.model.submission_checks import short
 
 _LATE = timedelta(seconds=60)
 """A start that was "now" when a program wrote it may be that late here."""
+_LEAD = timedelta(seconds=10)
+"""What clusters have to reserve what is to begin at once: they take no date that is past when they answer."""
 _FARTHEST = timedelta(days=3660)
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _DECIMAL = re.compile(r"\d{0,9}(?:\.\d{1,18})?(?:[eE]-?\d{1,3})?", re.ASCII)
@@ -43,12 +45,14 @@ class GridOptions:
     properties: str | None = None
 
 
-def read_start(text: str, now: datetime) -> float:
-    """Return the date of ``-s`` in epoch seconds; one that has just passed is now."""
+def read_start(text: str | None, now: datetime) -> float:
+    """Return the date of ``-s`` in epoch seconds; None, now, and what has just passed are as soon as it may be."""
+    if text is None:
+        return (now + _LEAD).timestamp()
     start = read_date(text, now)
     if start < now - _LATE:
         raise UsageError(f"start '{short(text.strip())}' is in the past", hint="a later date, or leave -s out for now")
-    return _near("start", text, max(start, now), now)
+    return _near("start", text, max(start, now + _LEAD), now)
 
 
 def read_deadline(text: str, now: datetime) -> float:

@@ -35,13 +35,14 @@ def test_parts_on_named_clusters() -> None:
     ]
 
 
-def test_parts_without_a_date_begin_now_and_without_a_program_they_last() -> None:
+def test_parts_without_a_date_begin_at_once_and_without_a_program_they_last() -> None:
     job = asked(replace(NAMED, program=None, walltime=None)).job
-    assert (job.deadline, job.program, job.walltime) == (NOW.timestamp(), "exec sleep infinity", 7200)
+    assert (job.deadline, job.program, job.walltime) == (NOW.timestamp() + 10, "exec sleep infinity", 7200)
 
 
-def test_a_start_that_just_passed_is_now() -> None:
-    assert asked(replace(NAMED, start="2026-05-04 10:59:30+00:00")).job.deadline == NOW.timestamp()
+@pytest.mark.parametrize("text", ["2026-05-04 10:59:30+00:00", "now", "2026-05-04 11:00:09+00:00"])
+def test_clusters_get_time_to_reserve_what_begins_at_once(text: str) -> None:
+    assert asked(replace(NAMED, start=text)).job.deadline == NOW.timestamp() + 10
 
 
 def test_any_one_cluster() -> None:
