@@ -33,6 +33,13 @@ def test_parts_are_reserved_at_once_and_run_at_their_date(rounds: ClaimRounds) -
     assert rounds.job(job).state is GridJobState.TERMINATED
 
 
+def test_without_a_date_parts_begin_soon(rounds: ClaimRounds) -> None:
+    job = rounds.reserve(0, "north", "south")
+    rounds.until(12)
+    row = rounds.job(job)
+    assert (row.state, row.started, row.deadline) == (GridJobState.RUNNING, rounds.began + 10, rounds.began + 10)
+
+
 def test_a_slow_cluster_makes_all_walltimes_longer(rounds: ClaimRounds) -> None:
     clusters.put(rounds.connection, "south", "oarpy", ["oargriddoor", "campus"], speed=0.5, place=1)
     job = rounds.reserve(400, "north", "south", walltime=100)

@@ -131,6 +131,7 @@ _MOVE = """
     RETURNING id
 """
 _MESSAGE = "UPDATE grid_jobs SET message = %s WHERE id = ANY(%s) AND message <> %s"
+_SET_DEADLINE = "UPDATE grid_jobs SET deadline = to_timestamp(%s) WHERE id = %s"
 _ASK_DELETION = """
     UPDATE grid_jobs SET delete_asked = clock_timestamp(), delete_by = %s
     WHERE id = ANY(%s) AND delete_asked IS NULL AND state NOT IN ('Terminated', 'Error', 'Missed')
@@ -253,6 +254,11 @@ def move(
 def note(connection: Connection, jobs: Sequence[int], message: str) -> None:
     """Say why jobs are as they are."""
     connection.execute(_MESSAGE, [message, list(jobs), message])
+
+
+def set_deadline(connection: Connection, job: int, deadline: float) -> None:
+    """Change when the parts of a job start (epoch seconds)."""
+    connection.execute(_SET_DEADLINE, [deadline, job])
 
 
 def ask_deletion(connection: Connection, jobs: Sequence[int], who: str) -> list[int]:

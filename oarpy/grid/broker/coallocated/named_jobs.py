@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from math import inf
 
 from oarpy.grid.broker.coallocated.asked_of_clusters import part_of
@@ -26,6 +27,8 @@ from oarpy.store.grid import broker_jobs, transactions
 
 _TTL = 60.0
 """Seconds after which a cluster drops a reservation that was not committed."""
+_SOON = 10.0
+"""Seconds after which parts begin whose user gave no date: all clusters have to be asked before."""
 _UNMADE = (GridPartState.ABORTING, GridPartState.GONE)
 
 
@@ -72,9 +75,12 @@ class NamedJobs:
             self._refuse(connection, file, f"no cluster '{missing[0]}' is in use")
             return
         walltime = file.job.walltime / min(known[name] for name in wanted)
-        transaction = transactions.begin(connection, "reserve", MODULE, file.job.id, _TTL, file.job.deadline)
+        date = _date(file, now)
+        job = replace(file.job, deadline=date)
+        broker_jobs.set_deadline(connection, job.id, date)
+        transaction = transactions.begin(connection, "reserve", MODULE, job.id, _TTL, date)
         claims = [
-            PartClaim(cluster, part_of(file.job, component, "reserved", walltime, transaction))
+            PartClaim(cluster, part_of(job, component, "reserved", walltime, transaction))
             for component, cluster in zip(file.components, wanted, strict=True)
         ]
         add_parts(connection, transaction, file, claims)
@@ -102,3 +108,10 @@ class NamedJobs:
             self.errands.drop(("hold", file.rows[0].transaction))
         end_parts(connection, file, reason)
         broker_jobs.move(connection, [file.job.id], GridJobState.ERROR, reason)
+
+
+def _date(file: GridJobFile, now: float) -> float:
+    """Return when parts begin: at the date that was asked for; if that was at submission, as soon as can be."""
+    if file.deadline > file.job.submitted + 2 * _SOON:
+        return file.deadline
+    return max(file.deadline, math.ceil(now + _SOON))
