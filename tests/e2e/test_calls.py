@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.local_cluster.user_commands import user_command
 from oarpy.wire.frames import MESSAGE, Frames, pack_message, read_message
 from oarpy.wire.openings import Knock, Speaker
 from tests.harness.bare_environment import NO_GATEWAY
-from tests.harness.gateway_process import CLIENT
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.terminal_session import TerminalSession
@@ -107,7 +107,7 @@ def submit(cluster: SshCluster, user: pwd.struct_passwd, home: Path, *arguments:
         "OARPY_GATEWAY_SOCKET": str(cluster.sandbox.directory / "gateway" / "socket"),
     }
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(user.pw_uid), "oarsub", *arguments],
+        user_command(user.pw_uid, "oarsub", *arguments),
         env=variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,

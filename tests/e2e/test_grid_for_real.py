@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from oarpy.grid.local.local_grid import LocalGrid
 from oarpy.store.grid import broker_jobs, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
-from tests.harness.brokered_clusters import BrokeredClusters, brokered_clusters
+from tests.harness.brokered_clusters import brokered_clusters
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[BrokeredClusters]:
+def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[LocalGrid]:
     """North is small, south has more cores."""
     with brokered_clusters({"north": 1, "south": 4}, cluster_databases) as found:
         with psycopg.connect(found.broker.dsn()) as connection:
@@ -25,7 +26,7 @@ def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[BrokeredCl
         yield found
 
 
-def submit(grid: BrokeredClusters, program: str, procs: int = 1, copies: int = 1) -> list[int]:
+def submit(grid: LocalGrid, program: str, procs: int = 1, copies: int = 1) -> list[int]:
     """Submit mapped jobs of the user."""
     job = NewGridJob(
         grid.user.pw_name, "mapped", program, 60, (NewGridComponent(f"/core={procs}", procs),), str(grid.home)
@@ -34,13 +35,13 @@ def submit(grid: BrokeredClusters, program: str, procs: int = 1, copies: int = 1
         return broker_jobs.insert(connection, job, copies)
 
 
-def job(grid: BrokeredClusters, number: int) -> GridJobRow:
+def job(grid: LocalGrid, number: int) -> GridJobRow:
     """Return a job."""
     with psycopg.connect(grid.broker.dsn()) as connection:
         return broker_jobs.read(connection, [number])[0]
 
 
-def test_a_job_runs_on_the_best_of_two_clusters(grid: BrokeredClusters) -> None:
+def test_a_job_runs_on_the_best_of_two_clusters(grid: LocalGrid) -> None:
     first = submit(grid, "sleep 600")[0]
     until(lambda: job(grid, first).state == "Running", lambda: str(job(grid, first)))
     second = submit(grid, "exit 3")[0]

@@ -6,13 +6,12 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.harness.gateway_process import CLIENT
+from oarpy.local_cluster.user_commands import user_command
 from tests.harness.ssh_cluster import SshCluster, marked, run_cluster
 from tests.harness.terminal_session import DEADLINE, TerminalSession
 from tests.harness.waiting import until
@@ -64,7 +63,7 @@ def environment(cluster: SshCluster) -> dict[str, str]:
 
 def words(uid: int, *arguments: str) -> list[str]:
     """What to start for a command of a user."""
-    return [sys.executable, "-c", CLIENT, str(uid), *arguments]
+    return user_command(uid, *arguments)
 
 
 def run(cluster: SshCluster, uid: int, *arguments: str) -> subprocess.CompletedProcess[str]:

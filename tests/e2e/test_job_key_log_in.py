@@ -6,15 +6,14 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from oarpy.local_cluster.sandbox import command
+from oarpy.local_cluster.user_commands import user_command
 from oarpy.store.negotiation import extensions, resizes
-from tests.harness.gateway_process import CLIENT
 from tests.harness.ssh_cluster import SshCluster, run_cluster
 from tests.harness.waiting import until
 
@@ -47,7 +46,7 @@ def as_user(cluster: SshCluster, uid: int, home: Path, *arguments: str) -> subpr
         "PYTHONPATH": str(ROOT),
         "OARPY_GATEWAY_SOCKET": str(cluster.sandbox.directory / "gateway" / "socket"),
     }
-    words = [sys.executable, "-c", CLIENT, str(uid), *arguments]
+    words = user_command(uid, *arguments)
     return subprocess.run(
         words, env=environment, capture_output=True, text=True, cwd=home, timeout=DEADLINE, check=False
     )

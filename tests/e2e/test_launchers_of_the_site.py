@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from oarpy.benchmarks.server_processes import parent_of
 
+from oarpy.local_cluster.user_commands import user_command
 from tests.harness.bare_environment import NO_GATEWAY
-from tests.harness.gateway_process import CLIENT
 from tests.harness.launchers import LauncherProcess
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.ssh_cluster import SshCluster, marked, run_cluster
@@ -79,7 +79,7 @@ def oarsub(cluster: SshCluster, user: pwd.struct_passwd, home: Path, *arguments:
         "OARPY_GATEWAY_SOCKET": str(cluster.sandbox.directory / "gateway" / "socket"),
     }
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(user.pw_uid), "oarsub", *arguments],
+        user_command(user.pw_uid, "oarsub", *arguments),
         env=variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,

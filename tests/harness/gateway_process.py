@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oarpy.local_cluster.user_commands import user_command
 from oarpy.wire.frames import LARGEST_FRAME, MESSAGE, VERSION, Channel, pack_message, read_message
 from tests.harness import warm_gateway
 from tests.harness.bare_environment import bare_environment
@@ -22,21 +21,6 @@ from tests.harness.waiting import until
 from tests.harness.warm_gateway import ForkedGateway
 
 TIMEOUT = 60.0
-
-CLIENT = """
-import os, sys
-uid, name = int(sys.argv[1]), sys.argv[2]
-import shlex
-from oarpy.frontend import attachment, conversation, discovery, editor, entry, job_key, local_files
-from oarpy.frontend import relay, submission_environment, terminal
-if uid != os.getuid():
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-sys.argv = [name, *sys.argv[3:]]
-entry.start(name)
-"""
-"""A command as its entry point starts it. What a user may not import is imported before this process becomes theirs."""
 
 
 @dataclass(slots=True)
@@ -54,7 +38,7 @@ class GatewayProcess:
 
     def command(self, *words: str, uid: int | None = None) -> list[str]:
         """Return what to start for a command of a user (default: the user of the tests)."""
-        return [sys.executable, "-c", CLIENT, str(os.getuid() if uid is None else uid), *words]
+        return user_command(uid, *words)
 
     def start(
         self, *words: str, uid: int | None = None, cwd: str | Path | None = None, **variables: str

@@ -1,0 +1,8 @@
+"""Several clusters and a broker in one folder of this machine, for the demo, tests and measurements.
+
+- ``local_grid``: their servers, the accounts of the broker and of its user, commands as that user. ``demo`` shows it.
+
+May import ``oarpy.local_cluster`` and what is below it.
+"""
+
+from __future__ import annotations
