@@ -13,9 +13,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from oarpy.grid.local.local_grid import LocalGrid
 from oarpy.store.grid import broker_jobs, clusters
 from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
-from tests.harness.brokered_clusters import BrokeredClusters, brokered_clusters
+from tests.harness.brokered_clusters import brokered_clusters
 from tests.harness.passable_folder import passable_folder
 from tests.harness.waiting import DEADLINE, until
 
@@ -27,7 +28,7 @@ _BEGUN = "date +%s.%N > $OAR_GRID_COMPONENT.begun; cat $OAR_GRID_NODEFILE > $OAR
 
 
 @pytest.fixture(scope="module")
-def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[BrokeredClusters]:
+def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[LocalGrid]:
     with brokered_clusters({"north": 4, "south": 4}, cluster_databases, kill_grace=1) as found:
         with psycopg.connect(found.broker.dsn()) as connection:
             for place, name in enumerate(found.clusters):
@@ -43,7 +44,7 @@ def folder() -> Iterator[Path]:
         yield made
 
 
-def submit(grid: BrokeredClusters, folder: Path, kind: str, *asked: NewGridComponent) -> int:
+def submit(grid: LocalGrid, folder: Path, kind: str, *asked: NewGridComponent) -> int:
     """Submit a job whose parts begin in :data:`LEAD` seconds."""
     date = float(int(time.time()) + LEAD)
     job = NewGridJob(grid.user.pw_name, kind, _BEGUN, 60, asked, str(folder), deadline=date)
@@ -51,12 +52,12 @@ def submit(grid: BrokeredClusters, folder: Path, kind: str, *asked: NewGridCompo
         return broker_jobs.insert(connection, job)[0]
 
 
-def job_of(grid: BrokeredClusters, number: int) -> GridJobRow:
+def job_of(grid: LocalGrid, number: int) -> GridJobRow:
     with psycopg.connect(grid.broker.dsn()) as connection:
         return broker_jobs.read(connection, [number])[0]
 
 
-def reaches(grid: BrokeredClusters, number: int, state: str) -> GridJobRow:
+def reaches(grid: LocalGrid, number: int, state: str) -> GridJobRow:
     """Wait until a job is in a state."""
     logs = [one.directory / "server.log" for one in (grid.broker, *grid.clusters.values())]
     until(
@@ -66,7 +67,7 @@ def reaches(grid: BrokeredClusters, number: int, state: str) -> GridJobRow:
     return job_of(grid, number)
 
 
-def kill(grid: BrokeredClusters, module: str) -> None:
+def kill(grid: LocalGrid, module: str) -> None:
     """Kill a module of the broker; its server starts it again."""
     found = re.findall(
         rf"module started.*module='{module}' pid=(\d+)", (grid.broker.directory / "server.log").read_text()
@@ -74,7 +75,7 @@ def kill(grid: BrokeredClusters, module: str) -> None:
     os.kill(int(found[-1]), signal.SIGKILL)
 
 
-def delete(grid: BrokeredClusters, number: int) -> None:
+def delete(grid: LocalGrid, number: int) -> None:
     """Delete a job, and wait until the clusters are empty."""
     with psycopg.connect(grid.broker.dsn()) as connection:
         broker_jobs.ask_deletion(connection, [number], "ann")
@@ -96,7 +97,7 @@ def begun(folder: Path, components: int) -> list[float]:
     return [float(one.read_text()) for one in files]
 
 
-def test_components_begin_within_a_second_and_know_each_other(grid: BrokeredClusters, folder: Path) -> None:
+def test_components_begin_within_a_second_and_know_each_other(grid: LocalGrid, folder: Path) -> None:
     job = submit(grid, folder, "coallocated", *[NewGridComponent("/core=2", 2)] * 3)
     reaches(grid, job, "Claimed")
     kill(grid, "claimer")
@@ -110,7 +111,7 @@ def test_components_begin_within_a_second_and_know_each_other(grid: BrokeredClus
     delete(grid, job)
 
 
-def test_best_effort_jobs_give_way_where_their_owner_says_so(grid: BrokeredClusters, folder: Path) -> None:
+def test_best_effort_jobs_give_way_where_their_owner_says_so(grid: LocalGrid, folder: Path) -> None:
     south = grid.clusters["south"]
     victims = south.job_ids("-t", "besteffort", "-l", "/core=4,walltime=1:0:0", "sleep 600")
     south.wait_for(victims, ["Running"], DEADLINE)
@@ -122,7 +123,7 @@ def test_best_effort_jobs_give_way_where_their_owner_says_so(grid: BrokeredClust
     delete(grid, job)
 
 
-def test_parts_on_named_clusters_begin_at_their_date(grid: BrokeredClusters, folder: Path) -> None:
+def test_parts_on_named_clusters_begin_at_their_date(grid: LocalGrid, folder: Path) -> None:
     asked = [NewGridComponent("/core=1", 1, "south"), NewGridComponent("/core=2", 2, "north")]
     job = submit(grid, folder, "named", *asked)
     reaches(grid, job, "Mapped")

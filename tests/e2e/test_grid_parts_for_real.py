@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +15,7 @@ import pytest
 
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.local_cluster.sandbox import Sandbox, Settings, local_nodes, running_sandbox
-from tests.harness.gateway_process import CLIENT
+from oarpy.local_cluster.user_commands import user_command
 from tests.harness.ordinary_users import ordinary_users
 from tests.harness.passable_folder import passable_folder
 from tests.harness.provider_conformance import LONG, ProviderConformance, ProviderStage
@@ -64,7 +63,7 @@ def cluster() -> Iterator[RealCluster]:
         with running_sandbox(folder, settings, nodes, grant, queue) as sandbox:
             sandbox.wait_for_gateway(DEADLINE)
             socket = sandbox.directory / "gateway" / "socket"
-            words = [sys.executable, "-c", CLIENT, str(broker.pw_uid), "oargriddoor", "campus"]
+            words = user_command(broker.pw_uid, "oargriddoor", "campus")
             door = ["env", "-i", f"OARPY_GATEWAY_SOCKET={socket}", *words]
             with closing(OarpyCluster("real", door)) as provider:
                 yield RealCluster(sandbox, provider, home)
