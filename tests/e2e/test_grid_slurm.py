@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from oarpy.grid.broker.claimer import Claimer
+from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
+from oarpy.grid.core.broker_state import DeadlineRules
+from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartKind, PartRequest, Provider
 from oarpy.grid.providers.slurm_cluster import SlurmCluster
-from tests.harness.provider_conformance import ProviderConformance, ProviderStage
+from oarpy.model.states import GridJobState
+from oarpy.store.grid import broker_jobs
+from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
+from tests.harness.oarpy_stage import OarpyStage, oarpy_stage
+from tests.harness.provider_conformance import LONG, ProviderConformance, ProviderStage
+from tests.harness.simulated_grid import SimulatedGrid
 from tests.harness.slurm_daemons import SlurmDaemons, slurm_daemons
+from tests.harness.small_cluster import Connection
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -51,3 +63,147 @@ def stage(slurm: SlurmStage) -> Iterator[SlurmStage]:
 
 class TestProviderOfSlurm(ProviderConformance):
     """The suite, on Slurm."""
+
+
+@contextmanager
+def lost_answers(provider: Provider) -> Iterator[None]:
+    """Let scripts be carried out on the host, and their answers be lost."""
+    assert isinstance(provider, SlurmCluster)
+    host = provider._host
+    run = host.run
+
+    def lost(script: str) -> str:
+        found = run(script)
+        if "squeue" in script.splitlines()[-1] and "salloc" not in script:
+            return found
+        raise ClusterSilent("the answer is lost")
+
+    host.run = lost  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        host.run = run  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("kind", ["queued", "claim"])
+def test_a_part_whose_answer_was_lost_is_found_again(stage: SlurmStage, kind: PartKind) -> None:
+    provider, name = stage.provider, stage.unique("lost")
+    begin = provider.describe().clock + 600 if kind == "claim" else None
+    part = GridPart(name, kind, stage.request(2), "sleep 1000", begin=begin)
+    with lost_answers(provider), pytest.raises(ClusterSilent):
+        provider.prepare(name, name, part, LONG)
+    prepared = provider.prepare(name, name, part, LONG)
+    assert _live(stage) == [prepared.job]
+    with lost_answers(provider), pytest.raises(ClusterSilent):
+        provider.commit("k", name, begin)
+    stage.commit(name, begin)
+    if kind == "queued":
+        stage.event(name, "started")
+
+
+def test_of_a_part_that_was_submitted_twice_one_starts(stage: SlurmStage) -> None:
+    name, transaction = stage.prepared(ttl=3)
+    mark = stage.daemons.command("squeue", "--noheader", "--format=%k")
+    stage.daemons.command("sbatch", "--hold", "--output=/dev/null", f"--comment={mark}", "--wrap=sleep 1000")
+    stage.commit(transaction)
+    assert stage.event(name, "started").job == min(_live(stage), key=int)
+    until(lambda: _left(stage), lambda: stage.daemons.command("squeue"))
+    assert [event.kind for event in stage.events(name) if event.kind == "started"] == ["started"]
+
+
+def _live(stage: SlurmStage) -> list[str]:
+    return stage.daemons.command("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%i").split()
+
+
+def _left(stage: SlurmStage) -> bool:
+    """End what nobody looks after any more, as a broker does that asks for events; return whether one job is left."""
+    stage.provider.events(0)
+    return len(_live(stage)) == 1
+
+
+def test_programs_know_their_hosts_and_their_grid_job(stage: SlurmStage) -> None:
+    program = 'cat "$OAR_GRID_NODEFILE"; echo "$OAR_GRID_JOB_ID"; srun --ntasks=2 echo ran; exit 3'
+    told = {"OAR_GRID_JOB_ID": "it's 7"}
+    home = str(stage.daemons.home)
+    queued = stage.queued(5, program=program, environment=told, directory=home)
+    stage.event(queued, "started")
+    begin = stage.provider.describe().clock + 2
+    claim, transaction = stage.prepared("claim", 2, program=program, environment=told, directory=home, begin=begin)
+    stage.provider.commit(stage.unique("key"), transaction, begin, ["a1", "b1"])
+    outputs = []
+    for name in (queued, claim):
+        ended = stage.event(name, "ended")
+        assert ended.status == 3
+        outputs.append((stage.daemons.home / f"slurm-{ended.job}.out").read_text().splitlines())
+    assert (sorted(outputs[0][:5]), outputs[0][5:]) == (["n1"] * 4 + ["n2"], ["it's 7", "ran", "ran"])
+    assert outputs[1] == ["a1", "b1", "it's 7", "ran", "ran"]
+
+
+def test_a_controller_that_is_away_is_silent_and_forgets_nothing(stage: SlurmStage) -> None:
+    name, transaction = stage.prepared(program="sleep 1")
+    with stage.daemons.no_controller():
+        for call in (stage.provider.describe, lambda: stage.commit(transaction)):
+            with pytest.raises(ClusterSilent, match="'slurm' does not answer"):
+                call()
+    stage.commit(transaction)
+    assert stage.event(name, "ended").status == 0
+
+
+def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
+    begin = stage.provider.describe().clock + 600
+    with pytest.raises(CallRefused, match="reserves for its admins only"):
+        stage.prepared("reserved", begin=begin)
+    with pytest.raises(CallRefused, match="invalid partition"):
+        stage.provider.estimate([PartRequest("ann", "/core=1", 1, 60, queue="nowhere")])
+    with pytest.raises(CallRefused, match="no properties"):
+        stage.provider.estimate([PartRequest("ann", "/core=1", 1, 60, properties="memory > 1")])
+    with pytest.raises(CallRefused, match="is past"):
+        stage.prepared("claim", begin=1)
+    assert stage.idle() == stage.procs
+
+
+@pytest.fixture
+def here(connection: Connection, dsn: str) -> Iterator[OarpyStage]:
+    with oarpy_stage(connection, dsn, driven=True) as made:
+        yield made
+
+
+@pytest.fixture
+def grid(connection: Connection, here: OarpyStage, stage: SlurmStage) -> Iterator[SimulatedGrid]:
+    """A broker of both clusters: oarpy comes first."""
+    made = SimulatedGrid(connection, [here.provider, stage.provider])  # type: ignore[list-item]
+    yield made
+    made.close()
+
+
+def test_jobs_go_to_oarpy_or_to_slurm(grid: SimulatedGrid, here: OarpyStage, stage: SlurmStage) -> None:
+    def ended(job: int) -> bool:
+        here.turn()
+        return grid.job(job).state is GridJobState.TERMINATED
+
+    for busy, where in ((here, "slurm"), (stage, "here")):
+        local = busy.busy()
+        (job,) = grid.submit(2, user="ann")
+        assert grid.settled(job) == [where]
+        grid.drive(lambda job=job: ended(job), "the end of the job")  # type: ignore[misc]
+        assert grid.job(job).exit_status == 0
+        busy.vacate(local)
+
+
+def test_components_on_oarpy_and_on_slurm_begin_together(grid: SimulatedGrid, here: OarpyStage) -> None:
+    claimer = Claimer(DeadlineRules(lp=0.7, tries=3), ClaimTimes(claim_time=2), 0.5, grid.connections())
+    deadline = time.time() + 11
+    asked = (NewGridComponent("/core=6", 6), NewGridComponent("/core=6", 6))
+    new = NewGridJob("ann", "coallocated", "sleep 1", 60, asked, deadline=deadline)
+    (job,) = broker_jobs.insert(grid.connection, new)
+
+    def over() -> bool:
+        here.turn()
+        return grid.job(job).state in (GridJobState.TERMINATED, GridJobState.MISSED, GridJobState.ERROR)
+
+    grid.drive(over, "the end of the job", claimer, grid.mapper, grid.watcher)
+    assert (grid.job(job).state, grid.job(job).message) == (GridJobState.TERMINATED, "")
+    parts = grid.parts(job)
+    assert {part.cluster for part in parts} == {"here", "slurm"}
+    starts = [part.started for part in parts]
+    assert all(start is not None and start >= int(deadline) for start in starts)

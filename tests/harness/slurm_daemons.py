@@ -47,7 +47,7 @@ class SlurmDaemons:
         munged = [f"--{name}={self._folder / f'munge.{name}'}" for name in ("socket", "pid-file", "seed-file")]
         self._run("munged", "--foreground", f"--key-file={key}", *munged)
         self._until((self._folder / "munge.socket").exists)
-        self._run("slurmctld", "-D", "-f", str(self._configuration))
+        self._controller = self._run("slurmctld", "-D", "-f", str(self._configuration))
         for node in self._nodes:
             self._run("slurmd", "-D", "-N", node, "-f", str(self._configuration))
         self._until(lambda: self._idle() == self.procs)
@@ -80,10 +80,21 @@ class SlurmDaemons:
                 if ours in (process / "environ").read_bytes():
                     yield int(process.name)
 
-    def _run(self, *words: str) -> None:
+    @contextmanager
+    def no_controller(self) -> Iterator[None]:
+        """End the controller for a while; killed, it would forget what happened in its last five seconds."""
+        self._controller.terminate()
+        self._controller.wait(60)
+        self._daemons.remove(self._controller)
+        yield
+        self._controller = self._run("slurmctld", "-D", "-f", str(self._configuration))
+        self._until(lambda: self._sinfo() != "")
+
+    def _run(self, *words: str) -> subprocess.Popen[bytes]:
         with (self._folder / "daemons.log").open("ab") as log:
             daemon = subprocess.Popen([*self.words, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._daemons.append(daemon)
+        return daemon
 
     def _until(self, ready: Callable[[], bool]) -> None:
         """Wait for daemons; one that ended will never be ready."""
@@ -98,10 +109,14 @@ class SlurmDaemons:
         return (self._folder / "daemons.log").read_text()[-3000:]
 
     def _idle(self) -> int:
-        told = subprocess.run(
+        told = self._sinfo()
+        return int(told.split("/")[1]) if told else 0
+
+    def _sinfo(self) -> str:
+        """Return allocated/idle/other/all processors, nothing if the controller does not answer."""
+        return subprocess.run(
             [*self.words, "sinfo", "--noheader", "--format=%C"], capture_output=True, text=True, timeout=60, check=False
-        )
-        return int(told.stdout.split("/")[1]) if "/" in told.stdout else 0
+        ).stdout
 
     def _configured(self) -> str:
         controller, *ports = _free_ports(1 + len(self._nodes))
@@ -139,6 +154,7 @@ PriorityType=priority/basic
 ReturnToService=2
 MinJobAge=3600
 KillWait=1
+MessageTimeout=2
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
