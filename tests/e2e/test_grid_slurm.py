@@ -170,8 +170,9 @@ def here(connection: Connection, dsn: str) -> Iterator[OarpyStage]:
 
 @pytest.fixture
 def grid(connection: Connection, here: OarpyStage, stage: SlurmStage) -> Iterator[SimulatedGrid]:
-    """A broker of both clusters: oarpy comes first."""
-    made = SimulatedGrid(connection, [here.provider, stage.provider])  # type: ignore[list-item]
+    """A broker of both clusters: oarpy comes first. Its database is new, and so are its parts to Slurm."""
+    slurm = SlurmCluster("slurm", stage.daemons.words, broker=stage.unique("broker"))
+    made = SimulatedGrid(connection, [here.provider, slurm])  # type: ignore[list-item]
     yield made
     made.close()
 
@@ -193,7 +194,7 @@ def test_jobs_go_to_oarpy_or_to_slurm(grid: SimulatedGrid, here: OarpyStage, sta
 def test_components_on_oarpy_and_on_slurm_begin_together(grid: SimulatedGrid, here: OarpyStage) -> None:
     claimer = Claimer(DeadlineRules(lp=0.7, tries=3), ClaimTimes(claim_time=2), 0.5, grid.connections())
     deadline = time.time() + 11
-    asked = (NewGridComponent("/core=6", 6), NewGridComponent("/core=6", 6))
+    asked = (NewGridComponent("/core=6", 6),) * 2
     new = NewGridJob("ann", "coallocated", "sleep 1", 60, asked, deadline=deadline)
     (job,) = broker_jobs.insert(grid.connection, new)
 
