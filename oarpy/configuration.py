@@ -294,6 +294,7 @@ class DoorSettings:
     evict: str = "none"
     speed: Speed = 1.0
     sessions: Positive = 16
+    idle_limit: PositiveSeconds = 600.0
     line_limit: Positive = 4_194_304
     calls_per_second: Positive = 1000
     call_time_limit: PositiveSeconds = 60.0

@@ -15,6 +15,7 @@ from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from tests.harness.grid_door import Door, door
 from tests.harness.oarsub_cluster import build
 from tests.harness.sample_cluster import Connection
+from tests.harness.waiting import until
 
 pytestmark = [
     pytest.mark.db,
@@ -23,6 +24,19 @@ pytestmark = [
 
 GAMES, NOBODY = (pwd.getpwnam(name).pw_uid for name in ("games", "nobody"))
 DESCRIBE = {"call": "describe", "key": "k1"}
+
+
+def test_a_session_without_calls_ends_and_the_broker_comes_again(
+    connection: Connection, cluster_environment: dict[str, str]
+) -> None:
+    build(connection)
+    sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'oarpy oargriddoor'"
+    with door(cluster_environment, "games", GAMES, idle_limit=0.5) as short, closing(short.cluster()) as cluster:
+        cluster.describe()
+        first = connection.execute(sessions).fetchall()
+        until(lambda: connection.execute(sessions).fetchall() == [], "the session's end")
+        assert first
+        assert cluster.describe().procs > 0
 
 
 @pytest.fixture

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Iterator
+from math import inf
 
 from oarpy.client.caller import Streams
 
 
-def lines_of(streams: Streams, longest: int) -> Iterator[bytes | None]:
+def lines_of(streams: Streams, longest: int, patience: float = inf) -> Iterator[bytes | None]:
     """Yield each line that ends in a newline, without it, until the input ends; None for one that is too long.
 
-    Raises :class:`BrokenPipeError` when the caller is gone.
+    No input for ``patience`` seconds is an end, too. Raises :class:`BrokenPipeError` when the caller is gone.
     """
     rest, skipping = bytearray(), False
-    while True:
+    while _has_input(streams, patience):
         for piece in streams.receive():
             if not isinstance(piece, bytes):
                 continue  # the size of a terminal
@@ -31,6 +33,13 @@ def lines_of(streams: Streams, longest: int) -> Iterator[bytes | None]:
             if len(rest) > longest:
                 rest.clear()
                 skipping = True
+
+
+def _has_input(streams: Streams, patience: float) -> bool:
+    """Wait for input; False when there was none for so many seconds."""
+    poll = select.poll()
+    poll.register(streams.fileno(), select.POLLIN)
+    return bool(poll.poll(None if patience == inf else patience * 1000))
 
 
 class Pace:

@@ -79,8 +79,9 @@ def enter(caller: Caller, broker: str) -> None:
     with caller.attached() as streams, closing(DoorSession(broker, configuration)) as session:
         session.open()
         streams.begin_input(terminal=False)
-        pace = Pace(configuration.door.calls_per_second)
-        for line in lines_of(streams, configuration.door.line_limit):
+        settings = configuration.door
+        pace = Pace(settings.calls_per_second)
+        for line in lines_of(streams, settings.line_limit, settings.idle_limit):
             pace.keep()
             streams.send(1, session.reply(line) + b"\n")
 
