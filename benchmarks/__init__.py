@@ -12,6 +12,7 @@ MEASUREMENTS = {
     "main_job": "the main job on a real cluster: a burst, single jobs, commands; again with a long history",
     "burst": "where the time of a burst of short jobs goes",
     "clients": "what a command costs as a whole process",
+    "submit": "submitting many jobs: a loop, eight loops at once, one batch; to the last recorded end",
     "history": "a million finished jobs: commands, passes, bytes a job; archive, drop and restore of a month",
     "planning": "passes of the planner against jobs, cores and kind of request",
     "why": "oarstat --why beside a full queue",

@@ -45,15 +45,16 @@ class Spent:
 
 def spent(words: Sequence[str], environment: Mapping[str, str], times: int) -> Spent:
     """Return what ``times`` runs took."""
-    found, before = [], _processor()
+    found, before = [], of_commands()
     for _ in range(times):
         began = time.perf_counter()
         subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         found.append((time.perf_counter() - began) * 1000)
-    return Spent(sorted(found), (_processor() - before) / times)
+    return Spent(sorted(found), (of_commands() - before) / times)
 
 
-def _processor() -> float:
+def of_commands() -> float:
+    """Return the processor milliseconds of all commands that were started and have ended so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (usage.ru_utime + usage.ru_stime) * 1000
 

@@ -40,7 +40,7 @@ def _any_live(connection: psycopg.Connection[tuple[bool]]) -> bool:
     return row is None or row[0]
 
 
-def _settle(sandbox: Sandbox) -> None:
+def settle(sandbox: Sandbox) -> None:
     """Wait until nothing is live."""
     with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
         while _any_live(connection):
@@ -51,7 +51,7 @@ def array_rate(sandbox: Sandbox, jobs: int, request: str = "/core=1,walltime=0:1
     """Return the jobs a second of an array of ``date``, from the start of ``oarsub`` to the last recorded end."""
     began = time.time()
     first = sandbox.job_ids("--array", str(jobs), "-l", request, "date")[0]
-    _settle(sandbox)
+    settle(sandbox)
     with psycopg.connect(sandbox.dsn()) as connection:
         row = connection.execute(
             "SELECT extract(epoch FROM max(ended_at))::float8, count(*) FILTER (WHERE exit_status = 0)"
@@ -101,7 +101,7 @@ def shell_loop(sandbox: Sandbox, jobs: int) -> tuple[float, float]:
             check=True,
         )
         spent = time.perf_counter() - began
-        _settle(sandbox)
+        settle(sandbox)
         row = connection.execute(
             "SELECT avg(extract(epoch FROM ended_at - submitted_at))::float8, count(*) FILTER (WHERE exit_status = 0)"
             " FROM jobs WHERE job_id > %s",
@@ -120,10 +120,10 @@ def idle_latency(sandbox: Sandbox, times: int) -> tuple[float, float]:
     """
     whole, inside = [], []
     for _ in range(times):
-        _settle(sandbox)
+        settle(sandbox)
         began = time.time()
         job = sandbox.job_ids("-l", "/core=1,walltime=0:10:0", "true")[0]
-        _settle(sandbox)
+        settle(sandbox)
         with psycopg.connect(sandbox.dsn()) as connection:
             row = connection.execute(
                 "SELECT extract(epoch FROM ended_at)::float8, extract(epoch FROM ended_at - submitted_at)::float8"
@@ -143,7 +143,7 @@ def oarstat_time(sandbox: Sandbox, times: int, jobs: int) -> float:
         return _median(times, lambda: sandbox.run("oarstat"))
     finally:
         sandbox.run("oardel", "--array", str(ids[0]))
-        _settle(sandbox)
+        settle(sandbox)
 
 
 def client_start(sandbox: Sandbox, times: int) -> float:
