@@ -18,9 +18,10 @@ from pathlib import Path
 
 from oarpy.scheduler.forecast.start_intervals import LEVEL
 from oarpy.simulation.engines.engine import replay
-from oarpy.simulation.engines.first_plans import NotingPlanner
+from oarpy.simulation.engines.first_plans import ForeseeingScheduler, NotingPlanner
+from oarpy.simulation.engines.flat_conservative import FlatConservative
 from oarpy.simulation.engines.machine import Machine
-from oarpy.simulation.engines.production import Compressed, FullPasses, Production
+from oarpy.simulation.engines.production import Compressed, FullPasses
 from oarpy.simulation.reports.forecast_accuracy import ForecastAccuracy, accuracy, planned_starts, told_intervals
 from oarpy.simulation.traces.swf import read_swf
 from oarpy.simulation.traces.trace import TraceJob
@@ -29,8 +30,8 @@ from .results import save
 from .simulation import TRACES
 
 _REDUCED = 5000
-_POLICIES: Mapping[str, Callable[[Sequence[TraceJob], str, Machine], FullPasses]] = {
-    "conservative": Production,
+_POLICIES: Mapping[str, Callable[[Sequence[TraceJob], str, Machine], ForeseeingScheduler]] = {
+    "conservative": FlatConservative,
     "compressed": Compressed,
     "easy": partial(FullPasses, policy="easy"),
 }

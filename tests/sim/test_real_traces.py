@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 from pathlib import Path
@@ -52,6 +53,13 @@ def test_easy_on_all_of_kth() -> None:
     assert metrics.mean_wait / 60 == pytest.approx(114, abs=0.1)
     assert metrics.mean_bounded_slowdown == pytest.approx(92.6, abs=0.05)
     assert metrics.utilisation == pytest.approx(0.6856, abs=0.0001)
+
+
+def test_conservative_backfilling_on_all_of_kth() -> None:
+    """The starts are those that the planner gave when each of its passes was run: 55 seconds of the processor."""
+    trace = read_swf(KTH, Machine(100))
+    starts = replay(trace.jobs, make_scheduler("conservative", "fifo", trace.jobs, Machine(100)))
+    assert hashlib.sha256(repr(starts).encode()).hexdigest().startswith("526d21ea7f15632a")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from oarpy.simulation.engines.production import FullPasses
+from oarpy.simulation.engines.engine import VirtualScheduler
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +17,17 @@ class FirstPlan:
     start: float
 
 
+class ForeseeingScheduler(VirtualScheduler, Protocol):
+    """One that knows when a waiting job is to start."""
+
+    def planned(self, job: int) -> float | None:
+        """Return when a waiting job is to start, None without a prediction."""
+
+
 class NotingPlanner:
     """Wraps a planner; ``plans`` has, by job, the first plan of each that did not start in the pass of its arrival."""
 
-    def __init__(self, inner: FullPasses) -> None:
+    def __init__(self, inner: ForeseeingScheduler) -> None:
         self._inner = inner
         self._unplanned: set[int] = set()
         self.plans: dict[int, FirstPlan] = {}

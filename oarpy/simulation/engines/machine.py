@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from oarpy.model.errors import UsageError
 
+_MOST_NAMED = 1_000_000
+"""Processors that can be named one by one in reasonable memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -21,6 +24,14 @@ class Machine:
         if self.cores_per_node < 1 or self.procs % self.cores_per_node:
             raise UsageError(
                 f"{self.procs} processors are not whole nodes of {self.cores_per_node}", hint="give a multiple"
+            )
+
+    def require_names(self) -> None:
+        """Raise :class:`UsageError` when there are more processors than can be named: a million."""
+        if self.procs > _MOST_NAMED:
+            raise UsageError(
+                f"{self.procs} processors are too many for a policy that names them, at most {_MOST_NAMED}",
+                hint="fcfs and easy count them",
             )
 
     @property

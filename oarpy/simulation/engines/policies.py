@@ -12,15 +12,16 @@ from oarpy.model import setting_values
 from oarpy.model.errors import UsageError
 from oarpy.simulation.engines.baselines import CountingEasy, CountingFcfs
 from oarpy.simulation.engines.engine import VirtualScheduler
+from oarpy.simulation.engines.flat_conservative import FlatConservative
 from oarpy.simulation.engines.machine import Machine
-from oarpy.simulation.engines.production import Compressed, FullPasses, Production
+from oarpy.simulation.engines.production import Compressed, FullPasses
 from oarpy.simulation.traces.trace import TraceJob
 
 _Maker = Callable[[Sequence[TraceJob], str, Machine], VirtualScheduler]
 _FASTER: Mapping[str, _Maker] = {
     "fcfs": CountingFcfs,
     "easy": CountingEasy,
-    "conservative": Production,
+    "conservative": FlatConservative,
     "compressed": Compressed,
 }
 """Engines that give the starts of full passes sooner, and the policies that only the simulator has."""

@@ -1,14 +1,8 @@
 """The production planner in virtual time.
 
-:class:`FullPasses` asks ``decide`` about the whole queue after every event: that is the meaning of a replay.
-:class:`Production` gives the same starts with fewer placements. Conservative backfilling places jobs in order, each at
-the earliest instant that what is already placed allows. So its placements stand as long as the timeline ahead is what
-the last pass foresaw:
-
-- a job that ends exactly when predicted changes nothing ahead;
-- a job that arrives leaves the places of those ahead of it as they are: it and those behind get places on the timeline
-  that they leave;
-- a job that ends early calls for a full pass.
+:class:`FullPasses` asks ``decide`` about the whole queue after every event: that is the meaning of a replay. On equal
+processors, conservative backfilling has an engine that gives the same starts sooner
+(:mod:`oarpy.simulation.engines.flat_conservative`).
 
 :class:`Compressed` is another policy: there an early end never makes a prediction later.
 """
@@ -18,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from oarpy.model.errors import UsageError
 from oarpy.model.request import Group, Level
 from oarpy.model.setting_values import PolicyName
 from oarpy.scheduler.decide import decide
@@ -32,8 +25,6 @@ from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.queue_order import Rank, ranks
 from oarpy.simulation.traces.trace import TraceJob
 
-_MOST_NAMED = 1_000_000
-"""Processors that can be named one by one in reasonable memory."""
 _QUEUE = "default"
 _USER = "trace"
 _PROJECT = "default"
@@ -44,11 +35,7 @@ def platform_of(machine: Machine) -> Platform:
 
     Raises :class:`UsageError` when there are more than a million.
     """
-    if machine.procs > _MOST_NAMED:
-        raise UsageError(
-            f"{machine.procs} processors are too many for a policy that names them, at most {_MOST_NAMED}",
-            hint="fcfs and easy count them",
-        )
+    machine.require_names()
     nodes = {number: f"node{number // machine.cores_per_node + 1}" for number in range(machine.procs)}
     return Platform.build([Resource(n + 1, properties={NETWORK_ADDRESS: name}) for n, name in nodes.items()], ())
 
@@ -121,42 +108,6 @@ class FullPasses:
             self._running[job] = placed.pop(job)
             del self._waiting[job]
         return started
-
-
-class Production(FullPasses):
-    """Conservative backfilling by the production planner, placing again only what may have moved."""
-
-    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
-        super().__init__(jobs, order, machine)
-        self._arrived: list[int] = []
-        self._stale = False
-
-    def arrive(self, job: int, now: float) -> None:
-        """Queue ``job``; it has no place yet."""
-        super().arrive(job, now)
-        self._arrived.append(job)
-
-    def complete(self, job: int, now: float) -> None:
-        """Free the resources of ``job``; an end before its time leaves a hole that others may move into."""
-        self._stale = self._stale or self._running[job].end > now
-        super().complete(job, now)
-
-    def schedule(self, now: float) -> list[int]:
-        """Bring the placements up to date and start those whose time has come."""
-        arrived, self._arrived = self._arrived, []
-        if self._stale and self._waiting:
-            self._placed = self._place_all(now)
-        elif arrived:
-            self._insert(arrived, now)
-        self._stale = False
-        return self._start(self._placed, now)
-
-    def _insert(self, arrived: Sequence[int], now: float) -> None:
-        """Place the jobs that have arrived, and again those behind the first of them."""
-        first = min(self._ranks[job] for job in arrived)
-        kept = {job: held for job, held in self._placed.items() if self._ranks[job] < first}
-        behind = tuple(waiting for job, waiting in self._waiting.items() if job not in kept)
-        self._placed = kept | self._place(now, (*self._running.values(), *kept.values()), behind)
 
 
 class Compressed(FullPasses):

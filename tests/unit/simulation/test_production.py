@@ -10,9 +10,10 @@ from oarpy.model.errors import UsageError
 from oarpy.scheduler.plan import Plan
 from oarpy.scheduler.snapshot import HoldingJob, Snapshot, WaitingJob
 from oarpy.simulation.engines.engine import replay
+from oarpy.simulation.engines.flat_conservative import FlatConservative
 from oarpy.simulation.engines.machine import Machine
 from oarpy.simulation.engines.policies import make_scheduler
-from oarpy.simulation.engines.production import Compressed, FullPasses, Production
+from oarpy.simulation.engines.production import Compressed, FullPasses
 from oarpy.simulation.engines.queue_order import ranks
 from oarpy.simulation.traces.trace import TraceJob, in_submit_order
 from oarpy.simulation.workloads.generate import generated
@@ -42,18 +43,18 @@ def rows(largest: int) -> st.SearchStrategy[list[Row]]:
 
 def test_everybody_behind_the_head_has_a_reservation_too() -> None:
     jobs = workload((0, 10, 10, 3), (1, 10, 10, 4), (2, 10, 10, 2), (3, 25, 25, 1), (4, 9, 9, 2))
-    assert replay(jobs, Production(jobs, "fifo", Machine(4))) == [0, 10, 20, 20, 30]
+    assert replay(jobs, FlatConservative(jobs, "fifo", Machine(4))) == [0, 10, 20, 20, 30]
 
 
 def test_an_early_end_lets_the_plan_move_forward() -> None:
     jobs = workload((0, 4, 20, 3), (1, 5, 5, 4), (2, 30, 30, 1))
-    assert replay(jobs, Production(jobs, "fifo", Machine(4))) == [0, 4, 9]
+    assert replay(jobs, FlatConservative(jobs, "fifo", Machine(4))) == [0, 4, 9]
 
 
 def test_whole_nodes_are_given() -> None:
     machine = Machine(4, 2)
     jobs = workload((0, 10, 10, machine.size(1)), (0, 10, 10, machine.size(3)), (0, 10, 10, machine.size(1)))
-    assert replay(jobs, Production(jobs, "fifo", machine)) == [0, 10, 0]
+    assert replay(jobs, FlatConservative(jobs, "fifo", machine)) == [0, 10, 0]
 
 
 def test_a_machine_too_large_to_name_its_processors_is_refused() -> None:
@@ -63,10 +64,10 @@ def test_a_machine_too_large_to_name_its_processors_is_refused() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(rows=rows(6), order=ORDERS)
-def test_placing_only_what_may_have_moved_equals_a_full_plan_after_every_event(rows: list[Row], order: str) -> None:
+def test_the_fast_engine_equals_a_full_plan_after_every_event(rows: list[Row], order: str) -> None:
     jobs = workload(*rows)
     machine = Machine(6)
-    assert replay(jobs, Production(jobs, order, machine)) == replay(jobs, FullPasses(jobs, order, machine))
+    assert replay(jobs, FlatConservative(jobs, order, machine)) == replay(jobs, FullPasses(jobs, order, machine))
 
 
 class UntilCompletion(FullPasses):
@@ -109,7 +110,7 @@ def test_first_fit_starts_whatever_fits_on_idle_processors(rows: list[Row], orde
 def test_the_same_holds_on_whole_nodes(rows: list[Row], order: str) -> None:
     machine = Machine(6, 2)
     jobs = workload(*((submit, run, most, machine.size(size)) for submit, run, most, size in rows))
-    assert replay(jobs, Production(jobs, order, machine)) == replay(jobs, FullPasses(jobs, order, machine))
+    assert replay(jobs, FlatConservative(jobs, order, machine)) == replay(jobs, FullPasses(jobs, order, machine))
     counted = replay(jobs, make_scheduler("easy", order, jobs, machine))
     assert counted == replay(jobs, UntilCompletion(jobs, order, machine, "easy"))
 
@@ -118,7 +119,7 @@ def test_the_same_holds_on_whole_nodes(rows: list[Row], order: str) -> None:
 @given(rows=rows(6), order=ORDERS)
 def test_no_processor_is_used_twice(rows: list[Row], order: str) -> None:
     jobs = workload(*rows)
-    starts = replay(jobs, Production(jobs, order, Machine(6)))
+    starts = replay(jobs, FlatConservative(jobs, order, Machine(6)))
     assert max(busy for _, busy in busy_steps(jobs, starts)) <= 6
     assert all(start >= job.submit for job, start in zip(jobs, starts, strict=True))
 
@@ -157,7 +158,7 @@ class CompressedPromises(Compressed):
         return made
 
 
-class Promises(Production):
+class Promises(FlatConservative):
     """Remembers the start first foreseen for each job."""
 
     def __init__(self, jobs: tuple[TraceJob, ...], order: str, machine: Machine) -> None:
@@ -191,4 +192,4 @@ def test_windows_of_submission_bound_the_wait(rows: list[Row], name: str, policy
 def test_a_longer_workload_of_a_model(order: str) -> None:
     jobs = generated("lublin-both", 64, 250, 3)
     machine = Machine(64)
-    assert replay(jobs, Production(jobs, order, machine)) == replay(jobs, FullPasses(jobs, order, machine))
+    assert replay(jobs, FlatConservative(jobs, order, machine)) == replay(jobs, FullPasses(jobs, order, machine))

@@ -1,0 +1,147 @@
+"""The simulator's fast engine for conservative backfilling on a machine of equal processors, or of equal nodes.
+
+It names what the planner would name: the first of those processors, or nodes, that are free for the whole time of a
+job. So it gives the starts of :class:`~oarpy.simulation.engines.production.FullPasses`; property tests hold one against
+the other. Of requests, queues, quotas and reasons it knows nothing. Free sets are integers, a bit for each
+processor or node::
+
+    begins   0       5       7         12
+    free     {3 4}   {4}     {1 2 4}   {1 2 3 4}       what is free from then on, to the next
+
+Places stand as long as what the last pass foresaw comes true: after an early end all are sought anew, and after an
+arrival those behind it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from oarpy.scheduler.resources.bit_sets import lowest
+from oarpy.simulation.engines.machine import Machine
+from oarpy.simulation.engines.queue_order import Rank, ranks
+from oarpy.simulation.traces.trace import TraceJob
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a job holds, and when (seconds)."""
+
+    start: float
+    end: float
+    bits: int
+
+
+class FreeTimes:
+    """What is free when, from ``now`` on; in the end everything is."""
+
+    def __init__(self, now: float, everything: int, running: Iterable[_Place]) -> None:
+        held = sorted((place.end, place.bits) for place in running if place.end > now)
+        free = everything
+        for _, bits in held:
+            free ^= bits
+        self._begins, self._free = [now], [free]
+        for end, bits in held:
+            free ^= bits
+            if end == self._begins[-1]:
+                self._free[-1] = free
+            else:
+                self._begins.append(end)
+                self._free.append(free)
+
+    def earliest(self, need: int, walltime: float) -> _Place:
+        """Return the first place where ``need`` are free for ``walltime``, on the lowest of those.
+
+        A window of slots grows to the right. Where too few are common to it, it begins as far left as its last slot
+        allows.
+        """
+        begins, free = self._begins, self._free
+        left, right, last = 0, 1, len(begins)
+        common = free[0]
+        while True:
+            if common.bit_count() >= need:
+                end = begins[left] + walltime
+                while right < last and begins[right] < end:
+                    shared = common & free[right]
+                    if shared.bit_count() < need:
+                        break
+                    common = shared
+                    right += 1
+                else:
+                    return _Place(begins[left], end, lowest(common, need))
+            first, left = left, right
+            common = free[right]
+            right += 1
+            if common.bit_count() >= need:
+                while left > first + 1 and (shared := common & free[left - 1]).bit_count() >= need:
+                    common = shared
+                    left -= 1
+
+    def hold(self, place: _Place) -> None:
+        """Take a place, whose start is ``now`` or one of the slots'."""
+        begins, free, bits = self._begins, self._free, place.bits
+        for instant in (place.start, place.end):
+            slot = bisect_left(begins, instant)
+            if slot == len(begins) or begins[slot] != instant:
+                begins.insert(slot, instant)
+                free.insert(slot, free[slot - 1])
+        first, behind = bisect_left(begins, place.start), slot
+        free[first:behind] = [one ^ bits for one in free[first:behind]]
+
+
+class FlatConservative:
+    """Conservative backfilling on equal processors, or nodes where a job gets whole ones."""
+
+    def __init__(self, jobs: Sequence[TraceJob], order: str, machine: Machine) -> None:
+        machine.require_names()
+        self._needs = [machine.nodes_for(job.procs) for job in jobs]
+        self._walltimes = [job.estimate for job in jobs]
+        self._ranks = ranks(order, jobs)
+        self._everything = (1 << machine.nodes) - 1
+        self._queue: list[tuple[Rank, int]] = []
+        self._running: dict[int, _Place] = {}
+        self._placed: dict[int, _Place] = {}
+        self._stale_from: int | None = None
+        """The place in the queue from which on places are to be sought; None: all stand."""
+
+    def planned(self, job: int) -> float | None:
+        """Return when a waiting job is to start."""
+        place = self._placed.get(job)
+        return None if place is None else place.start
+
+    def arrive(self, job: int, now: float) -> None:
+        """Queue ``job``; it and those behind it have no place yet."""
+        entry = self._ranks[job], job
+        insort(self._queue, entry)
+        self._seek_from(bisect_left(self._queue, entry))
+
+    def complete(self, job: int, now: float) -> None:
+        """Free what ``job`` holds; an end before its time leaves a hole that others may move into."""
+        if self._running.pop(job).end > now:
+            self._seek_from(0)
+
+    def schedule(self, now: float) -> list[int]:
+        """Bring the places up to date and start those whose time has come."""
+        if self._stale_from is not None and self._queue:
+            self._place(now, self._stale_from)
+        self._stale_from = None
+        started = [job for _, job in self._queue if self._placed[job].start <= now]
+        if started:
+            for job in started:
+                self._running[job] = self._placed.pop(job)
+            self._queue = [entry for entry in self._queue if entry[1] in self._placed]
+        return started
+
+    def _seek_from(self, place: int) -> None:
+        self._stale_from = place if self._stale_from is None else min(self._stale_from, place)
+
+    def _place(self, now: float, first: int) -> None:
+        """Seek places for the jobs of the queue from ``first`` on; those before it keep theirs."""
+        times = FreeTimes(now, self._everything, self._running.values())
+        for _, job in self._queue[:first]:
+            times.hold(self._placed[job])
+        for _, job in self._queue[first:]:
+            place = times.earliest(self._needs[job], self._walltimes[job])
+            times.hold(place)
+            self._placed[job] = place
