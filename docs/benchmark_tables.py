@@ -54,8 +54,8 @@ time.
 
 `oarpy bench simulation --traces FOLDER --json benchmarks/results/simulation.json` replays traces of the Parallel
 Workloads Archive. Jobs come in the order of submission, with the walltimes that their users asked for. *Conservative*
-gives the starts of the planner of production. Waits are seconds; jobs/s are jobs of the trace a second of wall-clock. The
-reference loop took {simulation_loop:.3f} s of wall-clock in that run.
+gives the starts of the planner of production. Waits are seconds; jobs/s are jobs of the trace a second of wall-clock.
+The reference loop took {simulation_loop:.3f} s of wall-clock in that run.
 
 {simulation}
 ## ESP2
