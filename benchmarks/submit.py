@@ -31,7 +31,7 @@ _REQUEST = "-l /core=1,walltime=0:10:0"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SubmissionCost:
     """Seconds until all were submitted and until all had ended; milliseconds of the processor a job."""
 
     submitted: float
@@ -71,7 +71,7 @@ def _work(sandbox: Sandbox) -> Path:
     return sandbox.directory / "work"
 
 
-def measure(sandbox: Sandbox, jobs: int, shells: int) -> dict[str, Measured]:
+def measure(sandbox: Sandbox, jobs: int, shells: int) -> dict[str, SubmissionCost]:
     """Return what each way takes."""
     oarsub = install(sandbox.directory / "installed") / "oarsub"
     ways: Mapping[str, Callable[[], None]] = {
@@ -90,7 +90,7 @@ def _array(sandbox: Sandbox, oarsub: Path, jobs: int) -> None:
     subprocess.run(words, env=sandbox.environment(), cwd=_work(sandbox), stdout=subprocess.DEVNULL, check=True)
 
 
-def _spent(sandbox: Sandbox, jobs: int, submit: Callable[[], None]) -> Measured:
+def _spent(sandbox: Sandbox, jobs: int, submit: Callable[[], None]) -> SubmissionCost:
     before, own = sum(account(sandbox).values()), of_commands()
     with psycopg.connect(sandbox.dsn(), autocommit=True) as connection:
         last = connection.execute("SELECT coalesce(max(job_id), 0), clock_timestamp() FROM jobs").fetchone()
@@ -108,7 +108,7 @@ def _spent(sandbox: Sandbox, jobs: int, submit: Callable[[], None]) -> Measured:
     if row[1] != jobs:
         raise SystemExit(f"{row[1]} of {jobs} jobs ended well")
     spent = (sum(account(sandbox).values()) - before) * 1000 + of_commands() - own
-    return Measured(submitted, row[0], spent / jobs)
+    return SubmissionCost(submitted, row[0], spent / jobs)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
