@@ -156,6 +156,8 @@ def test_known_clients_read_what_is_shown(
     assert [datetime.fromisoformat(date).timestamp() for date in dates] == [int(row.deadline or 0)]
     assert re.findall(r"walltime : (\d+:\d?\d:\d?\d)", shown) == ["2:3:4"]
     assert re.findall(r"^\t(\w+) --> (\d+)", shown, re.MULTILINE) == [("a", "17"), ("b_2", "18")]
+    why = oarsub("--why", str(row.id), command="oargridstat").out
+    assert "has its processors, to start at its date, on b_2, as job 18 there\n" in why
     begin(connection, row.id, 1_800_000_000)
     with process(cluster_environment, "oargridstat", "-wl", str(row.id)) as running:
         out, _ = running.communicate(timeout=60)

@@ -11,6 +11,7 @@ from oarpy.grid.submission.expected_ends import ExpectedEnd
 from oarpy.model.states import GridPartState
 from oarpy.store.database import Connection
 from oarpy.store.grid import reallocation_passes, tries
+from oarpy.store.grid.broker_parts import GridPartRow
 from oarpy.store.grid.reallocation_passes import GridMoveRow
 from oarpy.store.grid.tries import GridTryRow
 
@@ -41,7 +42,7 @@ def text(found: GridStanding) -> str:
     if job.message:
         lines.append(f"  {one_line(job.message)}")
     waiting = [part for part in found.view.parts if part and part.state in _WAITS]
-    lines += [f"  waits on {part.cluster}, as job {part.cluster_job} there" for part in waiting]
+    lines += [f"  {_place(part)} {part.cluster}, as job {part.cluster_job} there" for part in waiting]
     if not found.view.clusters and job.ended is None and job.kind == "mapped":
         lines.append("  no cluster has taken it yet")
     lines += [f"  {_end_line(end)}" for end in found.ends]
@@ -65,6 +66,11 @@ def record(found: GridStanding) -> dict[str, JsonValue]:
 def end_record(end: ExpectedEnd) -> dict[str, JsonValue]:
     """Return for programs when a job would end on a cluster."""
     return {"cluster": end.cluster, "end": end.end, "idle": end.idle, "error": end.error}
+
+
+def _place(part: GridPartRow) -> str:
+    """Return how a part waits: in a queue, or with processors that are its own already."""
+    return "waits on" if part.kind == "queued" else "has its processors, to start at its date, on"
 
 
 def _end_line(end: ExpectedEnd) -> str:
