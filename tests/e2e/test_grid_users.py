@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
 
-from oarpy.store.grid import clusters
-from tests.harness.brokered_clusters import BrokeredClusters, brokered_clusters
-from tests.harness.gateway_process import CLIENT, TIMEOUT
-from tests.harness.sample_cluster import Result
+from oarpy.grid.local.local_grid import LocalGrid, add_clusters
+from tests.harness.brokered_clusters import brokered_clusters
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -22,36 +18,18 @@ SHOW = "echo $OAR_GRID_JOB_ID $OAR_GRID_COMPONENT; sort -u $OAR_GRID_NODEFILE"
 
 
 @pytest.fixture(scope="module")
-def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[BrokeredClusters]:
+def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[LocalGrid]:
     """North is small, south has more cores."""
     with brokered_clusters({"north": 1, "south": 4}, cluster_databases) as found:
-        with psycopg.connect(found.broker.dsn()) as connection:
-            for place, name in enumerate(found.clusters):
-                clusters.put(connection, name, "oarpy", found.door(name), place=place)
+        add_clusters(found)
         yield found
 
 
-def typed(grid: BrokeredClusters, *words: str) -> Result:
-    """Run a command of the user, who knows the broker's gateway and nothing else."""
-    socket = grid.broker.directory / "gateway" / "socket"
-    command = [sys.executable, "-c", CLIENT, str(grid.user.pw_uid), *words]
-    done = subprocess.run(
-        ["env", "-i", f"OARPY_GATEWAY_SOCKET={socket}", *command],
-        cwd=grid.home,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
-
-
-def done(grid: BrokeredClusters, *words: str) -> str:
+def done(grid: LocalGrid, *words: str) -> str:
     """Run a command that must succeed; return what it prints."""
-    result = typed(grid, *words)
-    assert (result.status, result.err) == (0, ""), result
-    return result.out
+    result = grid.run(*words, check=False)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    return result.stdout
 
 
 def reserved(out: str) -> int:
@@ -61,7 +39,7 @@ def reserved(out: str) -> int:
     return int(found[1])
 
 
-def live(grid: BrokeredClusters) -> list[tuple[object, ...]]:
+def live(grid: LocalGrid) -> list[tuple[object, ...]]:
     """Return the jobs that any cluster has and that are not over."""
     found: list[tuple[object, ...]] = []
     for cluster in grid.clusters.values():
@@ -71,7 +49,7 @@ def live(grid: BrokeredClusters) -> list[tuple[object, ...]]:
     return found
 
 
-def test_parts_on_named_clusters_run_and_are_deleted(grid: BrokeredClusters) -> None:
+def test_parts_on_named_clusters_run_and_are_deleted(grid: LocalGrid) -> None:
     program = f"({SHOW}) >{grid.home}/part.$OAR_GRID_COMPONENT; sleep 600"
     parts = 'north:rdef="/core=1",south:rdef="/core=2"'
     job = reserved(done(grid, "oargridsub", "-v", "-w", "0:10:0", "-d", str(grid.home), "-p", program, parts))
@@ -90,15 +68,16 @@ def test_parts_on_named_clusters_run_and_are_deleted(grid: BrokeredClusters) -> 
     assert done(grid, "oargridstat") == ""
 
 
-def test_one_cluster_refuses_and_nothing_is_left_on_any(grid: BrokeredClusters) -> None:
-    result = typed(grid, "oargridsub", "-s", "+1h", "-w", "0:10:0", "north:rdef=/core=2,south:rdef=/core=1")
-    assert (result.status, result.err.count("\n")) == (3, 1), result
-    assert "Grid reservation id" not in result.out
-    assert "north" in result.err
+def test_one_cluster_refuses_and_nothing_is_left_on_any(grid: LocalGrid) -> None:
+    words = ("-s", "+1h", "-w", "0:10:0", "north:rdef=/core=2,south:rdef=/core=1")
+    result = grid.run("oargridsub", *words, check=False)
+    assert (result.returncode, result.stderr.count("\n")) == (3, 1), result
+    assert "Grid reservation id" not in result.stdout
+    assert "north" in result.stderr
     until(lambda: live(grid) == [], lambda: str(live(grid)))
 
 
-def test_a_dry_run_tells_the_expected_ends(grid: BrokeredClusters) -> None:
+def test_a_dry_run_tells_the_expected_ends(grid: LocalGrid) -> None:
     words = ("--dry-run", "-l", "/core=2,walltime=0:10:0", "date")
     told = json.loads(done(grid, "oargridsub", "--json", *words))
     north, south = told["ends"]
@@ -106,7 +85,7 @@ def test_a_dry_run_tells_the_expected_ends(grid: BrokeredClusters) -> None:
     assert live(grid) == []
 
 
-def test_a_job_that_waits_is_explained(grid: BrokeredClusters) -> None:
+def test_a_job_that_waits_is_explained(grid: LocalGrid) -> None:
     words = ("-w", "0:10:0", "-d", str(grid.home))
     first = reserved(done(grid, "oargridsub", "-l", "/core=4", *words, "sleep 600"))
     done(grid, "oargridstat", "-w", str(first))
