@@ -24,7 +24,7 @@ from oarpy.modules.loop.module import Outcome
 from oarpy.store import accounting, event_stream
 from oarpy.store.analytics import job_kinds
 from oarpy.store.database import Connection
-from oarpy.store.grid import door_calls
+from oarpy.store.grid import door_calls, part_events
 from oarpy.store.jobs.submissions import drop_keys
 from oarpy.store.passes import verdict_history
 from oarpy.store.past import months, moving
@@ -37,6 +37,8 @@ MOVED = 2_000
 _LOOK = timedelta(hours=1)
 _CALLS_KEPT = timedelta(days=1)
 """How long a broker may ask a call again and get the same answer."""
+_EVENTS_KEPT = timedelta(days=30)
+"""How long a broker may ask for events again that it was told."""
 
 
 def account(connection: Connection, window: int, limit: int = BATCH) -> int:
@@ -111,6 +113,7 @@ class Accounting:
         verdict_history.prune(connection, now - timedelta(days=self._verdict_days))
         job_kinds.prune(connection, now - timedelta(days=job_kinds.DAYS))
         door_calls.prune(connection, now - _CALLS_KEPT)
+        part_events.prune(connection, now - _EVENTS_KEPT)
         event_stream.prune(connection, now - timedelta(seconds=self._history.keep_changes))
         gone = expire(connection, now, self._history.retention) if self._history.retention else ()
         return Outcome(f"dropped {', '.join(f'{month:%Y-%m}' for month in gone)}") if gone else Outcome()

@@ -6,6 +6,7 @@ So numbers grow without gaps that fill later, whichever transaction ends first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from oarpy.store.database import Connection
 
@@ -23,6 +24,11 @@ _NUMBER = """
 _EVENTS = """
     SELECT number, part, kind, extract(epoch FROM at)::float8, job_id, hosts, exit_status, reason
     FROM door_events WHERE broker = %s AND number > %s ORDER BY number LIMIT %s
+"""
+
+_PRUNE = """
+    DELETE FROM door_events e WHERE at < %s AND number IS NOT NULL AND number < (
+        SELECT max(number) FROM door_events o WHERE o.broker = e.broker)
 """
 
 
@@ -49,3 +55,8 @@ def events(connection: Connection, broker: str, after: int) -> list[PartEventRow
         PartEventRow(number, name, kind, at, job, tuple(hosts), status, reason)
         for number, name, kind, at, job, hosts, status, reason in rows
     ]
+
+
+def prune(connection: Connection, before: datetime) -> None:
+    """Forget events that were told and happened before; the last one stays, as numbers go on from it."""
+    connection.execute(_PRUNE, [before])
