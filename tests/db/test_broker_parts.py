@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from threading import Thread
 
+import psycopg
 import pytest
 
+from oarpy.grid.door.answers import parts
+from oarpy.store.grid import part_events
 from oarpy.wire.messages import Start
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
 from tests.harness.small_cluster import Connection
@@ -142,3 +147,59 @@ def test_nobody_without_a_grant_is_acted_for(door: BrokersDoor) -> None:
     assert door.cluster.sql("SELECT count(*) FROM jobs") == [(0,)]
     door.cluster.sql("UPDATE grid_grants SET most_resources = 1")
     assert door.prepare("t1", door.part("p1", procs=2))["code"] == "not_allowed"
+
+
+def test_a_session_that_dies_while_a_claim_is_answered_leaves_one_claim(
+    door: BrokersDoor, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = door.part("c1", "claim", 2, begin=time.time() + 300)
+    with monkeypatch.context() as hurry:
+        hurry.setattr(parts, "_ANSWER_TIME", 0.0)
+        unanswered = door.ask("prepare", key="k", transaction="t1", part=part, ttl=600)
+    assert unanswered["code"] == "unreachable"
+    assert door.ask("commit", transaction="t1")["code"] == "cluster_refuses"
+    with door.another(dsn) as later:
+        claimed = later.prepare("t1", part, key="k")
+        assert claimed["hosts"] == ["n1", "n1"]
+        assert later.ask("commit", transaction="t1") is None
+    assert door.cluster.sql("SELECT job_id::text FROM jobs") == [(claimed["job"],)]
+
+
+def test_sessions_that_prepare_at_once_make_one_part(door: BrokersDoor, dsn: str) -> None:
+    answers: list[object] = []
+    with door.another(dsn) as first, door.another(dsn) as second:
+        asking = [
+            Thread(target=lambda one=one: answers.append(one.prepare("t1", door.part("p1"), key="k")))  # type: ignore[misc]
+            for one in (first, second)
+        ]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+    assert answers[0] == answers[1]
+    assert door.cluster.sql("SELECT count(*) FROM jobs") == [(1,)]
+
+
+def test_moves_that_are_none_are_refused_to_everybody(door: BrokersDoor) -> None:
+    door.prepare("t1", door.part("p1"))
+    for statement in (
+        "UPDATE door_parts SET state = 'Frozen', held_at = now()",
+        "UPDATE door_transactions SET state = 'Committed'; UPDATE door_transactions SET state = 'Aborted'",
+        "INSERT INTO door_transactions VALUES ('campus', 't9', 'Committed')",
+        "DELETE FROM door_moves",
+        "UPDATE door_parts SET lapses_at = NULL",
+    ):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            door.cluster.sql(statement)
+
+
+def test_told_events_are_forgotten_but_for_the_last(door: BrokersDoor) -> None:
+    for name in ("p1", "p2"):
+        door.queued(name)
+    door.cluster.settle()
+    assert [kind for _, kind in door.events()] == ["started", "started"]
+    part_events.prune(door.cluster.connection, datetime.now(UTC) + timedelta(seconds=1))
+    assert door.events() == [("p2", "started")]
+    door.queued("p3")
+    door.cluster.settle()
+    assert door.events(2) == [("p3", "started")]

@@ -42,6 +42,12 @@ class BrokersDoor:
             asking.join(0.05)
         return answers[0]
 
+    @contextmanager
+    def another(self, dsn: str) -> Iterator[BrokersDoor]:
+        """Open another session of the broker."""
+        with closing(DoorSession(BROKER, _settings(self.cluster, dsn))) as session:
+            yield BrokersDoor(session, self.cluster)
+
     def request(self, procs: int = 1, walltime: float = 3600, **more: Any) -> dict[str, Any]:
         """Return what a part asks for."""
         return {"user": "ann", "resources": f"/core={procs}", "procs": procs, "walltime": walltime, **more}
@@ -83,14 +89,18 @@ class BrokersDoor:
 @contextmanager
 def brokers_door(dsn: str, cluster: SmallCluster, **settings: Any) -> Iterator[BrokersDoor]:
     """Let a broker in, with the settings of the door."""
-    door = DoorSettings(brokers={BROKER: "games"}, **settings)
-    configuration = replace(cluster.settings, door=door, database=replace(cluster.settings.database, url=dsn))
+    configuration = _settings(cluster, dsn, **settings)
     cluster.sql(
         "INSERT INTO grid_grants (broker, broker_user, local_user, granted_by) VALUES (%s, 'ann', 'nobody', 'root')",
         BROKER,
     )
     with closing(DoorSession(BROKER, configuration)) as session:
         yield BrokersDoor(session, cluster)
+
+
+def _settings(cluster: SmallCluster, dsn: str, **settings: Any) -> Configuration:
+    door = DoorSettings(brokers={BROKER: "games"}, **settings)
+    return replace(cluster.settings, door=door, database=replace(cluster.settings.database, url=dsn))
 
 
 def small_cluster(connection: Connection, *nodes: str, settings: Configuration = SETTINGS) -> SmallCluster:
