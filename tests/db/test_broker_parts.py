@@ -169,7 +169,7 @@ def test_sessions_that_prepare_at_once_make_one_part(door: BrokersDoor, dsn: str
     answers: list[object] = []
     with door.another(dsn) as first, door.another(dsn) as second:
         asking = [
-            Thread(target=lambda one=one: answers.append(one.prepare("t1", door.part("p1"), key="k")))  # type: ignore[misc]
+            Thread(target=lambda one=one: answers.append(one.prepare("t1", door.part("p1"), key="k")))
             for one in (first, second)
         ]
         for thread in asking:
