@@ -28,6 +28,10 @@ help: ## list the targets
 demo: $(VENV)/.installed-embedded ## set up, then run jobs of every kind for real: database, nodes, jobs, accounting
 	@$(BIN)/oarpy demo --directory .oarpy/demo </dev/null
 
+.PHONY: grid-demo
+grid-demo: $(VENV)/.installed-embedded ## set up, then a broker and three clusters for real: as root
+	@$(BIN)/oarpy grid demo </dev/null
+
 .PHONY: test
 test: $(VENV)/.installed-dev ## set up, then check everything and run every test
 	@$(MAKE) --jobs=3 --output-sync check services tools

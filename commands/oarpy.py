@@ -330,6 +330,14 @@ def grid_replay(as_json: Json = False) -> None:
     raise typer.Exit(1 if others else 0)
 
 
+@grid.command("demo")
+def grid_demo() -> None:
+    """Run a broker and three clusters on this machine, for real, and print the transcript; as root."""
+    from oarpy.grid.local.demo import run_grid_demo
+
+    run_grid_demo()
+
+
 @app.command()
 def simulate(
     trace: Annotated[

@@ -1,0 +1,211 @@
+"""``oarpy grid demo``: a broker and three clusters on this machine, shown by real jobs, as a transcript."""
+
+from __future__ import annotations
+
+import json
+import pwd
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from oarpy.grid.local.local_grid import LocalGrid, add_clusters, local_grid
+from oarpy.model.errors import OarpyError
+
+_CORES = {"north": 4, "south": 4, "west": 2}
+_ACCOUNTS = (("games", "news", "mail"), ("nobody", "daemon", "uucp"))
+"""Users of every Unix: one for the broker, and one for whoever submits."""
+_TIMEOUT = 60.0
+_DEADLINE = 25
+"""Seconds until components begin."""
+_LONG = "walltime=1:0:0"
+_POLL = 0.25
+
+
+def run_grid_demo() -> None:
+    """Run every step in a folder that is removed at the end. Raises :class:`OarpyError` when one goes wrong."""
+    folder = Path(tempfile.mkdtemp(prefix="oarpy-grid-demo-"))
+    folder.chmod(0o755)
+    broker, user = map(_account, _ACCOUNTS)
+    began = time.monotonic()
+    try:
+        _say("Three clusters, each with a database and a server of its own, and a broker that enters by their doors")
+        with local_grid(folder, _CORES, broker, user, kill_grace=2.0) as grid:
+            GridDemo(grid).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _say(f"Done in {time.monotonic() - began:.0f} s; everything is stopped")
+
+
+class GridDemo:
+    """The steps, each a method; what is printed is what commands of a user print."""
+
+    def __init__(self, grid: LocalGrid) -> None:
+        self._grid = grid
+        self._local: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Run every step."""
+        add_clusters(self._grid)
+        self._show("oargridctl", "clusters", "list")
+        waiting = self._mapped()
+        self._moved(waiting)
+        self._together()
+        self._evicting()
+        self._refused()
+
+    def _mapped(self) -> int:
+        """Fill the clusters with local jobs, and submit a job that waits where it ends first; return its number."""
+        _say("Local jobs fill all clusters. A job goes to the cluster where it will end first, and waits there")
+        for name, minutes in (("north", 10), ("south", 60), ("west", 60)):
+            self._fill(name, f"walltime=0:{minutes}:0")
+        request = ("-l", "/core=2,walltime=0:30:0")
+        self._show("oargridsub", "--dry-run", *request, "sleep 600")
+        (job,) = self._submit(*request, "sleep 600")
+        self._wait("the job waits on a cluster", lambda: self._state(job) == "Mapped")
+        self._show("oargridstat", "--why", str(job))
+        self._hold(self._clusters(job) == ["north"], f"the job is on {self._clusters(job)}")
+        return job
+
+    def _moved(self, job: int) -> None:
+        """End a local job early: a pass moves the waiting one."""
+        _say("The local job of south ends early. A pass moves the one that waits: never are there two copies of it")
+        self._delete_local("south")
+        self._show_as_admin("oargridctl", "passes", "start")
+        self._wait("the job runs", lambda: self._state(job) == "Running")
+        self._show("oargridstat", "--moves", str(job))
+        self._hold(self._clusters(job) == ["south"], f"the job is on {self._clusters(job)}")
+        self._show("oargriddel", str(job))
+        self._wait("the job is over", lambda: self._state(job) == "Error")
+
+    def _together(self) -> None:
+        """Start components together, on two clusters."""
+        _say("Two components of 4 processors begin at the same instant, on two clusters")
+        self._delete_local("north")
+        job = self._submit_components(2, "/core=4")
+        self._wait("processors are held for it", lambda: self._state(job) == "Claimed")
+        self._show("oargridstat", str(job))
+        instants = self._begun(job, 2)
+        _write(f"begun at {', '.join(f'{instant:.3f}' for instant in instants)} s after the deadline\n")
+        self._hold(max(instants) - min(instants) < 1, "the components did not begin within a second")
+        self._show("oargridstat", "-l", str(job))
+        self._end(job)
+
+    def _evicting(self) -> None:
+        """Let a best-effort job give way at the last try."""
+        _say("South is full of a best-effort job, which its owner lets give way: it is told why")
+        besteffort = self._fill("south", _LONG, "-t", "besteffort")
+        job = self._submit_components(2, "/core=4")
+        self._begun(job, 2)
+        self._show("oargridstat", "--why", str(job))
+        printed = self._show("oarstat", "-f", "-j", str(besteffort), on="south")
+        self._hold("Error" in printed, "the best-effort job has not ended")
+        self._end(job)
+
+    def _refused(self) -> None:
+        """Name two clusters, one of which refuses: nothing is left on the other."""
+        _say("Parts on named clusters: west is too small for one of them, so none is reserved")
+        parts = 'north:rdef="/core=2",west:rdef="/core=3"'
+        done = self._show("oargridsub", "-w", "0:10:0", "-p", "date", parts, status=3)
+        self._hold("west" in done, "west is not named as who refuses")
+        left = self._grid.run("oarstat", "-u", self._grid.user.pw_name, on="north").stdout
+        self._hold(not re.search(r"^\d", left, re.MULTILINE), f"something is left on north: {left}")
+
+    # What steps are made of
+
+    def _fill(self, cluster: str, walltime: str, *options: str) -> int:
+        """Submit a local job of the whole cluster, and wait until it runs."""
+        words = ("oarsub", "-d", str(self._grid.home), *options, "-l", f"/core={_CORES[cluster]},{walltime}")
+        printed = self._show(*words, "sleep 3600", on=cluster)
+        job = int(printed.rpartition("OAR_JOB_ID=")[2].split()[0])
+        self._grid.clusters[cluster].wait_for([job], ("Running",), _TIMEOUT)
+        self._local[cluster] = job
+        return job
+
+    def _delete_local(self, cluster: str) -> None:
+        """Delete the local job of a cluster, and wait until it is idle."""
+        job = self._local.pop(cluster)
+        self._show("oardel", str(job), on=cluster)
+        self._grid.clusters[cluster].wait_for([job], ("Error", "Terminated"), _TIMEOUT)
+
+    def _submit(self, *words: str) -> list[int]:
+        printed = self._show("oargridsub", "-d", str(self._grid.home), *words)
+        return [int(number) for number in re.findall(r"Grid reservation id = (\d+)", printed)]
+
+    def _submit_components(self, count: int, request: str) -> int:
+        program = "date +%s.%N > begun.$OAR_GRID_JOB_ID.$OAR_GRID_COMPONENT; sleep 600"
+        (job,) = self._submit(
+            "--components", str(count), "-l", f"{request},walltime=0:20:0", "--deadline", f"+{_DEADLINE}s", program
+        )
+        return job
+
+    def _begun(self, job: int, components: int) -> list[float]:
+        """Wait until components run, and return how long after the deadline each began, in seconds."""
+        self._wait("the components run", lambda: self._state(job) in ("Running", "Missed", "Error"))
+        self._hold(self._state(job) == "Running", f"job {job} is {self._state(job)}")
+        files = [self._grid.home / f"begun.{job}.{number}" for number in range(components)]
+        self._wait("each says when it began", lambda: all(one.is_file() and one.read_text().strip() for one in files))
+        deadline = self._job(job)["deadline"]
+        return [float(one.read_text()) - deadline for one in files]
+
+    def _end(self, job: int) -> None:
+        self._show("oargriddel", str(job))
+        self._wait("the job is over", lambda: self._state(job) == "Error")
+
+    def _job(self, job: int) -> dict[str, Any]:
+        """Return a job as ``oargridstat -J`` has it."""
+        (found,) = json.loads(self._grid.run("oargridstat", "-J", str(job)).stdout)
+        return dict(found)
+
+    def _state(self, job: int) -> str:
+        return str(self._job(job)["state"])
+
+    def _clusters(self, job: int) -> list[str]:
+        return [one["part"]["cluster"] for one in self._job(job)["components"] if one["part"]]
+
+    def _show(self, *words: str, on: str = "", status: int = 0) -> str:
+        """Run a command of the user and print it with what it printed. ``status`` is what it has to end with."""
+        _write(f"{f'({on}) ' if on else ''}$ {shlex.join(words)}\n")
+        done = self._grid.run(*words, on=on, check=False)
+        _write(done.stdout + done.stderr)
+        self._hold(done.returncode == status, f"{words[0]} ended with {done.returncode}, not {status}")
+        return done.stdout + done.stderr
+
+    def _show_as_admin(self, *words: str) -> None:
+        _write(f"# {shlex.join(words)}\n{self._grid.broker.run(*words).stdout}")
+
+    def _wait(self, what: str, condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + _TIMEOUT + _DEADLINE
+        while not condition():
+            if time.monotonic() > until:
+                raise OarpyError(f"not within {_TIMEOUT + _DEADLINE:g} s: {what}", hint="see the server.log of each")
+            time.sleep(_POLL)
+
+    @staticmethod
+    def _hold(holds: bool, what: str) -> None:
+        if not holds:
+            raise OarpyError(what, hint="this is not what should happen")
+
+
+def _account(names: tuple[str, ...]) -> pwd.struct_passwd:
+    """Return the first of these users that the machine has."""
+    for name in names:
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise OarpyError(f"none of the users {', '.join(names)} is there", hint="the demo needs two ordinary users")
+
+
+def _say(text: str) -> None:
+    _write(f"\n# {text}\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
