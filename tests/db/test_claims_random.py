@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from oarpy.grid.provider import CallRefused, ClusterSilent
+from oarpy.grid.provider import CallRefused, ClusterSilent, PartEvent
 from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
 from oarpy.model.states import FINAL_GRID_JOBS, GridJobState
 from tests.harness.claim_rounds import TIMES, BrokerKilled, ClaimRounds
@@ -56,6 +56,7 @@ troubles = st.builds(
     st.integers(5, LONGEST_CUT),
 )
 jobs = st.tuples(st.integers(12, LATEST), st.integers(1, 4), st.integers(1, 8), st.integers(5, 60))
+reserved = st.tuples(st.integers(0, LATEST), st.sets(st.sampled_from(NAMES), min_size=1), st.integers(1, 8))
 local_jobs = st.tuples(st.sampled_from(NAMES), st.integers(1, 8), st.integers(10, 200), st.booleans())
 
 
@@ -86,35 +87,46 @@ class _Trial(ClaimRounds):
             cluster.faults.forget()
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(
     asked=st.lists(jobs, min_size=1, max_size=3),
+    named=st.lists(reserved, max_size=2),
     local=st.lists(local_jobs, max_size=4),
     ordered=st.lists(troubles, max_size=8),
 )
 def test_parts_start_together_or_none_goes_on(
-    connection: Connection, asked: list[tuple[int, int, int, int]], local: list[Any], ordered: list[Trouble]
+    connection: Connection, asked: list[Any], named: list[Any], local: list[Any], ordered: list[Trouble]
 ) -> None:
     trial = _Trial(connection, ordered)
     for place, (cluster, procs, walltime, evictable) in enumerate(local):
         trial.clusters[cluster].submit(f"local{place}", procs, walltime, evictable=evictable)
     ids = [trial.submit(deadline, components, procs, walltime) for deadline, components, procs, walltime in asked]
+    named_ids = [trial.reserve(date, *sorted(names), procs=procs, walltime=30) for date, names, procs in named]
     trial.until(LATEST + LONGEST_CUT, step=5)
     trial.heal()
     trial.until(LATEST + LONGEST_CUT + 60, step=20)
     for job, (deadline, components, *_) in zip(ids, asked, strict=True):
         _check(trial, job, trial.began + deadline, components)
+    for job in named_ids:
+        _over(trial, job)
 
 
-def _check(trial: _Trial, job: int, deadline: float, components: int) -> None:
+def _over(trial: _Trial, job: int) -> list[PartEvent]:
+    """A job is over and leaves nothing; return the starts of its parts: one a component."""
     row = trial.job(job)
-    event(row.state.value)
+    event(f"{row.kind} {row.state.value}")
     assert row.state in FINAL_GRID_JOBS, row
     names = {part.name for part in trial.parts(job)}
     assert not names & {name for states in trial.there().values() for name in states}
     starts = [one for one in trial.events("started") if one.part in names]
-    assert all(deadline <= one.at <= deadline + TIMES.margin for one in starts)
     assert max(Counter(one.part.split(".")[1] for one in starts).values(), default=0) <= 1
+    return starts
+
+
+def _check(trial: _Trial, job: int, deadline: float, components: int) -> None:
+    """Parts of a job started together, or none went on."""
+    row, starts = trial.job(job), _over(trial, job)
+    assert all(deadline <= one.at <= deadline + TIMES.margin for one in starts)
     if row.state is GridJobState.TERMINATED:
         assert len(starts) == components
         return
