@@ -30,12 +30,22 @@ class TransactionEnd:
 def tell(end: TransactionEnd) -> Errand[str]:
     """Tell a cluster until it answers; return why it refuses, or nothing.
 
-    It refuses a commit when it has dropped what it held, and an abort when it was told to commit before.
+    It refuses an abort when it was told to commit before, and a commit when it has dropped what it held. In this case
+    it is told to abort: what it still holds is free then, and if it has committed after all, it says so.
     """
-    key = f"{end.transaction}:{end.verb}"
+    refusal = yield from _answer(end, end.verb)
+    if end.verb == "commit" and refusal:
+        committed = yield from _answer(end, "abort")
+        return "" if committed else refusal
+    return refusal
+
+
+def _answer(end: TransactionEnd, verb: Verb) -> Errand[str]:
+    """Ask until there is an answer; return why the cluster refuses, or nothing."""
+    key = f"{end.transaction}:{verb}"
 
     def ask(provider: Provider) -> None:
-        if end.verb == "commit":
+        if verb == "commit":
             provider.commit(key, end.transaction, end.begin, end.hosts)
         else:
             provider.abort(key, end.transaction)
