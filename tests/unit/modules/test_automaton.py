@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from oarpy.modules.automaton import PATIENCE, PATIENT, REACTIONS, TABLE, Activity, EventMachine, Stimulus
-from oarpy.modules.registry import MODULES
+from oarpy.modules.registry import GRID_MODULES, MODULES
 
 PERIODS = {"metascheduler": 60.0, "launcher": 10.0, "accounting": 300.0}
 
@@ -30,7 +30,8 @@ def test_every_stimulus_is_defined_in_every_activity() -> None:
 
 
 def test_reactions_name_modules_only() -> None:
-    assert {name for names in REACTIONS.values() for name in names} | PATIENT <= set(MODULES) - {"automaton"}
+    known = {*MODULES, *GRID_MODULES} - {"automaton"}
+    assert {name for names in REACTIONS.values() for name in names} | PATIENT <= known
 
 
 def test_an_idle_module_is_told_at_once(machine: EventMachine) -> None:
