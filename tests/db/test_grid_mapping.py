@@ -183,3 +183,15 @@ def test_a_mapper_killed_at_any_write_leaves_one_copy(
             grid.drive(lambda: False, "the end of the mapper", grid.mapper)
     grid.mapper = grid.new_mapper()
     comes_to_one_copy(grid, job)
+
+
+def test_an_event_that_the_database_refuses_hinders_no_other_one(grid: SimulatedGrid) -> None:
+    first, second = grid.submit(2, 600, copies=2)
+    grid.clusters["north"].submit("local", 8, 1000)
+    grid.settled(first, second)
+    one, other = grid.parts(first, second)
+    wrong = PartEvent(1, one.name, "started", 1e13)
+    right = [PartEvent(2, other.name, "started", 1000, hosts=("a",)), PartEvent(3, other.name, "ended", 1010, status=0)]
+    grid.clusters["south"].events = lambda after: [wrong, *right][after:]  # type: ignore[method-assign]
+    grid.drive(lambda: grid.job(second).state is GridJobState.TERMINATED, "the end of the other job")
+    assert clusters.every(grid.connection)[1].last_event == 3

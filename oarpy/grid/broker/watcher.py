@@ -34,6 +34,8 @@ _DESCRIBE_PERIOD = 30.0
 _FORGET_PERIOD = 3600.0
 _CANCEL_PERIOD = 30.0
 """Seconds after which a cluster is told again to end a part that goes on."""
+_TOGETHER = 100
+"""Events that are taken in by one transaction."""
 _LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN)
 _OVER = ("ended", "failed", "evicted", "lost")
 
@@ -132,28 +134,52 @@ class Watcher:
             return 0
         clusters.note_answer(connection, cluster)
         assert isinstance(result, list)
-        for event in result:
-            self._take_in(connection, cluster, event)
+        for place in range(0, len(result), _TOGETHER):
+            self._take_in(connection, cluster, result[place : place + _TOGETHER])
         if result:
             # there may be more
             self._due.pop(("events", cluster), None)
         return len(result)
 
-    def _take_in(self, connection: Connection, cluster: str, event: PartEvent) -> None:
-        """Take in one event. One that the database refuses is told in the log, and hinders no later one."""
+    def _take_in(self, connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:
+        """Take in events of a cluster: in one transaction, or one by one when the database refuses one.
+
+        That one is told in the log, and hinders no later one.
+        """
         try:
             with connection.transaction():
-                for part in broker_parts.lock(connection, [event.part]):
-                    if part.cluster == cluster:
-                        change_part(connection, part, event)
+                _change_parts(connection, cluster, events)
+                clusters.note_event(connection, cluster, events[-1].number)
         except psycopg.Error as error:
             if not is_refusal(error):
                 raise
+            if len(events) > 1:
+                for one in events:
+                    self._take_in(connection, cluster, [one])
+                return
+            (event,) = events
             log.exception("event refused by the database", part=event.part, kind=event.kind, reason=first_line(error))
-        clusters.note_event(connection, cluster, event.number)
+            clusters.note_event(connection, cluster, event.number)
 
 
-def change_part(connection: Connection, part: GridPartRow, event: PartEvent) -> None:
+def _change_parts(connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:
+    """Make of parts what events say, in their order. Parts are locked together; one that changed is read anew."""
+    parts = {part.name: part for part in broker_parts.lock(connection, list({event.part for event in events}))}
+    jobs = {job.id: job for job in broker_jobs.read(connection, list({part.job for part in parts.values()}))}
+    changed: set[str] = set()
+    for event in events:
+        part = parts.get(event.part)
+        if part is None or part.cluster != cluster:
+            continue
+        job = jobs[part.job]
+        if event.part in changed:
+            (part,) = broker_parts.by_name(connection, [event.part])
+            (job,) = broker_jobs.read(connection, [part.job])
+        change_part(connection, part, job, event)
+        changed.add(event.part)
+
+
+def change_part(connection: Connection, part: GridPartRow, job: GridJobRow, event: PartEvent) -> None:
     """Make of a part, and of its job, what an event says. Called within a transaction, the part locked."""
     if event.kind == "lapsed" or (part.state is GridPartState.PREPARED and event.kind in _OVER):
         # undecided, it can be given up; decided, the cluster will refuse to commit it
@@ -180,7 +206,6 @@ def change_part(connection: Connection, part: GridPartRow, event: PartEvent) -> 
         return
     if event.kind in _OVER:
         broker_parts.move(connection, part.name, GridPartState.ENDED, event.reason, ended=event.at, status=event.status)
-    job = broker_jobs.read(connection, [part.job])[0]
     if job.kind == "mapped":
         _change_job(connection, job, part, event)
 
