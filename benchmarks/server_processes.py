@@ -37,7 +37,7 @@ def server_processes(supervisor: int) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {SUPERVISOR: [supervisor]}
     for pid in children_of(supervisor):
         words = arguments_of(pid)
-        if "oarpy.modules" in words:
+        if "oarpy.modules" in words or "oarpy.grid.modules" in words:
             found.setdefault(words[-1], []).append(pid)
         elif "oarpy.gateway" in words:
             found.setdefault("gateway", []).append(pid)

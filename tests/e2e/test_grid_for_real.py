@@ -1,54 +1,77 @@
-"""A broker and two clusters, each with its own server: a user's job runs on the one where it ends first."""
+"""A broker and two clusters, each with its own server: jobs run where they end first, once, whatever is killed."""
 
 from __future__ import annotations
 
+import os
+import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
-import psycopg
 import pytest
+from oarpy.benchmarks.server_processes import server_processes
 
-from oarpy.grid.local.local_grid import LocalGrid
-from oarpy.store.grid import broker_jobs, clusters
-from oarpy.store.grid.broker_jobs import GridJobRow, NewGridComponent, NewGridJob
+from oarpy.grid.local.local_grid import LocalGrid, add_clusters
 from tests.harness.brokered_clusters import brokered_clusters
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
+MODULES = ("mapper", "watcher", "gateway")
+COPIES = 12
 
 
 @pytest.fixture(scope="module")
 def grid(cluster_databases: Callable[[], dict[str, str]]) -> Iterator[LocalGrid]:
     """North is small, south has more cores."""
     with brokered_clusters({"north": 1, "south": 4}, cluster_databases) as found:
-        with psycopg.connect(found.broker.dsn()) as connection:
-            for place, name in enumerate(found.clusters):
-                clusters.put(connection, name, "oarpy", found.door(name), place=place)
+        add_clusters(found)
         yield found
 
 
-def submit(grid: LocalGrid, program: str, procs: int = 1, copies: int = 1) -> list[int]:
-    """Submit mapped jobs of the user."""
-    job = NewGridJob(
-        grid.user.pw_name, "mapped", program, 60, (NewGridComponent(f"/core={procs}", procs),), str(grid.home)
+def ended(grid: LocalGrid, first: int) -> list[tuple[str, int | None]] | None:
+    """State and exit status of the jobs from ``first`` on, when all are over."""
+    rows = grid.sql("SELECT state, exit_status FROM grid_jobs WHERE id >= %s", first)
+    return [(row[0], row[1]) for row in rows] if all(row[0] in ("Terminated", "Error") for row in rows) else None
+
+
+def shown(grid: LocalGrid) -> str:
+    """What is known of all jobs."""
+    return str(
+        grid.sql(
+            "SELECT j.id, j.state, j.message, p.cluster, p.state FROM grid_jobs j LEFT JOIN grid_parts p"
+            " ON p.job = j.id ORDER BY j.id"
+        )
     )
-    with psycopg.connect(grid.broker.dsn()) as connection:
-        return broker_jobs.insert(connection, job, copies)
-
-
-def job(grid: LocalGrid, number: int) -> GridJobRow:
-    """Return a job."""
-    with psycopg.connect(grid.broker.dsn()) as connection:
-        return broker_jobs.read(connection, [number])[0]
 
 
 def test_a_job_runs_on_the_best_of_two_clusters(grid: LocalGrid) -> None:
-    first = submit(grid, "sleep 600")[0]
-    until(lambda: job(grid, first).state == "Running", lambda: str(job(grid, first)))
-    second = submit(grid, "exit 3")[0]
-    until(lambda: job(grid, second).state == "Terminated", lambda: str(job(grid, second)))
+    first = grid.submit("-l", "/core=1,walltime=0:10:0", "sleep 600")[0]
+    until(lambda: grid.sql("SELECT id FROM grid_jobs WHERE state = 'Running'"), lambda: shown(grid))
+    second = grid.submit("-l", "/core=1,walltime=0:1:0", "date; exit 3")[0]
+    assert until(lambda: ended(grid, second), lambda: shown(grid)) == [("Terminated", 3)]
     found = grid.sql("SELECT job, cluster, hosts FROM grid_parts ORDER BY job")
-    assert found == [(first, "north", ["north1"]), (second, "south", ["south1"])], (
-        grid.sql("SELECT at, events FROM grid_decisions"),
-        (grid.broker.directory / "server.log").read_text()[-3000:],
-    )
-    assert job(grid, second).exit_status == 3
+    assert found == [(first, "north", ["north1"]), (second, "south", ["south1"])]
+
+
+def test_jobs_run_once_while_the_broker_is_killed_again_and_again(grid: LocalGrid) -> None:
+    program = f"echo ran >>{grid.home}/$OAR_GRID_JOB_ID"
+    first = grid.submit("-l", "/core=1,walltime=0:1:0", "--array", str(COPIES), program)[0]
+    assert grid.broker.server is not None
+    killed: Counter[str] = Counter()
+
+    def over_while_killing() -> object:
+        assert grid.broker.server is not None
+        running = server_processes(grid.broker.server.pid)
+        for name in MODULES:
+            # each is killed a few times, one after the other
+            if killed[name] < 3 and killed[name] == min(killed[one] for one in MODULES) and running.get(name):
+                with suppress(ProcessLookupError):
+                    os.kill(running[name][0], signal.SIGKILL)
+                    killed[name] += 1
+                break
+        return min(killed[one] for one in MODULES) >= 3 and ended(grid, first)
+
+    states = until(over_while_killing, lambda: f"{killed} {shown(grid)}")
+    assert states == [("Terminated", 0)] * COPIES
+    ran = {one: (grid.home / str(one)).read_text() for one in range(first, first + COPIES)}
+    assert ran == dict.fromkeys(range(first, first + COPIES), "ran\n")
