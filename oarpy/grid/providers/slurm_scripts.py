@@ -14,6 +14,7 @@ from re import search
 from shlex import join, quote
 
 from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartRequest
+from oarpy.grid.providers.door_channel import secured
 from oarpy.grid.providers.slurm_jobs import COLUMNS
 from oarpy.grid.providers.slurm_marks import PartMark
 
@@ -31,7 +32,7 @@ class SlurmHost:
 
     def __init__(self, cluster: str, words: Sequence[str], seconds: float) -> None:
         self._cluster = cluster
-        self._words = [*words, "sh", "-s"]
+        self._words = [*secured(words), "sh", "-s"]
         self._seconds = seconds
 
     def run(self, script: str) -> str:
