@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
 from oarpy.grid.core.broker_state import DeadlineRules
 from oarpy.grid.provider import CallRefused, ClusterSilent, GridPart, PartKind, PartRequest, Provider
 from oarpy.grid.providers.slurm_cluster import SlurmCluster
+from oarpy.grid.providers.slurm_marks import PartMark
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
@@ -21,6 +23,7 @@ from tests.harness.provider_conformance import LONG, ProviderConformance, Provid
 from tests.harness.simulated_grid import SimulatedGrid
 from tests.harness.slurm_daemons import SlurmDaemons, slurm_daemons
 from tests.harness.small_cluster import Connection
+from tests.harness.sshd_nodes import start_nodes
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -160,6 +163,24 @@ def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
     with pytest.raises(CallRefused, match="is past"):
         stage.prepared("claim", begin=1)
     assert stage.idle() == stage.procs
+
+
+def test_what_is_left_to_the_host_outlives_the_connection(stage: SlurmStage, tmp_path: Path) -> None:
+    begin = time.time() + 4
+    with start_nodes(1, tmp_path) as sshd:
+        words = ["ssh", *sshd.ssh_options(), "node1", *stage.daemons.words]
+        far = SlurmCluster("far", words, broker=stage.unique("broker"))
+        asked = stage.request(2)
+        far.prepare("k1", "lapsing", GridPart("lapsing", "claim", asked, "sleep 1", begin=begin + 600), 2)
+        far.prepare("k2", "beginning", GridPart("beginning", "claim", asked, "sleep 1", begin=begin), 60)
+        far.commit("k3", "beginning", begin, ["a1"])
+        assert stage.idle() == stage.procs - 4
+    with pytest.raises(ClusterSilent, match="'far' does not answer"):
+        far.describe()
+    until(lambda: stage.idle() == stage.procs, lambda: stage.daemons.command("squeue", "--states=all"))
+    told = stage.daemons.command("squeue", "--noheader", "--states=all", "--format=%k").splitlines()
+    marks = {mark.part: mark.state for text in told if (mark := PartMark.read(text))}
+    assert (marks["lapsing"], marks["beginning"]) == ("prepared", "ended")
 
 
 @pytest.fixture
