@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from oarpy.local_cluster.sandbox import Sandbox, local_nodes, running_sandbox
 from tests.harness.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -75,6 +76,68 @@ def test_a_dask_cluster_writes_the_same_files(tmp_path: Path, one_process: Path,
     done = subprocess.run(command(tmp_path, "--dask", dask_address), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert files(tmp_path) == files(one_process)
+
+
+OAR_CLUSTER = """
+import sys
+sys.path.append(sys.argv[1])
+from dask_jobqueue import OARCluster
+
+if __name__ == "__main__":
+    with OARCluster(
+        cores=1,
+        memory="1GB",
+        queue="default",
+        project="dask",
+        walltime="0:10:0",
+        interface="lo",
+        death_timeout=120,
+        memory_per_core_property_name="not_applicable",
+        scheduler_options={"dashboard": False},
+        worker_extra_args=["--no-dashboard", "--no-nanny"],
+    ) as cluster:
+        cluster.scale(jobs=2)
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def oar_cluster_address(tmp_path: Path) -> Iterator[tuple[str, Sandbox]]:
+    """The address of a Dask cluster whose workers are jobs of oarpy, sent by dask-jobqueue; and that oarpy."""
+    tools = list((Path(sys.prefix) / "tools" / "lib").glob("python*/site-packages/dask_jobqueue"))
+    if not tools:
+        pytest.skip("no dask-jobqueue in the environment of tools: make tools")
+    with running_sandbox(tmp_path / "cluster", {}, local_nodes("/host=n[1-2]/cpu={1}/core={2}")) as sandbox:
+        environment = {
+            **sandbox.environment(),
+            "HOME": str(tmp_path),
+            "DASK_DISTRIBUTED__SCHEDULER__IDLE_TIMEOUT": "2m",
+        }
+        script = tmp_path / "oar_cluster.py"
+        script.write_text(OAR_CLUSTER)
+        words = [sys.executable, str(script), str(tools[0].parent)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, env=environment, cwd=tmp_path, text=True, stdin=pipe, stdout=pipe) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            yield address, sandbox
+            process.stdin.close()
+            process.wait(60)
+
+
+@pytest.mark.timeout(600)
+def test_workers_that_are_jobs_of_oarpy_write_the_same_files(
+    tmp_path: Path, one_process: Path, oar_cluster_address: tuple[str, Sandbox]
+) -> None:
+    address, sandbox = oar_cluster_address
+    folder = tmp_path / "results"
+    done = subprocess.run(command(folder, "--dask", address), capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert files(folder) == files(one_process)
+    workers = json.loads(sandbox.run("oarstat", "--sql", "project = 'dask'", "-J").stdout)
+    assert len(workers) == 2
 
 
 def test_fresh_forgets_what_was_done(one_process: Path) -> None:
