@@ -133,7 +133,7 @@ class Mover:
         if asked is None and due > self._clock():
             return due
         rules = self._rules
-        parts = [_movable(row) for row in broker_parts.movable(connection)]
+        parts = [movable(row) for row in broker_parts.movable(connection)]
         with connection.transaction():
             number = reallocation_passes.begin(
                 connection,
@@ -307,7 +307,8 @@ def next_pass(first: float, last: float | None, period: float) -> float:
     return first + period * (floor((last - first) / period + 0.01) + 1)
 
 
-def _movable(row: broker_parts.WaitingGridPart) -> MovablePart:
+def movable(row: broker_parts.WaitingGridPart) -> MovablePart:
+    """Return a row as a part that a pass looks at."""
     request = PartRequest(
         row.user, row.resources, row.procs, row.walltime, row.queue, row.properties, row.project, row.types
     )

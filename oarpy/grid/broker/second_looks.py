@@ -15,6 +15,8 @@ from oarpy.store.grid.clusters import GridClusterRow
 
 _PLANNING = 60.0
 """Seconds that a cluster has to plan its queue."""
+_CONNECTING = 20.0
+"""Seconds that it has to open its door and say what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def _reasons(lost: Mapping[str, str]) -> tuple[str, ...]:
 
 def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDescription]]:
     """Ask clusters what they are. Raises :class:`ClusterLost`."""
-    answers = yield CallBatch([ClusterCall(row.name, lambda provider: provider.describe()) for row in rows])
+    calls = [ClusterCall(row.name, lambda provider: provider.describe(), _CONNECTING) for row in rows]
+    answers = yield CallBatch(calls, _CONNECTING)
     found = {}
     for row, answer in zip(rows, answers, strict=True):
         if not isinstance(answer, ClusterDescription):
@@ -78,8 +81,10 @@ def _described(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, ClusterDes
 
 def _queues(rows: Sequence[GridClusterRow]) -> Errand[Mapping[str, Sequence[str]]]:
     """Ask clusters who waits there, in order. Raises :class:`ClusterLost`."""
-    calls = [ClusterCall(row.name, lambda provider: [part.name for part in provider.waiting()]) for row in rows]
-    answers = yield CallBatch(calls)
+    calls = [
+        ClusterCall(row.name, lambda provider: [part.name for part in provider.waiting()], _CONNECTING) for row in rows
+    ]
+    answers = yield CallBatch(calls, _CONNECTING)
     found = {}
     for row, answer in zip(rows, answers, strict=True):
         if not isinstance(answer, list):
