@@ -1,9 +1,9 @@
 """Measurements, each one command: ``oarpy bench NAME``, or ``python -m benchmarks.NAME`` in a checkout.
 
 They print ratios to what the machine itself can do in the same run, and save JSON under ``results/``.
-``processor_time``, ``server_processes`` and ``results`` are what several of them share, ``launcher_connections``
-and ``growing_job`` belong to ``negotiation``, the former to ``negotiated_run`` too, which is the real server of
-``oarpy reproduce``. May import everything.
+``processor_time``, ``server_processes`` and ``results`` are what several of them share. ``grid_passes`` and
+``door_session`` belong to ``grid``, ``launcher_connections`` and ``growing_job`` to ``negotiation``, the former to
+``negotiated_run`` too, which is the real server of ``oarpy reproduce``. May import everything.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ MEASUREMENTS = {
     "simulation": "the simulator on real traces: --traces FOLDER",
     "esp2": "ESP2 beside the published efficiencies; --real runs the light variant for real",
     "negotiation": "applications that negotiate: from events to views read, views, idle connections, extensions",
+    "grid": "a broker and its clusters: arrays, places, common starts, takeover, reallocation passes",
     "agent": "starts and ends of short jobs at one node's agent",
     "nodes": "many nodes on one machine, each with an agent of its own",
     "soak": "many jobs through one server",

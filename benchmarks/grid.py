@@ -207,7 +207,9 @@ def reallocation_passes(directory: Path, jobs: int, cores: int, algorithms: Sequ
         for algorithm in algorithms:
             for heuristic in HEURISTICS:
                 rules = ReallocationRules(algorithm=1 if algorithm == 1 else 2, heuristic=heuristic)
-                found.append(_told(f"pass planned (aim {5 if heuristic == 'mct' else 60} s)", asdict(grid.planned(rules))))
+                found.append(
+                    _told(f"pass planned (aim {5 if heuristic == 'mct' else 60} s)", asdict(grid.planned(rules)))
+                )
         found.append({**_told("pass made", asdict(grid.made(ReallocationRules(algorithm=1)))), "made": True})
     return found
 

@@ -1,7 +1,8 @@
 """Reallocation passes over clusters with databases of their own, asked through their doors: for ``grid``.
 
-Nothing runs there, so that every plan sees the same queues. Sizes of jobs are log-uniform, from one core to a quarter of
-a cluster, and so are walltimes, 5 minutes to 24 hours. They are spread unevenly, so many of them have a better place elsewhere.
+Nothing runs there, so that every plan sees the same queues. Sizes of jobs are log-uniform, from one core to a quarter
+of a cluster, and so are walltimes, 5 minutes to 24 hours. They are spread unevenly, so many of them have a better place
+elsewhere.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _GRANT = "INSERT INTO grid_grants (broker, broker_user, local_user, granted_by) 
 
 
 @dataclass(frozen=True, slots=True)
-class PassFigures:
+class ReallocationFigures:
     """What a pass took: wall-clock seconds, and processor seconds of the broker and the doors together."""
 
     algorithm: int
@@ -140,7 +141,7 @@ class DoorGrid:
             future.result()
         return connections
 
-    def planned(self, rules: ReallocationRules) -> PassFigures:
+    def planned(self, rules: ReallocationRules) -> ReallocationFigures:
         """Plan a pass, and carry out nothing."""
         parts = [movable(row) for row in broker_parts.movable(self.broker)]
         connections = self._connected()
@@ -154,9 +155,9 @@ class DoorGrid:
         planned = over[0][1]
         assert isinstance(planned, PlannedPass)
         assert not planned.lost, planned.lost
-        return PassFigures(rules.algorithm, rules.heuristic, len(parts), len(planned.moves), seconds, spent)
+        return ReallocationFigures(rules.algorithm, rules.heuristic, len(parts), len(planned.moves), seconds, spent)
 
-    def made(self, rules: ReallocationRules) -> PassFigures:
+    def made(self, rules: ReallocationRules) -> ReallocationFigures:
         """Make a pass, with all its moves."""
         waiting = len(broker_parts.movable(self.broker))
         connections = self._connected()
@@ -172,7 +173,7 @@ class DoorGrid:
             readable(mover.files(), 1)
         mover.close()
         (last,) = reallocation_passes.latest(self.broker, 1)
-        return PassFigures(rules.algorithm, rules.heuristic, waiting, last.moved, seconds, spent)
+        return ReallocationFigures(rules.algorithm, rules.heuristic, waiting, last.moved, seconds, spent)
 
 
 @contextmanager

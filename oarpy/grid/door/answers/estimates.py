@@ -24,8 +24,10 @@ def estimate(visit: Visit, call: EstimateCall) -> list[float]:
     names = {one for one in call.requests if isinstance(one, str)}
     parts = door_parts.named(visit.connection, visit.broker, [*names, *call.without])
     without = {parts[name].job for name in call.without if name in parts}
-    joined = planned_queues.in_order(visit, planned, [one.request() for one in call.joined])
     requests = [one if isinstance(one, str) else one.request() for one in call.requests]
+    joining = [one.request() for one in call.joined]
+    planned_queues.admit_all(visit, [*joining, *(one for one in requests if not isinstance(one, str))])
+    joined = planned_queues.in_order(visit, planned, joining)
     jobs = {one: _job(visit, planned, one, alone=len(requests) == 1) for one in requests if not isinstance(one, str)}
     asked = {name: row.job for name, row in parts.items() if name in names and row.live}
     new = [job for job in jobs.values() if job is not None]

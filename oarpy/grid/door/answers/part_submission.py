@@ -11,19 +11,35 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from oarpy.client.session import Session
+from oarpy.client.submission.feasibility import Need
 from oarpy.client.submission.options import Options
-from oarpy.client.submission.submission import Admitted, admit, store, summary
+from oarpy.client.submission.site import DatabaseSite, rule_limits
+from oarpy.client.submission.submission import (
+    Admitted,
+    admit,
+    admitted,
+    drafted,
+    enabled_rules,
+    store,
+    submitter,
+    summary,
+)
 from oarpy.grid.door import grants
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, GridPart, PartRequest
 from oarpy.model.durations import format_duration
-from oarpy.model.errors import UsageError
+from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
 from oarpy.model.job_types import read_types
+from oarpy.model.submission import Submission
+from oarpy.store.grid.grants import GrantRow
 
+REFUSALS = (AdmissionRefused, NotAllowed, NotFound, UsageError)
+"""What says no to a request; any other error says that it could not be looked at."""
 _NOTHING = "true"
 """The program of what is only estimated."""
 
@@ -34,6 +50,54 @@ def ask(visit: Visit, request: PartRequest) -> Admitted:
         admitted = admit(session, _options(request, _NOTHING), _typed(request, _NOTHING), {})
         grants.check(grant, session, admitted.submission)
     return admitted
+
+
+def ask_each(visit: Visit, requests: Sequence[PartRequest]) -> dict[PartRequest, Admitted | OarpyError]:
+    """Return the same for each of many requests, or why it is refused: the rules look at those of a user together."""
+    found: dict[PartRequest, Admitted | OarpyError] = {}
+    by_user: dict[str, list[PartRequest]] = {}
+    for request in requests:
+        by_user.setdefault(request.user, []).append(request)
+    for user, asked in by_user.items():
+        try:
+            with grants.acting(visit, user) as (grant, session):
+                found.update(_each(grant, session, asked))
+        except REFUSALS as error:
+            found.update(dict.fromkeys(asked, error))
+    return found
+
+
+def _each(
+    grant: GrantRow, session: Session, requests: Sequence[PartRequest]
+) -> Iterator[tuple[PartRequest, Admitted | OarpyError]]:
+    """Take the requests of one user through the submission."""
+    caller = submitter(session, {}, ())
+    site = DatabaseSite(session, caller.now)
+    lines = []
+    for request in requests:
+        arguments = _typed(request, _NOTHING)
+        try:
+            options = _options(request, _NOTHING)
+            lines.append((request, *drafted(session, options, replace(caller, arguments=arguments), site)))
+        except REFUSALS as error:
+            yield request, error
+    limits = rule_limits(session.configuration.submission)
+    outcomes = enabled_rules(session).run_each([asked for _, asked, _ in lines], site, limits=limits)
+    for (request, asked, warnings), outcome in zip(lines, outcomes, strict=True):
+        try:
+            if isinstance(outcome, OarpyError):
+                raise outcome
+            one = admitted(session, site, asked, warnings, *outcome, _not_counted)
+            grants.check(grant, session, one.submission)
+        except REFUSALS as error:
+            yield request, error
+        else:
+            yield request, one
+
+
+def _not_counted(_submission: Submission) -> Need:
+    """Return no need: of a job that can never run, the plan says so."""
+    return Need(0, 0)
 
 
 def submit(visit: Visit, part: GridPart) -> int:

@@ -6,7 +6,7 @@ A session keeps what it read for as long as a broker says that an answer may be 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 from oarpy.client.caller import KeptReader
 from oarpy.client.submission.dry_run import waiting_job
 from oarpy.client.submission.submission import Admitted
-from oarpy.grid.door.answers.part_submission import ask
+from oarpy.grid.door.answers.part_submission import REFUSALS, ask, ask_each
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import PartRequest
-from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyError, UsageError
+from oarpy.model.errors import OarpyError
 from oarpy.modules.metascheduler.order_plugins import SiteOrders
 from oarpy.scheduler.forecast.completions import Completions
 from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions
@@ -25,6 +25,8 @@ from oarpy.scheduler.snapshot import Snapshot, WaitingJob, conditions
 _ADMITTED_FOR = 60.0
 """Seconds for which the rules are taken to say the same."""
 _MOST_ADMITTED = 20_000
+_TOGETHER = 2
+"""Requests that are worth being looked at together."""
 
 
 _BEHIND = 1_000_000_000
@@ -67,12 +69,24 @@ def admitted(visit: Visit, request: PartRequest) -> Admitted:
             known.clear()
         try:
             found = time.monotonic(), ask(visit, request)
-        except (AdmissionRefused, NotAllowed, NotFound, UsageError) as error:
+        except REFUSALS as error:
             found = time.monotonic(), error
         known[request] = found
     if isinstance(found[1], OarpyError):
         raise found[1]
     return found[1]
+
+
+def admit_all(visit: Visit, requests: Iterable[PartRequest]) -> None:
+    """Let the rules look at many requests at once, as far as they have not said anything lately."""
+    known, since = _memory(visit).admitted, time.monotonic() - _ADMITTED_FOR
+    unknown = [one for one in dict.fromkeys(requests) if one not in known or known[one][0] < since]
+    if len(unknown) < _TOGETHER:
+        return
+    if len(known) > _MOST_ADMITTED:
+        known.clear()
+    for request, found in ask_each(visit, unknown).items():
+        known[request] = time.monotonic(), found
 
 
 def queues(visit: Visit, age: float) -> PlannedQueues:
