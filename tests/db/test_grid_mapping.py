@@ -195,3 +195,14 @@ def test_an_event_that_the_database_refuses_hinders_no_other_one(grid: Simulated
     grid.clusters["south"].events = lambda after: [wrong, *right][after:]  # type: ignore[method-assign]
     grid.drive(lambda: grid.job(second).state is GridJobState.TERMINATED, "the end of the other job")
     assert clusters.every(grid.connection)[1].last_event == 3
+
+
+def test_a_cluster_that_does_not_answer_for_an_outcome_is_a_doubt_until_it_does(grid: SimulatedGrid) -> None:
+    south = grid.clusters["south"]
+    south.faults.silent("commit", done=True)
+    south.faults.silent("describe")
+    job = grid.submit(1, 600)[0]
+    doubt = grid.drive(lambda: [one for one in transactions.doubts(grid.connection) if one.asked], "a doubt")[0]
+    assert (doubt.cluster, doubt.committed, doubt.message) == ("south", True, "cluster 'south' does not answer")
+    comes_to_one_copy(grid, job)
+    assert transactions.doubts(grid.connection) == []

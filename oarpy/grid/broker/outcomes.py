@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,20 +27,26 @@ class TransactionEnd:
     hosts: Sequence[str] = ()
 
 
-def tell(end: TransactionEnd) -> Errand[str]:
+Doubt = Callable[[str, int], None]
+"""Hears why a cluster does not answer, and how often it was asked since it was last heard of."""
+
+
+def tell(end: TransactionEnd, doubt: Doubt | None = None) -> Errand[str]:
     """Tell a cluster until it answers; return why it refuses, or nothing.
+
+    ``doubt`` is called after 1, 2, 4, 8 ... calls without an answer.
 
     It refuses an abort when it was told to commit before, and a commit when it has dropped what it held. In this case
     it is told to abort: what it still holds is free then, and if it has committed after all, it says so.
     """
-    refusal = yield from _answer(end, end.verb)
+    refusal = yield from _answer(end, end.verb, doubt)
     if end.verb == "commit" and refusal:
-        committed = yield from _answer(end, "abort")
+        committed = yield from _answer(end, "abort", doubt)
         return "" if committed else refusal
     return refusal
 
 
-def _answer(end: TransactionEnd, verb: Verb) -> Errand[str]:
+def _answer(end: TransactionEnd, verb: Verb, doubt: Doubt | None) -> Errand[str]:
     """Ask until there is an answer; return why the cluster refuses, or nothing."""
     key = f"{end.transaction}:{verb}"
 
@@ -50,11 +56,15 @@ def _answer(end: TransactionEnd, verb: Verb) -> Errand[str]:
         else:
             provider.abort(key, end.transaction)
 
-    pause = 0.0
+    pause, asked, told = 0.0, 0, 0
     while True:
         (answer,) = yield CallBatch([ClusterCall(end.cluster, ask)], pause=pause)
         if isinstance(answer, CallRefused):
             return str(answer) or "refused"
         if not isinstance(answer, OarpyError):
             return ""
+        asked += 1
+        if doubt is not None and asked & (asked - 1) == 0:
+            doubt(str(answer), asked - told)
+            told = asked
         pause = _RETRY

@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, tell
@@ -97,6 +98,7 @@ class TransactionDriver:
         self._module = module
         self._errands = errands
         self._clock = clock
+        self._doubts: list[tuple[int, str, str, int]] = []
 
     def recover(self, connection: Connection) -> None:
         """Give up what was begun and not decided: nobody is left who would decide it."""
@@ -131,7 +133,9 @@ class TransactionDriver:
         return number
 
     def spread(self, connection: Connection) -> None:
-        """Have every cluster told that does not know yet how a transaction ended."""
+        """Have every cluster told that does not know yet how a transaction ended; note those that do not answer."""
+        while self._doubts:
+            transactions.note_unknown(connection, *self._doubts.pop(0))
         for one in transactions.open_of(connection, self._module):
             if one.committed is None:
                 continue
@@ -140,7 +144,10 @@ class TransactionDriver:
                 name = ("outcome", one.id, cluster, verb)
                 if name not in self._errands:
                     end = TransactionEnd(wire_name(one.id), cluster, "commit" if one.committed else "abort", one.begin)
-                    self._errands.begin(name, tell(end))
+                    self._errands.begin(name, tell(end, partial(self._doubt, one.id, cluster)))
+
+    def _doubt(self, number: int, cluster: str, reason: str, asked: int) -> None:
+        self._doubts.append((number, cluster, reason, asked))
 
     def heard(self, connection: Connection, name: Hashable, result: object) -> bool:
         """Take in that a cluster has confirmed how a transaction ended; tell whether it has nothing of its parts.

@@ -125,7 +125,10 @@ _LOST_PARTS = """
         ended_at = clock_timestamp()
     WHERE transaction = %s AND cluster = %s AND state IN ('Committing', 'Deleting', 'Aborting')
 """
-_UNKNOWN = "UPDATE grid_outcomes SET asked = asked + 1, message = %s WHERE transaction = %s AND cluster = %s"
+_UNKNOWN = """
+    UPDATE grid_outcomes SET asked = asked + %s, message = %s
+    WHERE transaction = %s AND cluster = %s AND known_at IS NULL
+"""
 _DONE = """
     UPDATE grid_transactions t SET state = 'Done', done_at = clock_timestamp()
     WHERE t.id = %(id)s AND t.state IN ('Committing', 'Aborting')
@@ -245,9 +248,9 @@ def keep_old(connection: Connection, transaction: int, reason: str) -> None:
     connection.execute(_KEEP_OLD, [transaction])
 
 
-def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str) -> None:
-    """Note that a cluster was told how a transaction ended and did not answer."""
-    connection.execute(_UNKNOWN, [reason[:1000], transaction, cluster])
+def note_unknown(connection: Connection, transaction: int, cluster: str, reason: str, asked: int = 1) -> None:
+    """Note that a cluster was told ``asked`` times how a transaction ended and did not answer."""
+    connection.execute(_UNKNOWN, [asked, reason[:1000], transaction, cluster])
 
 
 def doubts(connection: Connection) -> list[GridDoubt]:
