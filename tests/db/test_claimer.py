@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
+from oarpy.grid.broker.decisions import taken_again
 from oarpy.grid.providers.simulated_cluster import OrderedFault
 from oarpy.model.states import GridJobState
 from oarpy.store.grid import broker_jobs, decisions, tries
@@ -81,7 +82,9 @@ def test_a_job_without_room_is_missed_and_told_why(rounds: ClaimRounds) -> None:
     due = [one.due - rounds.began for one in tries.of_jobs(rounds.connection, [job])]
     assert due == [200, 300, 350, 370]
     assert rounds.there() == {"north": {"local": "running"}, "south": {}}
-    assert len(list(decisions.every(rounds.connection))) == 5
+    taken = list(decisions.every(rounds.connection))
+    assert len(taken) == 5
+    assert all(taken_again(one.state, one.events) == list(one.actions) for one in taken)
 
 
 def test_local_jobs_give_way_at_the_last_try_in_time_to_end_in_order(rounds: ClaimRounds) -> None:
