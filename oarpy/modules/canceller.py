@@ -6,6 +6,7 @@ brokers that were not committed in time are undone here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -37,7 +38,8 @@ class Canceller:
             if self._inner_too:
                 kill_requests.ask_inside(connection)
             moved = execution.cancel(connection, now)
-            dates = [execution.next_kill(connection), door_parts.next_lapse(connection)]
+            lapse = door_parts.next_lapse(connection)
+            dates = [execution.next_kill(connection), None if lapse is None else time.time() + max(lapse, 0.0)]
         wake_at = min((date for date in dates if date is not None), default=None)
         word = f"cancelled {len(moved)}" if moved or lapsed else "nothing"
         return Outcome(word, wake_at=wake_at, named={"jobs": job_ranges(set(moved))})

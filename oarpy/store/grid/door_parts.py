@@ -118,7 +118,9 @@ _LAPSED = """
                   WHERE (p.broker, p.transaction) = (t.broker, t.transaction) AND p.lapses_at <= clock_timestamp())
     ORDER BY t.broker, t.transaction FOR UPDATE SKIP LOCKED
 """
-_NEXT_LAPSE = "SELECT extract(epoch FROM min(lapses_at))::float8 FROM door_parts WHERE lapses_at IS NOT NULL"
+_NEXT_LAPSE = """
+    SELECT extract(epoch FROM min(lapses_at) - clock_timestamp())::float8 FROM door_parts WHERE lapses_at IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def lapse(connection: Connection) -> list[tuple[str, str]]:
 
 
 def next_lapse(connection: Connection) -> float | None:
-    """Return when (epoch seconds) the next part lapses, None when none does."""
+    """Return in how many seconds the next part lapses, by the clock of the database; None when none does."""
     row = connection.execute(_NEXT_LAPSE).fetchone()
     return None if row is None else row[0]
 

@@ -71,7 +71,7 @@ def settled(visit: Visit, call: PrepareCall, prepared: PreparedPart) -> Prepared
             else:
                 door_parts.is_refused(connection, visit.broker, part.name)
         hosts = door_parts.hosts_of(connection, job) if row.live else []
-    if not row.live or row.state == "Aborted":
+    if row.state == "Aborted" or (row.state == "Prepared" and not row.live):
         reason = row.message or "not committed in time"
         raise CallRefused(f"part '{part.name}' cannot be held: {reason}", hint="nothing is held for it")
     return PreparedPart(prepared.job, tuple(hosts))
