@@ -166,8 +166,8 @@ def test_what_slurm_cannot_do_is_refused(stage: SlurmStage) -> None:
 
 
 def test_what_is_left_to_the_host_outlives_the_connection(stage: SlurmStage, tmp_path: Path) -> None:
-    begin = time.time() + 4
     with start_nodes(1, tmp_path) as sshd:
+        begin = time.time() + 6
         words = ["ssh", *sshd.ssh_options(), "node1", *stage.daemons.words]
         far = SlurmCluster("far", words, broker=stage.unique("broker"))
         asked = stage.request(2)

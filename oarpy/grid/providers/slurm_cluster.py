@@ -31,6 +31,8 @@ from oarpy.grid.providers.slurm_marks import MarkState, PartMark
 from oarpy.grid.providers.slurm_scripts import SlurmHost
 
 _TOO_LARGE = ("node configuration is not available", "More processors requested", "time limit is invalid")
+_TESTED_AT_ONCE = 100
+"""Sizes of jobs in one call, which has to end in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +128,21 @@ class SlurmCluster:
 
     def _tested(self, asked: Sequence[tuple[list[str], float]]) -> list[float]:
         """Return when jobs of such options and walltimes would end if they were submitted now."""
-        if not asked:
-            return []
-        said = self._host.run(scripts.estimates([options for options, _ in asked])).split("\n=")
-        ends = []
-        for answer, (_, walltime) in zip(said, asked, strict=True):
-            start = search(r" to start at (\d+)", answer)
-            if not start and not any(word in answer for word in _TOO_LARGE):
-                raise CallRefused(f"cluster {self._name!r} refuses: {answer.strip(' =')}")
-            ends.append(int(start[1]) + walltime if start else inf)
-        return ends
+        sizes = list(dict.fromkeys(tuple(options) for options, _ in asked))
+        starts: dict[tuple[str, ...], float] = {}
+        for first in range(0, len(sizes), _TESTED_AT_ONCE):
+            some = sizes[first : first + _TESTED_AT_ONCE]
+            said = self._host.run(scripts.estimates(some)).split("\n=")
+            starts.update(zip(some, map(self._start, said), strict=True))
+        return [starts[tuple(options)] + walltime for options, walltime in asked]
+
+    def _start(self, said: str) -> float:
+        """Read what ``sbatch --test-only`` says."""
+        if start := search(r" to start at (\d+)", said):
+            return int(start[1])
+        if any(word in said for word in _TOO_LARGE):
+            return inf
+        raise CallRefused(f"cluster {self._name!r} refuses: {said.strip(' =')}")
 
     def _plan(self, without: Collection[str]) -> tuple[QueuePlan, _Listing]:
         """Return the counted plan of everybody's jobs, without some parts, and the broker's jobs it was made from."""

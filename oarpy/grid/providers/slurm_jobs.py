@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -16,7 +17,7 @@ _FIELDS = (
     *("JobID", "State", "exit_code", "Reason", "SubmitTime", "StartTime", "EndTime"),
     *("TimeLimit", "NumCPUs", "PriorityLong", "NodeList", "Comment"),
 )
-COLUMNS = ",".join(f"{field}:|" for field in _FIELDS)
+COLUMNS = ",".join(f"{field}:|" for field in _FIELDS) + "."
 """For ``squeue -O``, with times as epoch seconds (``SLURM_TIME_FORMAT=%s``)."""
 
 _RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED", "RESIZING")
@@ -66,10 +67,14 @@ class SlurmJob:
 
 
 def read_jobs(text: str) -> list[SlurmJob]:
-    """Read the lines of ``squeue``."""
+    """Read what ``squeue`` prints. A record ends with ``|.``: texts of Slurm, or of others, may have several lines."""
     jobs = []
-    for line in text.splitlines():
-        job, state, code, reason, submitted, start, end, limit, procs, priority, nodes, comment = line.split("|")[:12]
+    for line in re.split(r"\|\.(?:\n|$)", text):
+        if line.count("|") < len(_FIELDS) - 1:
+            continue
+        job, state, code, reason, submitted, start, end, limit, procs, priority, nodes, comment = line.split(
+            "|", len(_FIELDS) - 1
+        )
         times = (_instant(submitted), _instant(start), _instant(end))
         walltime, mark = _duration(limit), PartMark.read(comment)
         jobs.append(
