@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 
+from oarpy.wire.json_values import read_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
@@ -71,9 +73,7 @@ class _Heard:
                 self._note(line)
 
     def _note(self, line: bytes) -> None:
-        import json
-
-        message = json.loads(line)
+        message = read_json(line)
         word = message.get("message")
         if word == "ended":
             self._ended = True
