@@ -45,6 +45,7 @@ _RATE = """
     SELECT extract(epoch FROM max(ended_at) - min(submitted_at))::float8, count(*) FILTER (WHERE state = 'Terminated')
     FROM grid_jobs WHERE id = ANY(%s)
 """
+_REASONS = "SELECT id, state, exit_status, message FROM grid_jobs WHERE id = ANY(%s) AND state <> 'Terminated'"
 _PLACED = """
     SELECT extract(epoch FROM t.done_at - j.submitted_at)::float8
     FROM grid_jobs j JOIN grid_parts p ON p.job = j.id JOIN grid_transactions t ON t.id = p.transaction
@@ -64,11 +65,13 @@ class BenchGrid:
 
     broker: Sandbox
     connection: psycopg.Connection[tuple[Any, ...]]
+    folder: Path
+    """Where jobs run: anybody may write there."""
 
     def submit(self, kind: str, program: str, components: int = 1, copies: int = 1, **more: Any) -> list[int]:
         """Submit jobs of one core a component; return their ids."""
         asked = (NewGridComponent("/core=1", 1),) * components
-        job = NewGridJob(BROKER, kind, program, 600, asked, "/tmp", **more)
+        job = NewGridJob(BROKER, kind, program, 600, asked, str(self.folder), **more)
         return broker_jobs.insert(self.connection, job, copies)
 
     def settle(self, jobs: Sequence[int]) -> None:
@@ -92,7 +95,8 @@ class BenchGrid:
         self.settle(ids)
         seconds, ended = self.one(_RATE, ids)
         if ended != jobs:
-            raise SystemExit(f"{ended} of {jobs} jobs ended well")
+            rows = self.connection.execute(_REASONS, [ids]).fetchall()
+            raise SystemExit(f"{ended} of {jobs} jobs ended well: {rows[:3]}")
         return float(jobs / seconds)
 
     def place_seconds(self, times: int) -> float:
@@ -158,7 +162,10 @@ def bench_grid(directory: Path) -> Iterator[BenchGrid]:
         for place, name in enumerate(CLUSTERS):
             words = ["env", f"OARPY_CONFIG={directory / name / 'config.toml'}", command("oargriddoor"), BROKER]
             clusters.put(connection, name, "oarpy", words, place=place)
-        yield BenchGrid(broker, connection)
+        folder = directory / "jobs"
+        folder.mkdir()
+        folder.chmod(0o777)
+        yield BenchGrid(broker, connection, folder)
 
 
 def _children(pid: int) -> list[int]:
