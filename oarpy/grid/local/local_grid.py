@@ -83,12 +83,14 @@ def local_grid(
     user: pwd.struct_passwd,
     *,
     database: Callable[[], dict[str, str]] | None = None,
+    site: Settings | None = None,
     **settings: Any,
 ) -> Iterator[LocalGrid]:
     """Run clusters of one node each, with so many cores, and a broker; ``settings`` are keys of ``[grid]``.
 
-    Every user must be able to enter ``folder``. ``database`` makes a section ``[database]`` for each server; without it
-    each has a database server of its own. At the end all is stopped. Raises :class:`NotAllowed` for who is not root.
+    ``site`` are further sections of the configuration of each cluster. Every user must be able to enter ``folder``.
+    ``database`` makes a section ``[database]`` for each server; without it each has a database server of its own. At
+    the end all is stopped. Raises :class:`NotAllowed` for who is not root.
     """
     if os.getuid() != 0:
         raise NotAllowed("several clusters on one machine need different users", hint="run it as root")
@@ -98,7 +100,7 @@ def local_grid(
             name: stack.enter_context(
                 running_sandbox(
                     folder / name,
-                    _with_database({"door": door}, database),
+                    _with_database({**(site or {}), "door": door}, database),
                     local_nodes(f"/host={name}1/cpu={{1}}/core={{{number}}}"),
                     ("oargridctl", "grant", BROKER, user.pw_name, "--user", user.pw_name),
                 )

@@ -1,0 +1,237 @@
+"""Jobs of a broker's users run on several clusters while everything fails; then the books are checked.
+
+``python -m tests.e2e.grid_campaign --seed 1`` runs 500 mapped and 100 co-allocated jobs on three clusters during 300
+faults. Every kind of process is killed with SIGKILL, databases and their sessions are ended, ways between the broker
+and clusters are cut. Every third fault strikes the broker or a cluster at a chosen step of a transaction. Only root can
+run it: it makes users. A smaller round is a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+
+import psycopg
+
+from oarpy.grid.local.local_grid import LocalGrid, add_clusters, local_grid
+from oarpy.model.errors import OarpyError
+from oarpy.store.grid import reallocation_passes
+from tests.e2e.grid_faults import GridFaults, planned
+from tests.e2e.grid_promises import GridOutcome, PromiseWatch, outcome, unfinished
+from tests.harness import bare_environment
+from tests.harness.ordinary_users import ordinary_users
+from tests.harness.passable_folder import passable_folder
+
+CORES = {"north": 8, "south": 8, "west": 6}
+END_TIME = 300.0
+"""Seconds for the last jobs, once nothing fails any more."""
+_MOST_OPEN = 120
+"""So many mapped jobs may be under way before faults wait for them."""
+_MARK = 'echo "$OAR_GRID_JOB_ID $OAR_GRID_COMPONENT $(date +%s.%N)" >> marks; sleep'
+_SETTINGS = {"period": 5.0, "threshold": 0.0, "kill_grace": 1.0}
+_SITE: Mapping[str, Mapping[str, float]] = {"nodes": {"lost_timeout": 60.0}}
+
+
+@dataclass(slots=True)
+class GridCampaign:
+    """A round on a grid, all choices from ``seed``. ``pause`` is the longest time between two faults, in seconds."""
+
+    grid: LocalGrid
+    seed: int
+    faults: int = 300
+    mapped: int = 500
+    coallocated: int = 100
+    databases: bool = True
+    lead: float = 25.0
+    """Seconds until the deadlines of co-allocated jobs, at least."""
+    pause: float = 1.0
+    refused: Counter[int] = field(default_factory=Counter)
+    """Submissions that failed, by exit status: each was made again."""
+    seconds: float = 0.0
+    done: float = 0.0
+    """Share of the faults that have struck."""
+    over: GridOutcome = field(default_factory=GridOutcome)
+    striker: GridFaults = field(init=False)
+    watch: PromiseWatch = field(init=False)
+    failure: str = ""
+
+    def run(self) -> list[str]:
+        """Run the round; return what is wrong."""
+        began, chance = time.monotonic(), random.Random(self.seed)
+        add_clusters(self.grid)
+        self.striker = GridFaults(self.grid, random.Random(chance.random()))
+        self.watch = PromiseWatch(self.grid, lambda: tuple(self.striker.cut_off))
+        self.watch.start()
+        submitter = threading.Thread(target=self._submit_all, args=(random.Random(chance.random()),), daemon=True)
+        submitter.start()
+        self._strike_all(chance, planned(chance, self.faults, databases=self.databases))
+        self.striker.settle()
+        self.done = 1.0
+        submitter.join()
+        left = self._wait_for_rest()
+        self.watch.end()
+        self.over = outcome(self.grid)
+        self.seconds = time.monotonic() - began
+        return [*self.watch.wrong, *([self.failure] if self.failure else []), *left, *self.over.wrong]
+
+    # Jobs
+
+    def _submit_all(self, chance: random.Random) -> None:
+        """Submit jobs as fast as faults strike: bunches of mapped ones, single ones with several components."""
+        mapped, coallocated = self.mapped, self.coallocated
+        try:
+            while mapped or coallocated:
+                if not self._more_wanted(mapped + coallocated):
+                    time.sleep(0.05)
+                elif chance.random() * (mapped / 5 + coallocated) < coallocated:
+                    self._submit(*self._coallocated(chance))
+                    coallocated -= 1
+                else:
+                    count = min(mapped, chance.randint(1, min(9, 1 + self.mapped // 8)))
+                    self._submit(*_mapped(chance), "--array", str(count), f"{_MARK} {chance.uniform(0, 2):.1f}")
+                    mapped -= count
+        except OarpyError as error:
+            self.failure = str(error)
+
+    def _more_wanted(self, left: int) -> bool:
+        """Tell whether it is time to submit: a fault waits for a transaction, or jobs are behind faults."""
+        if self.striker.wants_work.is_set():
+            self.striker.wants_work.clear()
+            return True
+        return 1 - left / (self.mapped + self.coallocated) <= self.done + 0.05
+
+    def _coallocated(self, chance: random.Random) -> Sequence[str]:
+        seconds = int(chance.uniform(self.lead, self.lead * 1.6))
+        tries = ("--lp", "0.3", "--tries", "6", "--deadline", f"+{seconds}s")
+        size = f"/core={chance.choice((1, 1, 2, 3))},walltime=0:2:0"
+        # one in four would run beyond the bound of a part that began alone
+        program = f"{_MARK} {chance.choice((2, 2, 2, 40 if self.faults > 50 else 3))}"
+        return "-l", size, "--components", "2", *tries, program
+
+    def _submit(self, *words: str) -> None:
+        """Submit, again while the broker is away."""
+        until = time.monotonic() + 120
+        while True:
+            done = self.grid.run("oargridsub", "-d", str(self.grid.home), *words, check=False)
+            if done.returncode == 0:
+                return
+            self.refused[done.returncode] += 1
+            if time.monotonic() > until:
+                raise OarpyError(f"oargridsub {words} ended with {done.returncode}: {done.stderr[-300:]}")
+            time.sleep(0.3)
+
+    # Faults
+
+    def _strike_all(self, chance: random.Random, plan: Sequence[object]) -> None:
+        kinds = planned(chance, 60, databases=False)
+        for number, fault in enumerate(plan):
+            self._wait_for_room()
+            until = time.monotonic() + 60
+            while not self.striker.strike(fault):  # type: ignore[arg-type]
+                fault = chance.choice(kinds)
+                if time.monotonic() > until:
+                    raise OarpyError("for 60 s nothing was there to be struck")
+                time.sleep(0.05)
+            self.striker.revive()
+            self.done = (number + 1) / len(plan)
+            if chance.random() < 0.1:
+                self._ask_for_pass()
+            time.sleep(chance.uniform(0.1, self.pause))
+
+    def _wait_for_room(self) -> None:
+        """Let jobs go on, if many are under way: faults are to strike while jobs move, and not to stop them all."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with suppress(psycopg.Error, OarpyError):
+                count = self.grid.sql("SELECT count(*) FROM grid_jobs WHERE state IN ('Submitted', 'Mapped')")
+                if count[0][0] <= _MOST_OPEN:
+                    return
+            time.sleep(0.2)
+
+    def _ask_for_pass(self) -> None:
+        with suppress(psycopg.Error, OarpyError), psycopg.connect(self.grid.broker.dsn()) as connection:
+            reallocation_passes.ask(connection, "root")
+
+    def _wait_for_rest(self) -> list[str]:
+        """Wait until all is over; say what is not."""
+        until = time.monotonic() + END_TIME
+        while (left := unfinished(self.grid)) and time.monotonic() < until:
+            time.sleep(0.2)
+        return left
+
+    # What came of it
+
+    def told(self) -> str:
+        """Say in a few lines what was done, and what came of it."""
+        striker, over = self.striker, self.over
+        steps = ", ".join(f"{step} {side} {count}" for (step, side), count in sorted(striker.steps.items()))
+        moved = self.grid.sql("SELECT outcome, count(*) FROM grid_moves GROUP BY 1 ORDER BY 1")
+        longest = f"at most {max(over.spreads, default=0):.2f} s apart"
+        return "\n  ".join(
+            (
+                f"{striker.struck.total() + striker.steps.total()} faults: {_counts(striker.struck)}",
+                f"of which at a step of a transaction {striker.steps.total()}: {steps}",
+                f"jobs: {_counts(over.ended)}; moves: {_counts(dict(moved))}; {over.replayed}",
+                f"{len(over.spreads)} jobs began all their components, {longest};"
+                f" {over.alone} began in part, alone for {self.watch.longest_alone:.1f} s at most",
+                f"{self.watch.samples} samples of all clusters;"
+                f" holds were there {self.watch.latest_hold:.1f} s after their ttl at most",
+                f"submissions made again, by exit status: {_counts(self.refused) or 'none'}",
+            )
+        )
+
+
+def _mapped(chance: random.Random) -> Sequence[str]:
+    return "-l", f"/core={chance.choice((1, 1, 2, 4))},walltime=0:{chance.randint(1, 9)}:0"
+
+
+def _counts(counted: Mapping[object, int] | Mapping[str, int] | Mapping[int, int]) -> str:
+    return ", ".join(f"{what} {times}" for what, times in sorted(counted.items(), key=str) if times)
+
+
+def run_round(
+    seed: int,
+    cores: Mapping[str, int] = CORES,
+    database: Callable[[], dict[str, str]] | None = None,
+    **sizes: int | float,
+) -> tuple[GridCampaign, list[str], str]:
+    """Run one round; return the campaign, what is wrong, and what is told of it. ``sizes`` are fields of it."""
+    with ExitStack() as stack:
+        account, user = stack.enter_context(ordinary_users("broker", "ann"))
+        folder = stack.enter_context(passable_folder("oarpy-grid-"))
+        grid = stack.enter_context(local_grid(folder, cores, account, user, database=database, site=_SITE, **_SETTINGS))
+        (grid.home / "marks").touch()
+        (grid.home / "marks").chmod(0o666)
+        campaign = GridCampaign(grid, seed, databases=database is None, **sizes)  # type: ignore[arg-type]
+        wrong = campaign.run()
+        return campaign, wrong, campaign.told()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign and print what happened; exit status 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=int, default=300)
+    parser.add_argument("--mapped", type=int, default=500, help="jobs on one cluster")
+    parser.add_argument("--coallocated", type=int, default=100, help="jobs of two components")
+    options = parser.parse_args(arguments)
+    campaign, wrong, told = run_round(
+        options.seed, faults=options.faults, mapped=options.mapped, coallocated=options.coallocated
+    )
+    print(f"seed {options.seed}, {campaign.seconds:.0f} s: {told}")
+    print(
+        "\n".join(f"  WRONG: {line}" for line in wrong) or "  all ran once or were told why not; nothing was left held"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    bare_environment.enter()
+    sys.exit(main())
