@@ -175,6 +175,14 @@ class Provider(Protocol):
     def prepare(self, key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
         """Make a part that cannot start, or freeze one; it lapses ``ttl`` seconds from now unless it is committed."""
 
+    def prepare_all(
+        self, key: str, parts: Sequence[tuple[str, GridPart]], ttl: float
+    ) -> Sequence[PreparedPart | CallRefused]:
+        """Make many queued parts, each for the transaction before it; what is refused refuses itself alone.
+
+        Answers are in the order of the parts.
+        """
+
     def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
         """Carry out what was prepared: let parts start, at ``begin`` by the cluster's clock; delete withdrawn ones.
 

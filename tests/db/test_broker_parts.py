@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,9 +16,10 @@ from oarpy.grid.door.answers import parts
 from oarpy.store.grid import part_events
 from oarpy.wire.messages import Start
 from tests.harness.brokers_door import BrokersDoor, brokers_door, small_cluster
-from tests.harness.small_cluster import Connection
+from tests.harness.small_cluster import SETTINGS, Connection
 
 pytestmark = pytest.mark.db
+_LIMITED = replace(SETTINGS.submission, waiting_jobs_per_user=3)
 
 
 @pytest.fixture
@@ -147,6 +150,40 @@ def test_nobody_without_a_grant_is_acted_for(door: BrokersDoor) -> None:
     assert door.cluster.sql("SELECT count(*) FROM jobs") == [(0,)]
     door.cluster.sql("UPDATE grid_grants SET most_resources = 1")
     assert door.prepare("t1", door.part("p1", procs=2))["code"] == "not_allowed"
+
+
+def prepare_all(door: BrokersDoor, *parts: Any) -> list[str]:
+    """Prepare parts for a transaction; return why each is refused, or nothing."""
+    wanted = [{"transaction": "t1", "part": part} for part in parts]
+    answers = door.ask("prepare_all", parts=wanted, ttl=600)
+    return ["" if "prepared" in one else one["refused"]["message"] for one in answers]
+
+
+def test_many_parts_are_those_that_each_alone_would_be(door: BrokersDoor) -> None:
+    stranger = door.part("p3")
+    stranger["request"]["user"] = "eve"
+    claim = door.part("p5", "claim", begin=time.time() + 300)
+    copies = [door.part(f"c{number}", environment={"NUMBER": str(number)}) for number in (1, 2)]
+    refused = prepare_all(door, *copies, door.part("p1", procs=2), door.part("p2", procs=9), stranger, claim, copies[0])
+    assert [bool(why) for why in refused] == [False] * 3 + [True] * 4
+    words = ("4 exist", "'eve'", "claim", "already")
+    assert [word in why for word, why in zip(words, refused[3:], strict=True)] == [True] * 4, refused
+    assert door.ask("commit", transaction="t1") is None
+    assert [one["name"] for one in door.ask("waiting")] == ["c1", "c2", "p1"]
+    door.cluster.settle()
+    started = [job for _, start in door.cluster.sent(Start) if isinstance(start, Start) for job in start.jobs]
+    assert sorted(job.environment.get("NUMBER", "") for job in started) == ["", "1", "2"]
+
+
+def test_rules_and_limits_count_the_parts_before(connection: Connection, dsn: str) -> None:
+    cluster = small_cluster(connection, "n1", settings=replace(SETTINGS, submission=_LIMITED))
+    with brokers_door(dsn, cluster) as door:
+        names = [f"p{number}" for number in range(5)]
+        refused = prepare_all(door, *map(door.part, names))
+        assert [bool(why) for why in refused] == [False] * 3 + [True] * 2
+        assert "3 may" in refused[3]
+        assert door.cluster.sql("SELECT count(*) FROM jobs") == [(3,)]
+        assert door.ask("abort", transaction="t1") is None
 
 
 def test_a_session_that_dies_while_a_claim_is_answered_leaves_one_claim(

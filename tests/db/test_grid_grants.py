@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from oarpy.client.caller import KeptReader
+from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.configuration import Configuration, load
 from oarpy.grid.door import grants
 from oarpy.grid.door.broker_keys import authorized_line
@@ -127,7 +128,8 @@ def test_a_broker_acts_as_the_user_of_the_grant_and_within_it(
     fits = replace(asked_for, alternatives=(parse_request("/core=2,walltime=1:00:00"),))
     with grants.acting(there, "ann") as (grant, session):
         assert (session.user, session.is_admin, session.connection) == ("nobody", False, connection)
-        grants.check(grant, session, fits)
+        needs = KnownNeeds(session)
+        grants.check(grant, needs, fits)
         for beyond, reason in (
             (replace(fits, queue="admin"), "queue 'admin' is none of the grant for 'ann' of broker 'campus'"),
             (replace(fits, alternatives=(parse_request("/core=4"),)), "4 resources are above the 3 of the grant"),
@@ -137,7 +139,7 @@ def test_a_broker_acts_as_the_user_of_the_grant_and_within_it(
             ),
         ):
             with pytest.raises(NotAllowed, match=reason):
-                grants.check(grant, session, beyond)
+                grants.check(grant, needs, beyond)
 
 
 def test_a_grant_ends_when_its_user_becomes_an_admin(

@@ -84,6 +84,14 @@ def test_a_cluster_that_refuses_is_passed_over(grid: SimulatedGrid) -> None:
     assert "closed too" in grid.job(refused).message
 
 
+def test_of_an_array_the_jobs_that_a_cluster_refuses_go_elsewhere(grid: SimulatedGrid) -> None:
+    grid.clusters["north"].submit("local", 8, 3000)
+    jobs = grid.submit(1, 600, copies=4)
+    grid.clusters["south"].faults.refuse("prepare", "enough of alice")
+    assert sorted(grid.settled(*jobs)) == ["north", "south", "south", "south"]
+    assert sum(part.state is GridPartState.GONE for part in grid.parts(*jobs)) == 4
+
+
 def test_a_silent_cluster_costs_others_nothing_and_all_silent_let_jobs_wait(grid: SimulatedGrid) -> None:
     grid.clusters["south"].faults.cut = True
     assert grid.settled(grid.submit(1)[0]) == ["north"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from oarpy.grid.provider import CallRefused, GridPart, PartEvent, PartRequest, Provider
+from oarpy.grid.provider import CallRefused, GridPart, PartEvent, PartRequest, PreparedPart, Provider
 from tests.harness.waiting import until
 
 LONG = 3600.0
@@ -209,6 +209,26 @@ class ProviderConformance:
             stage.prepared("withdrawn", name=name, transaction=frozen)
         stage.commit(frozen)
         assert stage.waiting() == []
+
+    def test_many_parts_are_prepared_by_one_call_and_a_refused_one_refuses_itself(self, stage: ProviderStage) -> None:
+        stage.busy()
+        taken, other = stage.prepared()
+        over, mine = stage.unique("transaction"), stage.unique("transaction")
+        stage.abort(over)
+        first, late, last = (stage.unique("part") for _ in range(3))
+        wanted = [
+            (transaction, GridPart(name, "queued", stage.request(1), program="sleep 1000"))
+            for transaction, name in ((mine, first), (over, late), (mine, taken), (mine, last))
+        ]
+        key = stage.unique("key")
+        answers, again = (stage.provider.prepare_all(key, wanted, LONG) for _ in range(2))
+        jobs = [one.job if isinstance(one, PreparedPart) else "" for one in answers]
+        assert [bool(job) for job in jobs] == [True, False, False, True]
+        assert jobs == [one.job if isinstance(one, PreparedPart) else "" for one in again]
+        assert (over in str(answers[1]), taken in str(answers[2])) == (True, True)
+        stage.commit(mine)
+        assert [(known.name, known.job) for known in stage.provider.waiting()] == [(first, jobs[0]), (last, jobs[3])]
+        stage.abort(other)
 
     @pytest.mark.parametrize("how", ["abort", "lapse"])
     def test_a_frozen_part_goes_on_in_its_old_rank(self, stage: ProviderStage, how: str) -> None:

@@ -38,7 +38,7 @@ MODULE = "mapper"
 _KINDS = ("mapped",)
 _PATIENCE, _PATIENCE_A_JOB = 20.0, 0.02
 """Seconds that a cluster has to estimate, and for each job of an array."""
-_BUNCH = 25
+_BUNCH = 100
 """Parts that one transaction makes: a cluster that fails during it concerns so many jobs."""
 _MOST_ALIKE = 5000
 _RETRY = 5.0
@@ -324,11 +324,16 @@ class Mapper:
                     broker_jobs.move(connection, jobs, GridJobState.MAPPED, "")
                     return len(jobs)
             transactions.give_up(connection, number, reason or "it lapsed before it was decided")
-        self._remember_refusal(jobs, bunch.cluster.name, result)
+        parts = {part_name(job, bunch.alike.component.number, number): job for job in jobs}
+        self._remember_refusal(parts, bunch.cluster.name, result)
         return 0
 
-    def _remember_refusal(self, jobs: Sequence[int], cluster: str, result: PreparedParts) -> None:
+    def _remember_refusal(self, parts: Mapping[str, int], cluster: str, result: PreparedParts) -> None:
         """A cluster that refused a job is not asked again for it; one that was silent is, when it answers."""
+        if result.refused:
+            jobs = [job for name, job in parts.items() if name in result.refused]
+        else:
+            jobs = list(parts.values())
         for error in result.failures.values():
             if not isinstance(error, ClusterSilent):
                 for job in jobs:

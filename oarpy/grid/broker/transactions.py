@@ -19,7 +19,7 @@ from functools import partial
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, tell
-from oarpy.grid.provider import GridPart, PreparedPart, Provider
+from oarpy.grid.provider import CallRefused, GridPart, PreparedPart, Provider
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridTransactionState
 from oarpy.store.database import Connection
@@ -42,10 +42,14 @@ class PlannedPart:
 
 @dataclass(frozen=True, slots=True)
 class PreparedParts:
-    """What clusters have prepared, by name of the part; ``failures`` says why others have not, by cluster."""
+    """What clusters have prepared, by name of the part; ``failures`` says why others have not, by cluster.
+
+    ``refused`` has the parts that a cluster refused while it prepared others.
+    """
 
     prepared: Mapping[str, PreparedPart] = field(default_factory=dict)
     failures: Mapping[str, OarpyError] = field(default_factory=dict)
+    refused: Mapping[str, CallRefused] = field(default_factory=dict)
 
 
 def wire_name(transaction: int) -> str:
@@ -70,18 +74,25 @@ def prepare(transaction: int, parts: Sequence[PlannedPart], ttl: float) -> Erran
     answers = yield CallBatch(calls, patience)
     prepared: dict[str, PreparedPart] = {}
     failures: dict[str, OarpyError] = {}
+    refused: dict[str, CallRefused] = {}
     for call, answer in zip(calls, answers, strict=True):
         if isinstance(answer, OarpyError):
             failures[call.cluster] = answer
         elif isinstance(answer, dict):
-            prepared |= answer
-    return PreparedParts(prepared, failures)
+            prepared |= {name: one for name, one in answer.items() if isinstance(one, PreparedPart)}
+            mine = {name: one for name, one in answer.items() if isinstance(one, CallRefused)}
+            failures |= dict.fromkeys([call.cluster] * bool(mine), next(iter(mine.values()), OarpyError("")))
+            refused |= mine
+    return PreparedParts(prepared, failures, refused)
 
 
 def _preparing(transaction: int, parts: Sequence[GridPart], ttl: float) -> Callable[[Provider], object]:
     name = wire_name(transaction)
 
-    def ask(provider: Provider) -> dict[str, PreparedPart]:
+    def ask(provider: Provider) -> Mapping[str, PreparedPart | CallRefused]:
+        if len(parts) > 1 and all(one.kind == "queued" for one in parts):
+            answers = provider.prepare_all(f"{name}:prepare", [(name, one) for one in parts], ttl)
+            return {one.name: answer for one, answer in zip(parts, answers, strict=True)}
         return {one.name: provider.prepare(f"{name}:{one.name}:prepare", name, one, ttl) for one in parts}
 
     return ask

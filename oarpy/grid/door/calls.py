@@ -24,6 +24,8 @@ from oarpy.grid.provider import (
 from oarpy.model.errors import UsageError
 
 _LONGEST_TIME = 4e9
+MOST_PARTS = 1000
+"""Parts that one call makes."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"\A[!-~]+\Z", description="1 to 128 letters")]
 Text = Annotated[str, Meta(max_length=1 << 18, pattern=r"\A[^\0]*\Z", description="a text without NUL")]
@@ -73,6 +75,15 @@ class PartFields(Struct, frozen=True, forbid_unknown_fields=True):
     def part(self) -> GridPart:
         """Return what it stands for."""
         return GridPart(**{**msgspec.structs.asdict(self), "request": self.request.request()})
+
+
+class DoorError(Struct, frozen=True):
+    """Why a call was not done; ``status`` as the exit status of a command."""
+
+    code: str
+    message: str
+    hint: str = ""
+    status: int = 1
 
 
 class DoorCall(Struct, frozen=True, kw_only=True, tag_field="call", forbid_unknown_fields=True):
@@ -150,6 +161,29 @@ class PrepareCall(DoorCall, frozen=True, tag="prepare"):
     ttl: Lifetime
 
 
+class PartOfTransaction(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part, and the transaction that it is for."""
+
+    transaction: Name
+    part: PartFields
+
+
+class PartAnswer(Struct, frozen=True, omit_defaults=True):
+    """What came of one of many parts: ``prepared``, or why it was ``refused``."""
+
+    prepared: PreparedPart | None = None
+    refused: DoorError | None = None
+
+
+class PrepareAllCall(DoorCall, frozen=True, tag="prepare_all"):
+    """Make many queued parts."""
+
+    keyed = True
+    answers = list[PartAnswer]
+    parts: Annotated[list[PartOfTransaction], Meta(max_length=MOST_PARTS)]
+    ttl: Lifetime
+
+
 class CommitCall(DoorCall, frozen=True, tag="commit"):
     """Carry out what was prepared."""
 
@@ -193,20 +227,12 @@ AnyCall = (
     | EvictableCall
     | EventsCall
     | PrepareCall
+    | PrepareAllCall
     | CommitCall
     | AbortCall
     | CancelCall
     | EvictCall
 )
-
-
-class DoorError(Struct, frozen=True):
-    """Why a call was not done; ``status`` as the exit status of a command."""
-
-    code: str
-    message: str
-    hint: str = ""
-    status: int = 1
 
 
 class DoorReply(Struct, frozen=True, omit_defaults=True):

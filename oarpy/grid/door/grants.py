@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from oarpy.client.session import Session, is_administrator
-from oarpy.client.submission.feasibility import needed_resources
+from oarpy.client.submission.feasibility import KnownNeeds
 from oarpy.configuration import Configuration
 from oarpy.grid.door.local_user import session_of
 from oarpy.grid.door.visit import Visit
@@ -38,7 +38,7 @@ def acting(visit: Visit, broker_user: str) -> Iterator[tuple[GrantRow, Session]]
         yield grant, session
 
 
-def check(grant: GrantRow, session: Session, submission: Submission) -> None:
+def check(grant: GrantRow, needs: KnownNeeds, submission: Submission) -> None:
     """Raise :class:`NotAllowed` for what goes beyond a grant; ``submission`` is what the rules made of a request."""
     whose = f"the grant for '{grant.broker_user}' of broker '{grant.broker}'"
     hint = "oargridctl grants shows it"
@@ -51,7 +51,7 @@ def check(grant: GrantRow, session: Session, submission: Submission) -> None:
                 f"walltime {format_duration(request.walltime or 0)} is above the {most} of {whose}", hint=hint
             )
         if grant.most_resources is not None:
-            resources = needed_resources(session, replace(submission, alternatives=(request,))).resources
+            resources = needs.of(replace(submission, alternatives=(request,))).resources
             if resources > grant.most_resources:
                 raise NotAllowed(f"{resources} resources are above the {grant.most_resources} of {whose}", hint=hint)
 

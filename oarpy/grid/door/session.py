@@ -19,7 +19,7 @@ from oarpy.client.caller import Caller, KeptReader
 from oarpy.client.rendering import one_line
 from oarpy.client.session import user_name
 from oarpy.configuration import Configuration
-from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_events, parts
+from oarpy.grid.door.answers import estimates, evictions, idle_processors, part_batches, part_events, parts
 from oarpy.grid.door.calls import (
     AbortCall,
     CancelCall,
@@ -34,6 +34,7 @@ from oarpy.grid.door.calls import (
     EvictableCall,
     EvictCall,
     IdleCall,
+    PrepareAllCall,
     PrepareCall,
     WaitingCall,
     encode,
@@ -59,6 +60,7 @@ _ANSWERS: dict[type[DoorCall], Callable[[Visit, Any], Any]] = {
     EstimateInTurnCall: estimates.estimate_in_turn,
     EvictableCall: evictions.evictable,
     PrepareCall: parts.prepare,
+    PrepareAllCall: part_batches.prepare_all,
     CommitCall: parts.commit,
     AbortCall: parts.abort,
     CancelCall: parts.cancel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,8 @@ from oarpy.model.errors import Unreachable, UsageError
 _SECONDS = 20.0
 """What a cluster has to answer a call."""
 
+_LINE = 1 << 20
+"""Bytes of the parts of a line; one part may have more."""
 _PLANNING_SECONDS = 60.0
 """The same where it has to plan."""
 
@@ -98,6 +100,18 @@ class OarpyCluster:
         prepared: PreparedPart = self._ask(call, _PLANNING_SECONDS)
         return prepared
 
+    def prepare_all(
+        self, key: str, parts: Sequence[tuple[str, GridPart]], ttl: float
+    ) -> Sequence[PreparedPart | CallRefused]:
+        """Make queued parts, as many by a line as it may have."""
+        found: list[PreparedPart | CallRefused] = []
+        asked = [calls.PartOfTransaction(transaction, _part_fields(part)) for transaction, part in parts]
+        for place, some in enumerate(_lines_of(asked)):
+            call = calls.PrepareAllCall(key=f"{key}:{place}", parts=some, ttl=ttl)
+            answers: list[calls.PartAnswer] = self._ask(call, _PLANNING_SECONDS)
+            found += map(self._prepared_or_refused, answers)
+        return found
+
     def commit(self, key: str, transaction: str, begin: float | None = None, hosts: Sequence[str] = ()) -> None:
         """Carry out what was prepared."""
         self._ask(calls.CommitCall(key=key, transaction=transaction, begin=begin, hosts=list(hosts)))
@@ -149,6 +163,14 @@ class OarpyCluster:
         except ValueError as error:
             raise self._channel.break_off(f"what it says is no answer: {str(error)[:200]}") from None
 
+    def _prepared_or_refused(self, answer: calls.PartAnswer) -> PreparedPart | CallRefused:
+        if answer.prepared is not None:
+            return answer.prepared
+        refusal = self._refusal(answer.refused or DoorError("", "neither prepared nor refused"))
+        if isinstance(refusal, ClusterSilent):
+            raise refusal
+        return refusal
+
     def _refusal(self, error: DoorError) -> CallRefused | ClusterSilent:
         """Return what a call raises: a cluster whose database is away may have done it or not."""
         if error.status == Unreachable.exit_status:
@@ -182,6 +204,21 @@ def _part_fields(part: GridPart) -> PartFields:
         begin=part.begin,
         environment=dict(part.environment),
     )
+
+
+def _lines_of(parts: Sequence[calls.PartOfTransaction]) -> Iterator[list[calls.PartOfTransaction]]:
+    """Yield the parts of each line, in their order: the same ones whenever it is asked again."""
+    line: list[calls.PartOfTransaction] = []
+    length = 0
+    for part in parts:
+        more = len(encode(part))
+        if line and (length + more > _LINE or len(line) == calls.MOST_PARTS):
+            yield line
+            line, length = [], 0
+        line.append(part)
+        length += more
+    if line:
+        yield line
 
 
 def _ends(answer: list[float | None]) -> list[float]:

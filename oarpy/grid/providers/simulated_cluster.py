@@ -34,6 +34,7 @@ from oarpy.grid.provider import (
     PreparedPart,
 )
 from oarpy.grid.providers.counted_machine import CountedMachine, MachineJob, MachinePolicy, QueuePlan
+from oarpy.grid.providers.one_by_one import OneByOne
 
 Answer = TypeVar("Answer")
 _CLEARED = 60.0
@@ -117,7 +118,7 @@ class _Transaction:
     """What keeps the processors of evicted jobs, until the part comes that they had to go for."""
 
 
-class SimulatedCluster:
+class SimulatedCluster(OneByOne):
     """A :class:`~oarpy.grid.provider.Provider` without a cluster behind it.
 
     ``runs`` says how many seconds the program of a part would run, ``sleep`` lets a slow call pass. ``clock_off`` is

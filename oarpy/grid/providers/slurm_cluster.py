@@ -26,6 +26,7 @@ from oarpy.grid.provider import (
 )
 from oarpy.grid.providers import slurm_scripts as scripts
 from oarpy.grid.providers.counted_machine import QueuePlan
+from oarpy.grid.providers.one_by_one import OneByOne
 from oarpy.grid.providers.slurm_jobs import SlurmJob, part_events, queue_plan, read_jobs
 from oarpy.grid.providers.slurm_marks import MarkState, PartMark
 from oarpy.grid.providers.slurm_scripts import SlurmHost
@@ -46,7 +47,7 @@ class _Listing:
         return next((job for job in found if not job.over), found[-1] if found else None)
 
 
-class SlurmCluster:
+class SlurmCluster(OneByOne):
     """A :class:`~oarpy.grid.provider.Provider` of a Slurm behind the command ``words`` (``ssh HOST``; none: here).
 
     Parts of ``broker`` are jobs of the account that the command enters as. Each command has ``seconds``.

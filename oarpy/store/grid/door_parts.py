@@ -8,13 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from oarpy.store.database import Connection
 
 _OPEN = """
-    INSERT INTO door_transactions (broker, transaction) VALUES (%s, %s) ON CONFLICT DO NOTHING
+    INSERT INTO door_transactions (broker, transaction) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING
+"""
+_STATES = """
+    SELECT transaction, state FROM door_transactions WHERE broker = %s AND transaction = ANY(%s)
+    ORDER BY transaction FOR UPDATE
 """
 _STATE = "SELECT state FROM door_transactions WHERE (broker, transaction) = (%s, %s) FOR UPDATE"
 _SETTLE = "UPDATE door_transactions SET state = %s WHERE (broker, transaction) = (%s, %s) AND state <> %s"
@@ -44,9 +48,11 @@ _WAITING = f"""
 
 _ADD = """
     INSERT INTO door_parts (broker, part, job_id, kind, transaction, begin_at, walltime, held_at, lapses_at)
-    VALUES (%(broker)s, %(part)s, %(job)s, %(kind)s, %(transaction)s, to_timestamp(%(begin)s),
-            %(walltime)s * interval '1 second', CASE WHEN %(held)s THEN clock_timestamp() END,
-            clock_timestamp() + %(ttl)s * interval '1 second')
+    SELECT %(broker)s, part, job, kind, transaction, to_timestamp(begin_at), walltime * interval '1 second',
+           CASE WHEN held THEN clock_timestamp() END, clock_timestamp() + %(ttl)s * interval '1 second'
+    FROM unnest(%(parts)s::text[], %(jobs)s::bigint[], %(kinds)s::text[], %(transactions)s::text[],
+                %(begins)s::float8[], %(walltimes)s::float8[], %(held)s::boolean[])
+        AS s(part, job, kind, transaction, begin_at, walltime, held)
 """
 _FREEZE = """
     UPDATE door_parts SET state = 'Frozen', transaction = %(transaction)s,
@@ -145,15 +151,37 @@ class DoorPartRow:
         return self.job_state not in ("Terminated", "Error", "toError")
 
 
+@dataclass(frozen=True, slots=True)
+class NewDoorPart:
+    """A part that is made. ``begin`` in epoch seconds, ``walltime`` in seconds."""
+
+    name: str
+    transaction: str
+    job: int
+    kind: str
+    walltime: float
+    begin: float | None = None
+
+
 def transaction_state(connection: Connection, broker: str, transaction: str, *, begin: bool = False) -> str | None:
     """Return how far a transaction is, None for one that is not known; ``begin``: then it is Prepared.
 
     Until the end of the caller's own, nobody else changes it.
     """
     if begin:
-        connection.execute(_OPEN, [broker, transaction])
+        connection.execute(_OPEN, [broker, [transaction]])
     row = connection.execute(_STATE, [broker, transaction]).fetchone()
     return None if row is None else row[0]
+
+
+def transaction_states(connection: Connection, broker: str, transactions: Iterable[str]) -> dict[str, str]:
+    """Return how far transactions are, of which those that are not known begin now: then they are Prepared.
+
+    Until the end of the caller's own, nobody else changes them.
+    """
+    names = sorted(set(transactions))
+    connection.execute(_OPEN, [broker, names])
+    return dict(connection.execute(_STATES, [broker, names]).fetchall())
 
 
 def part(connection: Connection, broker: str, name: str) -> DoorPartRow | None:
@@ -178,22 +206,18 @@ def waiting(connection: Connection, broker: str) -> list[DoorPartRow]:
     return [DoorPartRow(*row) for row in connection.execute(_WAITING, [broker])]
 
 
-def add(
-    connection: Connection,
-    broker: str,
-    transaction: str,
-    *,
-    part: str,
-    job: int,
-    kind: str,
-    begin: float | None,
-    walltime: float,
-    ttl: float,
-    held: bool,
-) -> None:
-    """Note a part; times are epoch seconds or seconds. It lapses ``ttl`` seconds from now."""
-    values = {"broker": broker, "transaction": transaction, "part": part, "job": job, "kind": kind, "begin": begin}
-    connection.execute(_ADD, {**values, "walltime": walltime, "ttl": ttl, "held": held})
+def add(connection: Connection, broker: str, parts: Sequence[NewDoorPart], ttl: float) -> None:
+    """Note parts, which lapse ``ttl`` seconds from now."""
+    columns = {
+        "parts": [one.name for one in parts],
+        "jobs": [one.job for one in parts],
+        "kinds": [one.kind for one in parts],
+        "transactions": [one.transaction for one in parts],
+        "begins": [one.begin for one in parts],
+        "walltimes": [float(one.walltime) for one in parts],
+        "held": [one.kind == "queued" for one in parts],
+    }
+    connection.execute(_ADD, {"broker": broker, "ttl": ttl, **columns})
 
 
 def freeze(connection: Connection, broker: str, transaction: str, row: DoorPartRow, ttl: float) -> bool:

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+
+import psycopg
 
 from oarpy.client.session import Session
-from oarpy.client.submission.feasibility import Need
+from oarpy.client.submission.batch.batch_site import BatchSite
+from oarpy.client.submission.feasibility import KnownNeeds, Need
 from oarpy.client.submission.options import Options
 from oarpy.client.submission.site import DatabaseSite, rule_limits
 from oarpy.client.submission.submission import (
@@ -29,6 +34,7 @@ from oarpy.client.submission.submission import (
     submitter,
     summary,
 )
+from oarpy.client.submission.waiting_jobs import WAITING_JOBS
 from oarpy.grid.door import grants
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, GridPart, PartRequest
@@ -37,6 +43,9 @@ from oarpy.model.errors import AdmissionRefused, NotAllowed, NotFound, OarpyErro
 from oarpy.model.job_types import read_types
 from oarpy.model.submission import Submission
 from oarpy.store.grid.grants import GrantRow
+from oarpy.store.jobs import submissions
+from oarpy.store.jobs.submissions import NewSubmission
+from oarpy.store.refusals import first_line, is_refusal
 
 REFUSALS = (AdmissionRefused, NotAllowed, NotFound, UsageError)
 """What says no to a request; any other error says that it could not be looked at."""
@@ -48,7 +57,7 @@ def ask(visit: Visit, request: PartRequest) -> Admitted:
     """Return what would be submitted for a request. Raises as ``oarsub``, and for what no grant allows."""
     with grants.acting(visit, request.user) as (grant, session):
         admitted = admit(session, _options(request, _NOTHING), _typed(request, _NOTHING), {})
-        grants.check(grant, session, admitted.submission)
+        grants.check(grant, KnownNeeds(session), admitted.submission)
     return admitted
 
 
@@ -71,28 +80,75 @@ def _each(
     grant: GrantRow, session: Session, requests: Sequence[PartRequest]
 ) -> Iterator[tuple[PartRequest, Admitted | OarpyError]]:
     """Take the requests of one user through the submission."""
-    caller = submitter(session, {}, ())
-    site = DatabaseSite(session, caller.now)
-    lines = []
-    for request in requests:
-        arguments = _typed(request, _NOTHING)
-        try:
-            options = _options(request, _NOTHING)
-            lines.append((request, *drafted(session, options, replace(caller, arguments=arguments), site)))
-        except REFUSALS as error:
-            yield request, error
+    site = DatabaseSite(session, datetime.now().astimezone())
+    asked = [_Asked(one, partial(_options, one, _NOTHING), _typed(one, _NOTHING)) for one in requests]
+    return zip(requests, _admitted_each(grant, session, asked, site, counted=False), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be submitted. Those of one ``kind`` differ in nothing but their environments."""
+
+    kind: Hashable
+    options: Callable[[], Options]
+    typed: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def _admitted_each(
+    grant: GrantRow,
+    session: Session,
+    asked: Sequence[_Asked],
+    site: DatabaseSite,
+    *,
+    counted: bool,
+) -> list[Admitted | OarpyError]:
+    """Take what one user asks for through the submission: the rules look at all of it together.
+
+    On a :class:`BatchSite` those that are admitted count for the ones behind them. Unless what they need is
+    ``counted``, what can never run is admitted too.
+    """
+    needs = KnownNeeds(session)
+    found: list[Admitted | OarpyError] = []
+    drafts = _drafts(session, asked, site)
+    lines = [draft for draft in drafts if not isinstance(draft, OarpyError)]
     limits = rule_limits(session.configuration.submission)
-    outcomes = enabled_rules(session).run_each([asked for _, asked, _ in lines], site, limits=limits)
-    for (request, asked, warnings), outcome in zip(lines, outcomes, strict=True):
+    outcomes = enabled_rules(session).run_each([line for line, _ in lines], site, limits=limits)
+    for draft in drafts:
         try:
-            if isinstance(outcome, OarpyError):
+            if isinstance(draft, OarpyError):
+                raise draft
+            if isinstance(outcome := next(outcomes), OarpyError):
                 raise outcome
-            one = admitted(session, site, asked, warnings, *outcome, _not_counted)
-            grants.check(grant, session, one.submission)
+            one = admitted(session, site, *draft, *outcome, needs.of if counted else _not_counted)
+            grants.check(grant, needs, one.submission)
         except REFUSALS as error:
-            yield request, error
+            found.append(error)
         else:
-            yield request, one
+            found.append(one)
+            if isinstance(site, BatchSite):
+                site.add(one.submission)
+    return found
+
+
+def _drafts(
+    session: Session, asked: Sequence[_Asked], site: DatabaseSite
+) -> list[tuple[Submission, list[str]] | OarpyError]:
+    """Return what each asks for before the rules, and warnings; it is worked out once a kind."""
+    caller = submitter(session, {}, ())
+    known: dict[Hashable, tuple[Submission, list[str]] | OarpyError] = {}
+    found: list[tuple[Submission, list[str]] | OarpyError] = []
+    for one in asked:
+        if one.kind not in known:
+            try:
+                known[one.kind] = drafted(session, one.options(), replace(caller, arguments=one.typed), site)
+            except REFUSALS as error:
+                known[one.kind] = error
+        draft = known[one.kind]
+        if not isinstance(draft, OarpyError):
+            draft = replace(draft[0], environment=one.environment), draft[1]
+        found.append(draft)
+    return found
 
 
 def _not_counted(_submission: Submission) -> Need:
@@ -103,17 +159,11 @@ def _not_counted(_submission: Submission) -> Need:
 def submit(visit: Visit, part: GridPart) -> int:
     """Submit the job that a part is, in the caller's transaction; return its id. Raises as :func:`ask`."""
     _check(part)
-    program = part.program or ("" if part.kind == "reserved" else _NOTHING)
-    texts = {"name": part.job_name, "directory": part.directory or ""}
-    flags = frozenset({"hold"}) if part.kind == "queued" else frozenset()
-    if part.begin is not None:
-        texts["reservation"] = str(math.floor(part.begin)) if part.kind == "reserved" else "now"
-    options = _options(part.request, program, texts, flags)
+    program = _program(part)
     with grants.acting(visit, part.request.user) as (grant, session):
-        admitted = admit(session, options, _typed(part.request, program), part.environment)
-        grants.check(grant, session, admitted.submission)
-        if admitted.submission.array_size != 1 or read_types(admitted.submission.types).negotiates:
-            raise UsageError("a part is one job, which asks for all it needs", hint="send a part for each job")
+        admitted = admit(session, _options_of(part), _typed(part.request, program), part.environment)
+        grants.check(grant, KnownNeeds(session), admitted.submission)
+        _check_is_one(admitted)
         message = summary(admitted.submission, admitted.need)
         if part.begin is not None and part.kind == "claim":
             admitted = _until_its_end(admitted, part.begin)
@@ -122,6 +172,86 @@ def submit(visit: Visit, part: GridPart) -> int:
             admitted = replace(admitted, submission=replace(admitted.submission, reservation=start))
         (job,) = store(session, admitted, message)
     return job
+
+
+def submit_all(visit: Visit, parts: Sequence[GridPart]) -> list[int | OarpyError]:
+    """Submit the jobs that queued parts are, in their order; return the id of each, or why it is refused."""
+    found: list[int | OarpyError] = []
+    for user, mine in groupby(parts, lambda part: part.request.user):
+        asked = list(mine)
+        try:
+            with grants.acting(visit, user) as (grant, session):
+                found += _submitted(grant, session, asked)
+        except REFUSALS as error:
+            found += [error] * len(asked)
+    return found
+
+
+def _submitted(grant: GrantRow, session: Session, parts: Sequence[GridPart]) -> list[int | OarpyError]:
+    """Submit queued parts of one user."""
+    site = BatchSite(session, datetime.now().astimezone())
+    asked = [
+        _Asked(
+            (part.request, part.program, part.directory, part.job_name),
+            partial(_options_of, part),
+            _typed(part.request, _program(part)),
+            part.environment,
+        )
+        for part in parts
+    ]
+    outcomes = _admitted_each(grant, session, asked, site, counted=True)
+    for place, (part, one) in enumerate(zip(parts, outcomes, strict=True)):
+        try:
+            _check(part)
+            if isinstance(one, Admitted):
+                _check_is_one(one)
+        except REFUSALS as error:
+            outcomes[place] = error
+    stored = iter(_stored(session, [one for one in outcomes if isinstance(one, Admitted)]))
+    return [next(stored) if isinstance(one, Admitted) else one for one in outcomes]
+
+
+def _stored(session: Session, found: Sequence[Admitted]) -> list[int | OarpyError]:
+    """Store jobs together; if that is refused, each half of them alone."""
+    if not found:
+        return []
+    try:
+        with session.connection.transaction():
+            WAITING_JOBS.check(session, len(found), "a batch")
+            jobs = submissions.insert_all(session.connection, [_new(one) for one in found])
+            WAITING_JOBS.recheck(session, jobs[-1][-1], len(found))
+    except AdmissionRefused as error:
+        refusal: OarpyError = error
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        refusal = OarpyError(f"the database refused: {first_line(error)}")
+    else:
+        return [job for (job,) in jobs]
+    half = len(found) // 2
+    return [*_stored(session, found[:half]), *_stored(session, found[half:])] if half else [refusal]
+
+
+def _new(one: Admitted) -> NewSubmission:
+    return NewSubmission(one.submission, summary(one.submission, one.need), one.asked)
+
+
+def _check_is_one(admitted: Admitted) -> None:
+    if admitted.submission.array_size != 1 or read_types(admitted.submission.types).negotiates:
+        raise UsageError("a part is one job, which asks for all it needs", hint="send a part for each job")
+
+
+def _program(part: GridPart) -> str:
+    return part.program or ("" if part.kind == "reserved" else _NOTHING)
+
+
+def _options_of(part: GridPart) -> Options:
+    """Return the options of ``oarsub`` for a part."""
+    texts = {"name": part.job_name, "directory": part.directory or ""}
+    flags = frozenset({"hold"}) if part.kind == "queued" else frozenset[str]()
+    if part.begin is not None:
+        texts["reservation"] = str(math.floor(part.begin)) if part.kind == "reserved" else "now"
+    return _options(part.request, _program(part), texts, flags)
 
 
 def walltime_of(request: PartRequest) -> int:

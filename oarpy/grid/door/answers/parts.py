@@ -10,7 +10,7 @@ from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
 from oarpy.model.errors import Unreachable
 from oarpy.store.grid import door_parts, launch_gates
-from oarpy.store.grid.door_parts import DoorPartRow
+from oarpy.store.grid.door_parts import DoorPartRow, NewDoorPart
 from oarpy.store.jobs import kill_requests
 
 DOOR = "door"
@@ -36,18 +36,8 @@ def prepare(visit: Visit, call: PrepareCall) -> PreparedPart:
         raise CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
     job = part_submission.submit(visit, part)
     walltime = part_submission.walltime_of(part.request)
-    door_parts.add(
-        connection,
-        broker,
-        call.transaction,
-        part=part.name,
-        job=job,
-        kind=part.kind,
-        begin=part.begin,
-        walltime=walltime,
-        ttl=call.ttl,
-        held=part.kind == "queued",
-    )
+    new = NewDoorPart(part.name, call.transaction, job, part.kind, walltime, part.begin)
+    door_parts.add(connection, broker, [new], call.ttl)
     if part.begin is not None:
         launch_gates.put(connection, job, part.begin, walltime)
     return PreparedPart(str(job))

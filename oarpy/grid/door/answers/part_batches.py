@@ -1,0 +1,59 @@
+"""Many queued parts of a broker, made by a few statements; what is wrong with one does not concern the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oarpy.client.rendering import one_line
+from oarpy.grid.door.answers import part_submission
+from oarpy.grid.door.calls import DoorError, PartAnswer, PrepareAllCall
+from oarpy.grid.door.visit import Visit
+from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
+from oarpy.model.errors import OarpyError, UsageError
+from oarpy.store.grid import door_parts
+from oarpy.store.grid.door_parts import NewDoorPart
+
+_LONGEST = 400
+"""Letters of a reason."""
+
+
+def prepare_all(visit: Visit, call: PrepareAllCall) -> list[PartAnswer]:
+    """Answer ``prepare_all``, in the order of the parts."""
+    wanted = [(one.transaction, one.part.part()) for one in call.parts]
+    refused = _refused(visit, wanted)
+    possible = [place for place in range(len(wanted)) if place not in refused]
+    jobs = part_submission.submit_all(visit, [wanted[place][1] for place in possible])
+    answers = {place: _refusal(error) for place, error in refused.items()}
+    new = []
+    for place, job in zip(possible, jobs, strict=True):
+        transaction, part = wanted[place]
+        if isinstance(job, OarpyError):
+            answers[place] = _refusal(job)
+            continue
+        answers[place] = PartAnswer(prepared=PreparedPart(str(job)))
+        walltime = part_submission.walltime_of(part.request)
+        new.append(NewDoorPart(part.name, transaction, job, part.kind, walltime))
+    door_parts.add(visit.connection, visit.broker, new, call.ttl)
+    return [answers[place] for place in range(len(wanted))]
+
+
+def _refused(visit: Visit, wanted: Sequence[tuple[str, GridPart]]) -> Mapping[int, OarpyError]:
+    """Return why parts cannot be made whatever they ask for, by their places."""
+    states = door_parts.transaction_states(visit.connection, visit.broker, (name for name, _ in wanted))
+    known = set(door_parts.named(visit.connection, visit.broker, [part.name for _, part in wanted]))
+    found: dict[int, OarpyError] = {}
+    for place, (transaction, part) in enumerate(wanted):
+        if states[transaction] != "Prepared":
+            state = states[transaction].lower()
+            found[place] = CallRefused(f"transaction '{transaction}' is {state}", hint="nothing was prepared")
+        elif part.kind != "queued":
+            found[place] = UsageError(f"part '{part.name}' of kind {part.kind} among many", hint="prepare it alone")
+        elif part.name in known:
+            found[place] = CallRefused(f"there is a part '{part.name}' already", hint="names of parts are used once")
+        known.add(part.name)
+    return found
+
+
+def _refusal(error: OarpyError) -> PartAnswer:
+    message, hint = one_line(error.message)[:_LONGEST], one_line(error.hint)
+    return PartAnswer(refused=DoorError(error.code, message, hint, error.exit_status))
