@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psycopg
 
@@ -52,8 +54,8 @@ class GridCampaign:
     lead: float = 25.0
     """Seconds until the deadlines of co-allocated jobs, at least."""
     pause: float = 1.0
-    refused: Counter[int] = field(default_factory=Counter)
-    """Submissions that failed, by exit status: each was made again."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Submissions that failed, by exit status and reason: each was made again."""
     seconds: float = 0.0
     done: float = 0.0
     """Share of the faults that have struck."""
@@ -122,7 +124,7 @@ class GridCampaign:
             done = self.grid.run("oargridsub", "-d", str(self.grid.home), *words, check=False)
             if done.returncode == 0:
                 return
-            self.refused[done.returncode] += 1
+            self.refused[f"{done.returncode} ({(done.stderr.splitlines() or [''])[-1]})"] += 1
             if time.monotonic() > until:
                 raise OarpyError(f"oargridsub {words} ended with {done.returncode}: {done.stderr[-300:]}")
             time.sleep(0.3)
@@ -177,13 +179,14 @@ class GridCampaign:
         return "\n  ".join(
             (
                 f"{striker.struck.total() + striker.steps.total()} faults: {_counts(striker.struck)}",
-                f"of which at a step of a transaction {striker.steps.total()}: {steps}",
+                f"of which at a step of a transaction {striker.steps.total()}: {steps}; launchers hung {striker.hung}",
                 f"jobs: {_counts(over.ended)}; moves: {_counts(dict(moved))}; {over.replayed}",
                 f"{len(over.spreads)} jobs began all their components, {longest};"
                 f" {over.alone} began in part, alone for {self.watch.longest_alone:.1f} s at most",
+                f"why jobs were missed: {_counts(over.missed) or 'none was'}",
                 f"{self.watch.samples} samples of all clusters;"
                 f" holds were there {self.watch.latest_hold:.1f} s after their ttl at most",
-                f"submissions made again, by exit status: {_counts(self.refused) or 'none'}",
+                f"submissions made again, by exit status and reason: {_counts(self.refused) or 'none'}",
             )
         )
 
@@ -192,17 +195,21 @@ def _mapped(chance: random.Random) -> Sequence[str]:
     return "-l", f"/core={chance.choice((1, 1, 2, 4))},walltime=0:{chance.randint(1, 9)}:0"
 
 
-def _counts(counted: Mapping[object, int] | Mapping[str, int] | Mapping[int, int]) -> str:
+def _counts(counted: Mapping[str, int]) -> str:
     return ", ".join(f"{what} {times}" for what, times in sorted(counted.items(), key=str) if times)
 
 
 def run_round(
     seed: int,
+    sizes: Mapping[str, float],
     cores: Mapping[str, int] = CORES,
     database: Callable[[], dict[str, str]] | None = None,
-    **sizes: int | float,
+    logs: Path | None = None,
 ) -> tuple[GridCampaign, list[str], str]:
-    """Run one round; return the campaign, what is wrong, and what is told of it. ``sizes`` are fields of it."""
+    """Run one round; return the campaign, what is wrong, and what is told of it. ``sizes`` are fields of it.
+
+    Logs of the servers are copied to the folder ``logs``.
+    """
     with ExitStack() as stack:
         account, user = stack.enter_context(ordinary_users("broker", "ann"))
         folder = stack.enter_context(passable_folder("oarpy-grid-"))
@@ -210,8 +217,18 @@ def run_round(
         (grid.home / "marks").touch()
         (grid.home / "marks").chmod(0o666)
         campaign = GridCampaign(grid, seed, databases=database is None, **sizes)  # type: ignore[arg-type]
-        wrong = campaign.run()
+        try:
+            wrong = campaign.run()
+        finally:
+            if logs is not None:
+                _copy_logs(grid, logs)
         return campaign, wrong, campaign.told()
+
+
+def _copy_logs(grid: LocalGrid, logs: Path) -> None:
+    logs.mkdir(parents=True, exist_ok=True)
+    for name, there in {"broker": grid.broker, **grid.clusters}.items():
+        shutil.copy(there.directory / "server.log", logs / f"{name}.log")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -221,10 +238,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", type=int, default=300)
     parser.add_argument("--mapped", type=int, default=500, help="jobs on one cluster")
     parser.add_argument("--coallocated", type=int, default=100, help="jobs of two components")
+    parser.add_argument("--logs", type=Path, help="folder for the logs of the servers")
     options = parser.parse_args(arguments)
-    campaign, wrong, told = run_round(
-        options.seed, faults=options.faults, mapped=options.mapped, coallocated=options.coallocated
-    )
+    sizes = {"faults": options.faults, "mapped": options.mapped, "coallocated": options.coallocated}
+    campaign, wrong, told = run_round(options.seed, sizes, logs=options.logs)
     print(f"seed {options.seed}, {campaign.seconds:.0f} s: {told}")
     print(
         "\n".join(f"  WRONG: {line}" for line in wrong) or "  all ran once or were told why not; nothing was left held"

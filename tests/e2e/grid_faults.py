@@ -26,7 +26,8 @@ KINDS = (
     *("supervisor", "cluster's supervisor", DATABASE),
 )
 """The main ones first. Those of a cluster strike any of them; the others, the broker."""
-STEPS = ("Preparing", "Held", "Committing", "Aborting")
+STEPS = ("Preparing", "Held", "Committing", "Aborting", "Beginning")
+"""States of a transaction, and the instant at which the parts of a claim begin."""
 SIDES = ("broker", "cluster")
 RARE = ("supervisor", "cluster's supervisor", DATABASE)
 """Faults after which a whole server has to start again: each comes once while the others come four times."""
@@ -36,12 +37,18 @@ _OPEN = """
         UNION SELECT cluster FROM grid_parts p WHERE p.transaction = t.id)
     FROM grid_transactions t WHERE t.state = %s ORDER BY t.id DESC LIMIT 1
 """
+_BEGINNING = """
+    SELECT module, array(SELECT cluster FROM grid_parts p WHERE p.transaction = t.id) FROM grid_transactions t
+    WHERE kind = 'claim' AND committed AND abs(extract(epoch FROM begin_at - clock_timestamp())) < 0.4 LIMIT 1
+"""
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE 'oarpy %' ORDER BY random() LIMIT 3
 """
 _STEP_TIME = 6.0
 _SHORTEST_CUT, _LONGEST_CUT = 1.0, 8.0
+_HANGING = 25.0
+"""Seconds for which a launcher does nothing: longer than the broker waits for a part that does not begin."""
 
 Fault = str | tuple[str, str]
 """A kind, or a step of a transaction and the side that is struck then."""
@@ -67,7 +74,9 @@ class GridFaults:
         self.struck: Counter[str] = Counter()
         self.steps: Counter[tuple[str, str]] = Counter()
         self.cut_off: set[str] = set()
-        """Clusters to which the way is cut at present."""
+        """Clusters to which the way is cut at present, or whose launcher hangs."""
+        self.hung = 0
+        """How often a launcher hung."""
         self.wants_work = threading.Event()
         """Set when a fault waits for a transaction, which a new job would begin."""
         self._cuts: list[threading.Thread] = []
@@ -114,24 +123,29 @@ class GridFaults:
     def _strike_at(self, step: str, side: str) -> bool:
         """Wait until a transaction is at a step, and kill who leads it, or a process of a cluster it concerns."""
         until = time.monotonic() + _STEP_TIME
+        query = (_BEGINNING,) if step == "Beginning" else (_OPEN, [step])
         self.wants_work.set()
         while time.monotonic() < until:
             with suppress(psycopg.Error), psycopg.connect(self._grid.broker.dsn(), autocommit=True) as connection:
                 while time.monotonic() < until:
-                    if row := connection.execute(_OPEN, [step]).fetchone():
-                        done = self._strike_party(side, *row)
+                    if row := connection.execute(*query).fetchone():
+                        done = self._strike_party(step, side, *row)
                         self.steps[step, side] += done
                         return done
                     time.sleep(0.003)
         return False
 
-    def _strike_party(self, side: str, module: str, clusters: Sequence[str]) -> bool:
+    def _strike_party(self, step: str, side: str, module: str, clusters: Sequence[str]) -> bool:
         if side == "broker":
             return self._kill_one(self._pids(self._grid.broker, module))
         if not clusters:
             return False
-        cluster = self._grid.clusters[self._chance.choice(list(clusters))]
-        kind = self._chance.choice(["door session", "door session", "metascheduler", "canceller", "gateway"])
+        name = self._chance.choice(list(clusters))
+        cluster = self._grid.clusters[name]
+        kinds = ["door session", "door session", "metascheduler", "canceller", "gateway"]
+        kind = self._chance.choice(["launcher", "hanging launcher"] if step == "Beginning" else kinds)
+        if kind == "hanging launcher":
+            return self._hang(name)
         return self._kill_one(self._pids(cluster, kind))
 
     def _kill_one(self, pids: Sequence[int]) -> bool:
@@ -174,6 +188,23 @@ class GridFaults:
             for pid in stopped & set(self._ways(name)):
                 _signal(pid, signal.SIGCONT)
             self.cut_off.discard(name)
+
+    def _hang(self, name: str) -> bool:
+        """Let a launcher do nothing for a time; tell whether there was one, and nothing was cut off there yet."""
+        pids = self._pids(self._grid.clusters[name], "launcher")
+        if name in self.cut_off or not pids:
+            return False
+        self.cut_off.add(name)
+        self._cuts.append(threading.Thread(target=self._hold_up, args=(name, pids[0])))
+        self._cuts[-1].start()
+        self.hung += 1
+        return True
+
+    def _hold_up(self, name: str, pid: int) -> None:
+        _signal(pid, signal.SIGSTOP)
+        time.sleep(_HANGING)
+        _signal(pid, signal.SIGCONT)
+        self.cut_off.discard(name)
 
     def _stop_database(self, there: Sandbox) -> bool:
         folder = there.directory / "postgresql"

@@ -93,7 +93,7 @@ class _Asked:
 
 
 class PromiseWatch(threading.Thread):
-    """Samples all databases until it is told to end. ``cut_off`` names the clusters that the broker cannot reach.
+    """Samples all databases until it is told to end. ``cut_off`` names the clusters that cannot be reached or hang.
 
     Time counts only while whoever has to act is there: the canceller for holds; for parts alone, the broker too.
     """
@@ -219,6 +219,8 @@ class GridOutcome:
     ended: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     spreads: list[float] = field(default_factory=list)
+    missed: Counter[str] = field(default_factory=Counter)
+    """Why jobs with several components did not run, without numbers."""
     alone: int = 0
     """Jobs of which a part ran and another one did not."""
     replayed: str = ""
@@ -242,6 +244,8 @@ def outcome(grid: LocalGrid) -> GridOutcome:
             found.wrong.append(shown)
         elif state != "Terminated" and not message:
             found.wrong.append(f"nothing is told: {shown}")
+        if kind == "coallocated" and state != "Terminated":
+            found.missed[re.sub(r"[0-9.]+", "N", message)[:80]] += 1
         if kind == "coallocated" and begun and not whole:
             found.alone += 1
         if kind == "coallocated" and state == "Terminated" and whole:

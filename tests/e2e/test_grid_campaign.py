@@ -19,7 +19,7 @@ def test_jobs_run_once_in_all_their_components_whatever_fails(
 ) -> None:
     cores = {"north": 4, "south": 4}
     sizes = {"faults": FAULTS, "mapped": 16, "coallocated": 2, "lead": 15.0, "pause": 0.4}
-    campaign, wrong, told = run_round(3, cores, cluster_databases, **sizes)
+    campaign, wrong, told = run_round(3, sizes, cores, cluster_databases)
     record_property("counts", told)
     assert wrong == []
     assert campaign.striker.struck.total() + campaign.striker.steps.total() == FAULTS
