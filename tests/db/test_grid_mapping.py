@@ -140,13 +140,13 @@ def test_a_job_that_its_cluster_loses_is_mapped_anew(grid: SimulatedGrid) -> Non
     assert grid.parts(job)[0].state is GridPartState.ENDED
 
 
-def comes_to_one_copy(grid: SimulatedGrid, job: int) -> None:
-    """Once all transactions are done, a job has one part, and the clusters nothing else."""
-    grid.settled(job)
+def comes_to_one_copy(grid: SimulatedGrid, *jobs: int) -> None:
+    """Once all transactions are done, each job has one part, and the clusters nothing else."""
+    grid.settled(*jobs)
     grid.drive(lambda: not transactions.open_of(grid.connection, "mapper"), "the end of all transactions")
-    copies = [name for one in grid.clusters.values() for name in one.states()]
-    live = [part.name for part in grid.parts(job) if part.state is not GridPartState.GONE]
-    assert (len(copies), live) == (1, copies)
+    copies = sorted(name for one in grid.clusters.values() for name in one.states() if name != "local")
+    live = sorted(part.name for part in grid.parts(*jobs) if part.state is not GridPartState.GONE)
+    assert (len(copies), live) == (len(jobs), copies)
 
 
 @pytest.mark.parametrize("call", ["prepare", "commit"])
@@ -171,6 +171,33 @@ def test_a_mapper_killed_in_any_call_leaves_one_copy(grid: SimulatedGrid, call: 
         grid.drive(lambda: False, "the end of the mapper", grid.mapper)
     grid.mapper = grid.new_mapper()
     comes_to_one_copy(grid, job)
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("call", ["prepare", "commit"])
+def test_a_mapper_killed_while_it_places_an_array_leaves_one_copy_of_each_job(
+    grid: SimulatedGrid, call: str, done: bool
+) -> None:
+    """One part is prepared already when the next one costs the mapper its life."""
+    south = grid.clusters["south"]
+    grid.clusters["north"].submit("local", 8, 3000)
+    if call == "prepare":
+        south.faults.slow(call, seconds=0)
+    south.faults.strike(OrderedFault(call, KeyboardInterrupt("killed"), done))
+    jobs = grid.submit(1, 600, copies=4)
+    with pytest.raises(KeyboardInterrupt, match="killed"):
+        grid.drive(lambda: False, "the end of the mapper", grid.mapper)
+    grid.mapper = grid.new_mapper()
+    comes_to_one_copy(grid, *jobs)
+
+
+@pytest.mark.parametrize("call", ["prepare", "commit"])
+def test_a_cluster_that_falls_silent_amid_an_array_leaves_one_copy_of_each_job(grid: SimulatedGrid, call: str) -> None:
+    south = grid.clusters["south"]
+    if call == "prepare":
+        south.faults.slow(call, seconds=0)
+    south.faults.silent(call, done=True)
+    comes_to_one_copy(grid, *grid.submit(1, 600, copies=6))
 
 
 @pytest.mark.parametrize("statement", ["begin", "note_prepared", "decide", "give_up", "note_known"])
