@@ -114,7 +114,7 @@ class GridCampaign:
         tries = ("--lp", "0.3", "--tries", "6", "--deadline", f"+{seconds}s")
         size = f"/core={chance.choice((1, 1, 2, 3))},walltime=0:2:0"
         # one in four would run beyond the bound of a part that began alone
-        program = f"{_MARK} {chance.choice((2, 2, 2, 40 if self.faults > 50 else 3))}"
+        program = f"{_MARK} {chance.choice((2, 2, 2, 40 if self.lead > 20 else 3))}"
         return "-l", size, "--components", "2", *tries, program
 
     def _submit(self, *words: str) -> None:
