@@ -25,7 +25,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import ClusterCall, Errands
 from oarpy.grid.broker.mover import Mover, movable
 from oarpy.grid.broker.second_looks import PlannedPass, plan_pass
@@ -105,7 +105,7 @@ class DoorGrid:
 
     def fill(self, jobs: int, draw: random.Random) -> None:
         """Let jobs wait on the clusters."""
-        connections = ClusterConnections()
+        connections = ClusterConnections(providers_of("broker"))
         connections.adopt(self.rows)
         made = [self._wait(connections, number, draw) for number in range(jobs)]
         for one in made:
@@ -135,7 +135,7 @@ class DoorGrid:
 
     def _connected(self) -> ClusterConnections:
         """Return connections that are made already, as those of a broker that runs are."""
-        connections = ClusterConnections()
+        connections = ClusterConnections(providers_of("broker"))
         connections.adopt(self.rows)
         for future in [connections.submit(ClusterCall(name, Provider.describe, 60)) for name in NAMES]:
             future.result()

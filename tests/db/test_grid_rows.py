@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 
+from oarpy.grid.broker.transactions import part_name, wire_name
 from oarpy.model.states import GridJobState, GridPartState, GridTransactionState
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions, tries
 from oarpy.store.grid.broker_jobs import NewGridComponent, NewGridJob
@@ -153,3 +154,20 @@ def test_tries_passes_moves_and_decisions_are_kept(broker: Connection) -> None:
     assert [(one.module, one.at, one.events) for one in decisions.every(broker)] == [
         ("mapper", 1000, [{"kind": "arrived"}])
     ]
+
+
+def test_names_on_clusters_do_not_come_again_after_a_restore(broker: Connection) -> None:
+    (job,) = broker_jobs.insert(broker, DATE)
+    names = []
+    for _ in range(2):
+        broker.execute("TRUNCATE grid_transactions RESTART IDENTITY CASCADE")  # as it was when the copy was made
+        number = transactions.begin(broker, "place", "mapper", job, 60)
+        row = transactions.read(broker, number)
+        assert row is not None
+        assert row.word == transactions.word(broker, number)
+        name = wire_name(number, row.word)
+        names.append((number, name, part_name(job, 0, name)))
+        broker.execute("SELECT begin_generation('restored', 1000)")
+    assert names[0][0] == names[1][0]
+    assert names[0][1] != names[1][1]
+    assert names[0][2] != names[1][2]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import ClusterCall, Errand, Errands
 from oarpy.grid.provider import Provider
 from oarpy.grid.providers.simulated_cluster import VirtualClock
@@ -34,7 +34,7 @@ class InlineConnections(ClusterConnections):
     """Connections whose calls are made at once, by who asks."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
-        super().__init__()
+        super().__init__(providers_of("broker"))
         self._submit = inline_calls(providers)
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:

@@ -109,7 +109,7 @@ class Claimer:
             if (*name, "commit") in self._errands and verb == "abort":
                 self._errands.drop((*name, "commit"))
             if (*name, verb) not in self._errands:
-                end = TransactionEnd(wire_name(one.id), cluster, verb, one.begin, hosts)
+                end = TransactionEnd(wire_name(one.id, one.word), cluster, verb, one.begin, hosts)
                 self._errands.begin((*name, verb), tell(end))
         return until
 

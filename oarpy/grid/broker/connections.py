@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.provider import CallRefused, ClusterSilent, Provider
@@ -30,12 +31,17 @@ Opening = Callable[[GridClusterRow], Provider]
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 
 
-def provider_of(row: GridClusterRow) -> Provider:
-    """Return the provider for a cluster of the table."""
+def providers_of(broker: str) -> Opening:
+    """Return how a broker with this name ([grid] name) opens clusters."""
+    return partial(provider_of, broker)
+
+
+def provider_of(broker: str, row: GridClusterRow) -> Provider:
+    """Return the provider for a cluster of the table; the broker's jobs there carry its name."""
     if row.kind == "oarpy":
         return OarpyCluster(row.name, row.door)
     if row.kind == "slurm":
-        return SlurmCluster(row.name, row.door, speed=row.speed)
+        return SlurmCluster(row.name, row.door, broker=broker, speed=row.speed)
     raise CallRefused(f"cluster '{row.name}' is of kind '{row.kind}', which this broker cannot ask")
 
 
@@ -133,7 +139,7 @@ class ClusterConnection:
 class ClusterConnections:
     """The connections of a module, by cluster. ``opening`` makes providers: tests give theirs."""
 
-    def __init__(self, opening: Opening = provider_of) -> None:
+    def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._connections: dict[str, ClusterConnection] = {}
         self._signal = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

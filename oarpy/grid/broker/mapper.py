@@ -324,7 +324,7 @@ class Mapper:
                     broker_jobs.move(connection, jobs, GridJobState.MAPPED, "")
                     return len(jobs)
             transactions.give_up(connection, number, reason or "it lapsed before it was decided")
-        parts = {part_name(job, bunch.alike.component.number, number): job for job in jobs}
+        parts = {part.name: part.job for part in broker_parts.of_transaction(connection, number)}
         self._remember_refusal(parts, bunch.cluster.name, result)
         return 0
 
@@ -364,7 +364,7 @@ def request_of(job: GridJobRow, component: GridComponentRow, cluster: GridCluste
     )
 
 
-def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow, transaction: int) -> PlannedPart:
+def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClusterRow, transaction: str) -> PlannedPart:
     """Return the part that stands for a job in the queue of a cluster."""
     part = GridPart(
         part_name(job.id, component.number, transaction),
@@ -378,7 +378,7 @@ def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClust
     return PlannedPart(job.id, component.number, cluster.name, part)
 
 
-def _parts_of(bunch: _Bunch, transaction: int) -> list[PlannedPart]:
+def _parts_of(bunch: _Bunch, transaction: str) -> list[PlannedPart]:
     return [queued_part(job, bunch.alike.component, bunch.cluster, transaction) for job in bunch.jobs]
 
 

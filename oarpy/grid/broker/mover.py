@@ -198,7 +198,7 @@ class Mover:
         (component,) = broker_jobs.components(connection, [part.job])[part.job]
         target = next(row for row in clusters.every(connection) if row.name == move.target)
 
-        def plan(transaction: int) -> list[PlannedPart]:
+        def plan(transaction: str) -> list[PlannedPart]:
             frozen = GridPart(part.name, "withdrawn", part.request)
             old = PlannedPart(part.job, component.number, part.cluster, frozen)
             return [old, queued_part(job, component, target, transaction)]
@@ -278,7 +278,7 @@ class Mover:
             for cluster in first or one.unaware:
                 name = ("outcome", one.id, cluster, verb)
                 if cluster in one.unaware and name not in self._errands:
-                    self._errands.begin(name, tell(TransactionEnd(wire_name(one.id), cluster, verb)))
+                    self._errands.begin(name, tell(TransactionEnd(wire_name(one.id, one.word), cluster, verb)))
 
     def _known_by(self, connection: Connection, transaction: int, cluster: str, verb: object, refusal: str) -> None:
         """Note that a cluster knows how a transaction ended, and what it means that it refused to carry it out."""

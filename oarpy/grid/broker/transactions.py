@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
-from oarpy.grid.broker.outcomes import TransactionEnd, tell
+from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
 from oarpy.grid.provider import CallRefused, GridPart, PreparedPart, Provider
 from oarpy.model.errors import OarpyError
 from oarpy.model.states import GridTransactionState
@@ -52,18 +52,21 @@ class PreparedParts:
     refused: Mapping[str, CallRefused] = field(default_factory=dict)
 
 
-def wire_name(transaction: int) -> str:
-    """Return how clusters know a transaction."""
-    return f"t{transaction}"
+def wire_name(transaction: int, word: str) -> str:
+    """Return how clusters know a transaction. ``word`` keeps it apart from those of any other database."""
+    return f"t{word}.{transaction}" if word else f"t{transaction}"
 
 
-def part_name(job: int, component: int, transaction: int) -> str:
-    """Return the name of the part that a transaction makes for a component."""
-    return f"g{job}.{component}.{transaction}"
+def part_name(job: int, component: int, transaction: str) -> str:
+    """Return the name of the part that a transaction, by its name on clusters, makes for a component."""
+    return f"g{job}.{component}.{transaction.removeprefix('t')}"
 
 
-def prepare(transaction: int, parts: Sequence[PlannedPart], ttl: float) -> Errand[PreparedParts]:
-    """Have all parts prepared, on all clusters at the same time; what one does not prepare is not tried again."""
+def prepare(transaction: str, parts: Sequence[PlannedPart], ttl: float) -> Errand[PreparedParts]:
+    """Have all parts prepared, on all clusters at the same time; what one does not prepare is not tried again.
+
+    ``transaction`` is its name on clusters.
+    """
     by_cluster: dict[str, list[GridPart]] = defaultdict(list)
     for one in parts:
         by_cluster[one.cluster].append(one.part)
@@ -86,9 +89,7 @@ def prepare(transaction: int, parts: Sequence[PlannedPart], ttl: float) -> Erran
     return PreparedParts(prepared, failures, refused)
 
 
-def _preparing(transaction: int, parts: Sequence[GridPart], ttl: float) -> Callable[[Provider], object]:
-    name = wire_name(transaction)
-
+def _preparing(name: str, parts: Sequence[GridPart], ttl: float) -> Callable[[Provider], object]:
     def ask(provider: Provider) -> Mapping[str, PreparedPart | CallRefused]:
         if len(parts) > 1 and all(one.kind == "queued" for one in parts):
             answers = provider.prepare_all(f"{name}:prepare", [(name, one) for one in parts], ttl)
@@ -124,15 +125,17 @@ class TransactionDriver:
         kind: str,
         job: int | None,
         ttl: float,
-        plan: Callable[[int], Sequence[PlannedPart]],
+        plan: Callable[[str], Sequence[PlannedPart]],
     ) -> int:
         """Store a transaction with its parts, and have them prepared; return its number.
 
-        ``plan`` is called with the number, which is part of names. Parts that do not wait any more are not frozen:
-        the caller looks whether :class:`PreparedParts` has all that it planned. Begin it within a database transaction.
+        ``plan`` is called with its name on clusters, which is part of names. Parts that do not wait any more are not
+        frozen: the caller looks whether :class:`PreparedParts` has all that it planned.
+        Begin it within a database transaction.
         """
         number = transactions.begin(connection, kind, self._module, job, ttl)
-        planned = plan(number)
+        name = wire_name(number, transactions.word(connection, number))
+        planned = plan(name)
         made = [one for one in planned if one.part.kind != "withdrawn"]
         names = [one.part.name for one in planned if one.part.kind == "withdrawn"]
         frozen = set(transactions.freeze(connection, number, names)) if names else set()
@@ -140,7 +143,7 @@ class TransactionDriver:
             transactions.add_parts(connection, number, [_row(one) for one in made])
         wanted = [one for one in planned if one.part.kind != "withdrawn" or one.part.name in frozen]
         if wanted:
-            self._errands.begin(("prepare", number), prepare(number, wanted, ttl))
+            self._errands.begin(("prepare", number), prepare(name, wanted, ttl))
         return number
 
     def spread(self, connection: Connection) -> None:
@@ -150,11 +153,11 @@ class TransactionDriver:
         for one in transactions.open_of(connection, self._module):
             if one.committed is None:
                 continue
-            verb = "commit" if one.committed else "abort"
+            verb: Verb = "commit" if one.committed else "abort"
             for cluster in one.unaware:
                 name = ("outcome", one.id, cluster, verb)
                 if name not in self._errands:
-                    end = TransactionEnd(wire_name(one.id), cluster, "commit" if one.committed else "abort", one.begin)
+                    end = TransactionEnd(wire_name(one.id, one.word), cluster, verb, one.begin)
                     self._errands.begin(name, tell(end, partial(self._doubt, one.id, cluster)))
 
     def _doubt(self, number: int, cluster: str, reason: str, asked: int) -> None:

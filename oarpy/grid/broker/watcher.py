@@ -13,7 +13,7 @@ from datetime import datetime
 import psycopg
 import structlog
 
-from oarpy.grid.broker.coallocated.soundings import clock_offset
+from oarpy.grid.broker.coallocated.soundings import read_clock
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
 from oarpy.grid.provider import CallRefused, ClusterDescription, ClusterSilent, PartEvent, Provider
@@ -41,7 +41,10 @@ _OVER = ("ended", "failed", "evicted", "lost")
 
 
 class Watcher:
-    """The module. Clusters with parts are asked every ``watch_period`` seconds; decisions are kept ``keep`` seconds."""
+    """The module. Clusters with parts are asked every ``watch_period`` seconds; decisions are kept ``keep`` seconds.
+
+    Clocks of clusters are read to within ``tolerance`` seconds.
+    """
 
     name = MODULE
     period = 10.0
@@ -52,11 +55,13 @@ class Watcher:
         keep: float,
         connections: ClusterConnections,
         clock: Callable[[], float] = time.time,
+        tolerance: float = 0.5,
     ) -> None:
         self._watch_period = watch_period
         self._keep = keep
         self._connections = connections
         self._clock = clock
+        self._tolerance = tolerance
         self._errands = Errands[object](connections.submit, clock)
         self._due: dict[Hashable, float] = {}
         self._known: Connection | None = None
@@ -109,7 +114,7 @@ class Watcher:
             if name in in_use and self._is_due(("events", name), self._watch_period):
                 self._errands.begin(("events", name), _events(name, row.last_event))
             if row.active and self._is_due(("describe", name), _DESCRIBE_PERIOD):
-                self._errands.begin(("describe", name), _describe(name, self._clock))
+                self._errands.begin(("describe", name), _describe(name, self._clock, self._tolerance))
         self._due = {name: date for name, date in self._due.items() if date > self._clock()}
 
     def _hear(self, connection: Connection, name: Hashable, result: object) -> int:
@@ -238,11 +243,9 @@ def _events(cluster: str, after: int) -> Errand[object]:
     return answer
 
 
-def _describe(cluster: str, clock: Callable[[], float]) -> Errand[object]:
+def _describe(cluster: str, clock: Callable[[], float], tolerance: float) -> Errand[object]:
     def ask(provider: Provider) -> tuple[ClusterDescription, float]:
-        asked = clock()
-        told = provider.describe()
-        return told, clock_offset(told.clock, asked, clock())
+        return read_clock(provider, clock, tolerance)
 
     (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
     return answer

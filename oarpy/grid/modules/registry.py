@@ -6,23 +6,29 @@ from collections.abc import Callable
 from math import inf
 
 from oarpy.configuration import Configuration, GridSettings
-from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.core.broker_state import DeadlineRules, ReallocationRules
 from oarpy.modules.loop.module import Module
+
+
+def _connections(settings: GridSettings) -> ClusterConnections:
+    return ClusterConnections(providers_of(settings.name))
 
 
 def _mapper(configuration: Configuration) -> Module:
     from oarpy.grid.broker.mapper import Mapper
 
     settings = configuration.grid
-    return Mapper(reallocation_rules(settings), settings.place_ttl, ClusterConnections())
+    return Mapper(reallocation_rules(settings), settings.place_ttl, _connections(settings))
 
 
 def _watcher(configuration: Configuration) -> Module:
     from oarpy.grid.broker.watcher import Watcher
 
     settings = configuration.grid
-    return Watcher(settings.watch_period, settings.keep_decisions, ClusterConnections())
+    return Watcher(
+        settings.watch_period, settings.keep_decisions, _connections(settings), tolerance=settings.clock_tolerance
+    )
 
 
 def _claimer(configuration: Configuration) -> Module:
@@ -31,14 +37,14 @@ def _claimer(configuration: Configuration) -> Module:
 
     settings = configuration.grid
     times = ClaimTimes(kill_grace=settings.kill_grace)
-    return Claimer(deadline_rules(settings), times, settings.clock_tolerance, ClusterConnections())
+    return Claimer(deadline_rules(settings), times, settings.clock_tolerance, _connections(settings))
 
 
 def _mover(configuration: Configuration) -> Module:
     from oarpy.grid.broker.mover import Mover
 
     settings = configuration.grid
-    return Mover(reallocation_rules(settings), settings.period, ClusterConnections())
+    return Mover(reallocation_rules(settings), settings.period, _connections(settings))
 
 
 MODULES: dict[str, Callable[[Configuration], Module]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from oarpy.client.rendering import Column, JsonValue, Table, local_date, one_line
 from oarpy.client.session import Session
-from oarpy.grid.broker.connections import provider_of
+from oarpy.grid.broker.connections import providers_of
 from oarpy.grid.provider import PartRequest, Provider
 from oarpy.grid.reports.grid_job_views import GridJobView
 from oarpy.grid.submission.expected_ends import EndQuestion, ExpectedEnd, best, expected_ends
@@ -39,7 +39,7 @@ class GridRehearsal:
         return not (all(can) if self.drafted.job.kind == "named" else any(can))
 
 
-def rehearse(session: Session, options: GridOptions, opening: GridOpening = provider_of) -> GridRehearsal:
+def rehearse(session: Session, options: GridOptions, opening: GridOpening | None = None) -> GridRehearsal:
     """Return what would come of a submission; errors as :func:`read_draft`."""
     drafted, rows = read_draft(session, options)
     job = drafted.job
@@ -48,10 +48,18 @@ def rehearse(session: Session, options: GridOptions, opening: GridOpening = prov
         asked = [(by_name[one.cluster or ""], one) for one in job.components]
     else:
         asked = [(row, job.components[0]) for row in rows]
-    return GridRehearsal(drafted, tuple(_ask([(row, _request(job, one, row), "") for row, one in asked], opening)))
+    return GridRehearsal(
+        drafted,
+        tuple(
+            _ask(
+                [(row, _request(job, one, row), "") for row, one in asked],
+                opening or providers_of(session.configuration.grid.name),
+            )
+        ),
+    )
 
 
-def ends_of(session: Session, view: GridJobView, opening: GridOpening = provider_of) -> tuple[ExpectedEnd, ...]:
+def ends_of(session: Session, view: GridJobView, opening: GridOpening | None = None) -> tuple[ExpectedEnd, ...]:
     """Return when a mapped job that waits would end where it is and elsewhere; nothing for other jobs."""
     waits = view.job.state in (GridJobState.SUBMITTED, GridJobState.MAPPED)
     if view.job.kind != "mapped" or not waits:
@@ -61,7 +69,7 @@ def ends_of(session: Session, view: GridJobView, opening: GridOpening = provider
     rows = [row for row in clusters.every(session.connection) if row.active or (there and row.name == there.cluster)]
     names = [there.name if there and row.name == there.cluster else "" for row in rows]
     asked = [(row, _request(view.job, component, row), name) for row, name in zip(rows, names, strict=True)]
-    return tuple(_ask(asked, opening))
+    return tuple(_ask(asked, opening or providers_of(session.configuration.grid.name)))
 
 
 def text(found: GridRehearsal) -> str:

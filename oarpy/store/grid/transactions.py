@@ -12,7 +12,10 @@ from oarpy.store.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class GridTransactionRow:
-    """A transaction; times in epoch seconds. ``unaware`` are the clusters that do not know yet how it ended."""
+    """A transaction; times in epoch seconds. ``unaware`` are the clusters that do not know yet how it ended.
+
+    ``word`` is part of its name on clusters.
+    """
 
     id: int
     kind: str
@@ -27,6 +30,7 @@ class GridTransactionRow:
     message: str
     clusters: tuple[str, ...]
     unaware: tuple[str, ...]
+    word: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +65,21 @@ _TRANSACTION = """
            extract(epoch FROM t.done_at)::float8, t.message,
            ARRAY(SELECT o.cluster FROM grid_outcomes o WHERE o.transaction = t.id ORDER BY o.cluster),
            ARRAY(SELECT o.cluster FROM grid_outcomes o WHERE o.transaction = t.id AND o.known_at IS NULL
-                 ORDER BY o.cluster)
+                 ORDER BY o.cluster), t.word
     FROM grid_transactions t
 """
 _ONE = f"{_TRANSACTION} WHERE t.id = %s"
 _OPEN = f"{_TRANSACTION} WHERE t.module = %s AND t.state <> 'Done' ORDER BY t.id"
 _OF_JOB = f"{_TRANSACTION} WHERE t.job = %s ORDER BY t.id"
+# Numbers come again after a restore, and in another database: the word does not, and says the generation.
 _BEGIN = """
-    INSERT INTO grid_transactions (kind, module, job, ttl, begin_at) VALUES (%s, %s, %s, %s, to_timestamp(%s))
+    INSERT INTO grid_transactions (kind, module, job, ttl, begin_at, word) VALUES (
+        %s, %s, %s, %s, to_timestamp(%s),
+        (SELECT left(encode(sha256(convert_to(concat(s.instance, database_copy()), 'UTF8')), 'hex'), 10) || '.' || g
+         FROM notice_restore() g, site s))
     RETURNING id
 """
+_WORD = "SELECT word FROM grid_transactions WHERE id = %s"
 _ADD_CLUSTERS = "INSERT INTO grid_outcomes (transaction, cluster) SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
 _ADD_PARTS = """
     INSERT INTO grid_parts (transaction, name, job, component, cluster, kind, walltime)
@@ -172,6 +181,12 @@ def begin(
     row = connection.execute(_BEGIN, values).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def word(connection: Connection, transaction: int) -> str:
+    """Return the word that is part of the names of a transaction on clusters."""
+    row = connection.execute(_WORD, [transaction]).fetchone()
+    return str(row[0]) if row else ""
 
 
 def add_parts(connection: Connection, transaction: int, parts: Sequence[NewGridPart]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, Eviction, PartClaim, attempt
-from oarpy.grid.broker.coallocated.soundings import ClusterSounding, clock_offset, sound, try_due
+from oarpy.grid.broker.coallocated.soundings import ClusterSounding, read_clock, sound, try_due
 from oarpy.grid.core.exchanges import LocalJob
 from oarpy.grid.provider import (
     CallRefused,
     ClusterAbilities,
+    ClusterDescription,
     ClusterSilent,
     EvictableJob,
     GridPart,
@@ -132,9 +133,24 @@ def test_a_cluster_that_cannot_hold_processors_is_not_used() -> None:
         sound(plain, REQUEST, DEADLINE, VirtualClock(), 0.5, evicting=False)
 
 
-@pytest.mark.parametrize(("told", "off"), [(10, 0), (14, 0), (9, -1), (16.5, 2.5)])
-def test_how_far_a_clock_is_off_for_certain(told: float, off: float) -> None:
-    assert clock_offset(told, asked=10, answered=14) == off
+@pytest.mark.parametrize(
+    ("ahead", "seconds", "found"),
+    [(3, [4, 0], 3), (3, [4, 0.4], 2.8), (3, [4, 4, 4], 0), (5, [4, 4, 4], 1), (-1, [4, 4, 4], -1)],
+)
+def test_a_clock_is_not_read_from_a_slow_answer(
+    monkeypatch: pytest.MonkeyPatch, site: _Site, ahead: float, seconds: list[float], found: float
+) -> None:
+    describe, left = site.south.describe, list(seconds)
+
+    def slow() -> ClusterDescription:
+        told = describe()
+        site.clock.advance(left.pop(0))
+        return told
+
+    site.south.clock_off = ahead
+    monkeypatch.setattr(site.south, "describe", slow)
+    assert read_clock(site.south, site.clock, 0.5)[1] == pytest.approx(found)
+    assert not left
 
 
 def test_clusters_that_do_not_answer_have_no_room() -> None:

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from oarpy.grid.broker.connections import ClusterConnections
+from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.provider import CallRefused, ClusterSilent
 from oarpy.grid.providers.simulated_cluster import SimulatedCluster
@@ -96,3 +96,9 @@ def test_a_cluster_that_is_gone_from_the_table_is_not_asked(world: World) -> Non
         world.procs("north").result(0)
     world.connections.adopt([world.row("north", "other"), world.row("south")])
     assert world.procs("north").result(10) == 4
+
+
+@pytest.mark.parametrize("name", ["lyon", "nancy"])
+def test_slurm_is_asked_for_the_jobs_of_this_broker_alone(name: str) -> None:
+    row = GridClusterRow("heap", "slurm", ("door",), 1, False, 0, True)
+    assert vars(providers_of(name)(row))["_broker"] == name

@@ -93,7 +93,7 @@ def look_for_room(
 
 
 def part_of(
-    job: GridJobRow, component: GridComponentRow, kind: PartKind, walltime: float, transaction: int
+    job: GridJobRow, component: GridComponentRow, kind: PartKind, walltime: float, transaction: str
 ) -> GridPart:
     """Return what stands for a component. Its name tells the parts of several transactions apart."""
     return GridPart(

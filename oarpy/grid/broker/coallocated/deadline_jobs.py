@@ -175,14 +175,15 @@ class CoallocatedJobs:
         walltime = file.job.walltime / min(speeds[name] for name in found.clusters)
         ttl = file.deadline + self.times.margin - now
         transaction = transactions.begin(connection, "claim", MODULE, file.job.id, ttl, file.deadline)
+        name = wire_name(transaction, transactions.word(connection, transaction))
         claims = [
-            PartClaim(cluster, part_of(file.job, component, "claim", walltime, transaction))
+            PartClaim(cluster, part_of(file.job, component, "claim", walltime, name))
             for component, cluster in zip(file.components, found.clusters, strict=True)
         ]
         add_parts(connection, transaction, file, claims)
         broker_jobs.move(connection, [file.job.id], GridJobState.CLAIMING)
         plan = ClaimPlan(
-            wire_name(transaction),
+            name,
             claims,
             lambda: file.deadline + self.times.margin - self.errands.clock(),
             file.deadline - 2 * self.times.latest_commit,

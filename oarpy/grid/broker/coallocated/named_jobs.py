@@ -79,12 +79,13 @@ class NamedJobs:
         job = replace(file.job, deadline=date)
         broker_jobs.set_deadline(connection, job.id, date)
         transaction = transactions.begin(connection, "reserve", MODULE, job.id, _TTL, date)
+        name = wire_name(transaction, transactions.word(connection, transaction))
         claims = [
-            PartClaim(cluster, part_of(job, component, "reserved", walltime, transaction))
+            PartClaim(cluster, part_of(job, component, "reserved", walltime, name))
             for component, cluster in zip(file.components, wanted, strict=True)
         ]
         add_parts(connection, transaction, file, claims)
-        plan = ClaimPlan(wire_name(transaction), claims, lambda: _TTL, now + _TTL)
+        plan = ClaimPlan(name, claims, lambda: _TTL, now + _TTL)
         self.errands.begin(("hold", transaction), attempt(plan, self.errands.clock))
 
     def _reserved(self, connection: Connection, file: GridJobFile) -> None:

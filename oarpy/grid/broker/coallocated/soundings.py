@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oarpy.grid.core.exchanges import LocalJob, TryDue
-from oarpy.grid.provider import CallRefused, EvictableJob, PartRequest, Provider
+from oarpy.grid.provider import CallRefused, ClusterDescription, EvictableJob, PartRequest, Provider
 from oarpy.model.errors import OarpyError
+
+_READINGS = 3
+"""How often the clock of a cluster that answers slowly is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSounding:
     """Idle processors of a cluster, and the local jobs that may give way, in their order.
 
-    ``clock_offset`` is how many seconds its clock is ahead, as far as the time that the answer took lets that be known.
+    ``clock_offset`` is how many seconds its clock is ahead; half the time that the answer took is its uncertainty.
     """
 
     idle: int
@@ -36,9 +39,7 @@ def sound(
     Raises :class:`CallRefused` for a cluster that cannot claim, or whose clock is off by more than ``tolerance``
     seconds: a deadline means nothing there.
     """
-    asked = clock()
-    facts = provider.describe()
-    offset = clock_offset(facts.clock, asked, clock())
+    facts, offset = read_clock(provider, clock, tolerance)
     if not facts.abilities.claim:
         raise CallRefused(f"cluster {provider.name} cannot hold processors for a deadline")
     if abs(offset) > tolerance:
@@ -49,9 +50,19 @@ def sound(
     return ClusterSounding(provider.idle(request, deadline), victims, offset)
 
 
-def clock_offset(told: float, asked: float, answered: float) -> float:
-    """Return how far a clock is off for certain, in seconds: it told its time between two instants of ours."""
-    return max(told - answered, 0.0) + min(told - asked, 0.0)
+def read_clock(provider: Provider, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:
+    """Have a cluster say what it is, and by how many seconds its clock is ahead of ``clock``.
+
+    It is asked again when the answer took more than twice ``tolerance``, as while a connection is made: half of that
+    is the uncertainty. Of a cluster that is never quicker, what is told is how far its clock is off for certain.
+    """
+    for _ in range(_READINGS):
+        asked = clock()
+        told = provider.describe()
+        answered = clock()
+        if answered - asked <= 2 * tolerance:
+            return told, told.clock - (asked + answered) / 2
+    return told, max(told.clock - answered, 0.0) + min(told.clock - asked, 0.0)
 
 
 def try_due(job: int, answers: Mapping[str, ClusterSounding | OarpyError]) -> TryDue:

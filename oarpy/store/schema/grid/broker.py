@@ -108,6 +108,7 @@ grid_transactions = table(
     column("id", BigInteger, "number of the transaction", Identity(), key=True, check="id > 0"),
     column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move', 'withdraw')"),
     column("module", Text, "which module leads it", check="module <> ''"),
+    column("word", Text, "part of its name on clusters: of this copy of the database alone", default=""),
     column(
         "job",
         BigInteger,
