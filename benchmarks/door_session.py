@@ -12,14 +12,10 @@ from oarpy.configuration import load
 from oarpy.grid.door.session import DoorSession
 
 
-def main(broker: str) -> None:
+def answer(broker: str) -> None:
     """Answer lines until there are no more."""
     with closing(DoorSession(broker, load())) as session:
         session.open()
         for line in sys.stdin.buffer:
             sys.stdout.buffer.write(session.reply(line.rstrip(b"\n")) + b"\n")
             sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

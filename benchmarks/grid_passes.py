@@ -43,6 +43,7 @@ from oarpy.store.grid.transactions import NewGridPart
 NAMES = ("c1", "c2", "c3", "c4", "c5")
 _WEIGHTS = (8, 5, 4, 2, 1)
 """How the jobs are spread."""
+_DOOR = f"import sys; from {__package__}.door_session import answer; answer(sys.argv[1])"
 _USER = "bench"
 """The broker, and its user."""
 _CORES_A_NODE = 16
@@ -96,7 +97,7 @@ class DoorGrid:
     def _words(self, name: str) -> list[str]:
         """Return the command of a session at a door."""
         configuration = f"OARPY_CONFIG={self._directory / name / 'config.toml'}"
-        return ["env", configuration, sys.executable, "-m", f"{__package__}.door_session", _USER]
+        return ["env", configuration, sys.executable, "-c", _DOOR, _USER]
 
     def close(self) -> None:
         """End the database server, and remove it."""

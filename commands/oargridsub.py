@@ -35,7 +35,9 @@ class GridsubCommand(OarsubCommand):
 def oargridsub(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PROG|PARTS", help='The program; without -l the parts: a:rdef="/nodes=2",b:rdef="..."'),
+        typer.Argument(
+            metavar="PROG|PARTS", help='The program; without -l the parts (a:rdef="/nodes=2",b:rdef="...").'
+        ),
     ] = None,
     *,
     resources: Annotated[
