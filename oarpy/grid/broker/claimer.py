@@ -72,6 +72,13 @@ class Claimer:
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: answers, jobs, outcomes; again until nobody has an answer at once."""
+        try:
+            return self._round(connection)
+        except Exception:
+            self._known = None  # what was heard in this round is lost: all is looked at anew
+            raise
+
+    def _round(self, connection: Connection) -> Outcome:
         if connection is not self._known:
             self._errands.clear()
             self._known = connection

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
+from oarpy.grid.broker.cluster_answers import checked, cleaned
 from oarpy.grid.broker.errands import ClusterCall
 from oarpy.grid.provider import CallRefused, ClusterSilent, Provider
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
@@ -102,10 +103,16 @@ class ClusterConnection:
             return
         self._due = due = time.monotonic() + call.seconds
         try:
-            answer = call.ask(self._open())
+            answer = checked(self.row.name, call.ask(self._open()))
         except ClusterSilent as error:
-            self._fall_silent(error)
+            self._fall_silent(cleaned(error))
             future.set_exception(error)
+        except OarpyError as error:
+            future.set_exception(cleaned(error))
+        except OSError as error:
+            silence = self._unasked(error)
+            self._fall_silent(silence)
+            future.set_exception(silence)
         except BaseException as error:
             future.set_exception(error)
         else:
@@ -116,22 +123,35 @@ class ClusterConnection:
             self._heard()
 
     def _open(self) -> Provider:
+        """Return the provider, which is made when it is first asked; that it cannot be made counts as silence."""
         if self._provider is None:
-            self._provider = self._opening(self.row)
+            try:
+                self._provider = self._opening(self.row)
+            except OarpyError:
+                raise
+            except Exception as error:
+                raise self._unasked(error) from error
         return self._provider
+
+    def _unasked(self, error: Exception) -> ClusterSilent:
+        return ClusterSilent(f"cluster '{self.row.name}' cannot be asked: {error!a}")
 
     def _fall_silent(self, error: Exception) -> None:
         self.reason = str(error) or "no answer"
         self._pause = min(self._pause * 2, _LONGEST_PAUSE) if self._pause else _FIRST_PAUSE
 
     def _ask_again(self) -> None:
+        """Ask a silent cluster what it is. Whatever goes wrong, it is asked again: it counts as silent until then."""
         try:
-            self._open().describe()
+            checked(self.row.name, self._open().describe())
         except ClusterSilent as error:
-            self._fall_silent(error)
+            self._fall_silent(cleaned(error))
             return
         except OarpyError as error:
-            self.reason = str(error)  # it answers
+            self.reason = str(cleaned(error))  # it answers
+        except Exception as error:
+            self._fall_silent(self._unasked(error))
+            return
         self._pause = 0.0
         self._heard()
 

@@ -76,6 +76,13 @@ class Watcher:
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: answers of clusters, then questions that are due."""
+        try:
+            return self._round(connection)
+        except Exception:
+            self._known = None  # what was heard in this round is lost: all is looked at anew
+            raise
+
+    def _round(self, connection: Connection) -> Outcome:
         if connection is not self._known:
             self._errands.clear()
             self._due.clear()

@@ -109,9 +109,9 @@ class DoorChannel:
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         pipe = subprocess.PIPE
         try:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115
             process = subprocess.Popen(
                 self._words, stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0, start_new_session=True
             )

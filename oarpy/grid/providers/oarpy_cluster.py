@@ -82,12 +82,12 @@ class OarpyCluster:
             joined=list(map(_fields, joined)),
             age=age,
         )
-        return _ends(self._ask(call, _PLANNING_SECONDS))
+        return self._ends(self._ask(call, _PLANNING_SECONDS), len(requests))
 
     def estimate_in_turn(self, request: PartRequest, count: int) -> Sequence[float]:
         """Return when equal jobs would end, one behind the other."""
         call = calls.EstimateInTurnCall(key=self._key(), request=_fields(request), count=count)
-        return _ends(self._ask(call, _PLANNING_SECONDS))
+        return self._ends(self._ask(call, _PLANNING_SECONDS), count)
 
     def evictable(self, request: PartRequest) -> Sequence[EvictableJob]:
         """Return the local jobs that may give way."""
@@ -109,6 +109,7 @@ class OarpyCluster:
         for place, some in enumerate(_lines_of(asked)):
             call = calls.PrepareAllCall(key=f"{key}:{place}", parts=some, ttl=ttl)
             answers: list[calls.PartAnswer] = self._ask(call, _PLANNING_SECONDS)
+            self._complete(answers, len(some))
             found += map(self._prepared_or_refused, answers)
         return found
 
@@ -162,6 +163,14 @@ class OarpyCluster:
             return msgspec.json.decode(reply.answer, type=call.answers)
         except ValueError as error:
             raise self._channel.break_off(f"what it says is no answer: {str(error)[:200]}") from None
+
+    def _complete(self, answers: Sequence[object], wanted: int) -> None:
+        if len(answers) != wanted:
+            raise self._channel.break_off(f"{len(answers)} answers to {wanted} questions")
+
+    def _ends(self, answers: Sequence[float | None], wanted: int) -> list[float]:
+        self._complete(answers, wanted)
+        return [math.inf if end is None else end for end in answers]
 
     def _prepared_or_refused(self, answer: calls.PartAnswer) -> PreparedPart | CallRefused:
         if answer.prepared is not None:
@@ -219,7 +228,3 @@ def _lines_of(parts: Sequence[calls.PartOfTransaction]) -> Iterator[list[calls.P
         length += more
     if line:
         yield line
-
-
-def _ends(answer: list[float | None]) -> list[float]:
-    return [math.inf if end is None else end for end in answer]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
+from math import inf, nan
 from threading import Event
 
 import pytest
 
 from oarpy.grid.broker.connections import ClusterConnections, providers_of
 from oarpy.grid.broker.errands import ClusterCall
-from oarpy.grid.provider import CallRefused, ClusterSilent
-from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.grid.provider import CallRefused, ClusterAbilities, ClusterDescription, ClusterSilent, PartEvent
+from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
 from oarpy.modules.loop.module import readable
 from oarpy.store.grid.clusters import GridClusterRow
 from tests.harness.waiting import until
@@ -102,3 +104,58 @@ def test_a_cluster_that_is_gone_from_the_table_is_not_asked(world: World) -> Non
 def test_slurm_is_asked_for_the_jobs_of_this_broker_alone(name: str) -> None:
     row = GridClusterRow("heap", "slurm", ("door",), 1, False, 0, True)
     assert vars(providers_of(name)(row))["_broker"] == name
+
+
+def test_a_cluster_is_asked_on_whatever_goes_wrong_on_the_way_to_it() -> None:
+    """There is no room for files, and then no memory: both end, and the cluster is heard again."""
+    troubles: list[Exception] = [OSError(errno.EMFILE, "too many files"), MemoryError("none left"), ValueError("odd")]
+    north = SimulatedCluster("north", 4)
+
+    def opening(row: GridClusterRow) -> SimulatedCluster:
+        if troubles:
+            raise troubles.pop(0)
+        return north
+
+    connections = ClusterConnections(opening)
+    connections.adopt([GridClusterRow("north", "oarpy", ("door",), 1, False, 0, True)])
+    with pytest.raises(ClusterSilent, match="too many files"):
+        connections.submit(ClusterCall("north", lambda provider: provider.describe())).result(10)
+    assert readable(connections.files(), 20)
+    assert (troubles, dict(connections.silent())) == ([], {})
+    connections.close()
+
+
+def test_texts_of_clusters_come_without_control_letters(world: World) -> None:
+    def ask(provider: object) -> list[object]:
+        event = PartEvent(1, "g1.0.1", "failed", 5.0, "7\x07", ("a\x1b1",), None, "no\0 \ud800room")
+        return [event, {"g1": CallRefused("n\0o")}]
+
+    event, by_name = world.connections.submit(ClusterCall("north", ask)).result(10)  # type: ignore[misc]
+    assert event == PartEvent(1, "g1.0.1", "failed", 5.0, "7", ("a1",), None, "no room")
+    assert str(by_name["g1"]) == "no"
+    world.clusters["north"].faults.strike(OrderedFault("describe", CallRefused("ne\0ver")))
+    with pytest.raises(CallRefused, match="never"):
+        world.procs("north").result(10)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ClusterDescription(10**12, 1, 0, ClusterAbilities()),
+        ClusterDescription(4, 1, 1e300, ClusterAbilities()),
+        [PartEvent(2**63, "g1", "ended", 1.0)],
+        [PartEvent(1, "g1", "ended", inf)],
+        [PartEvent(1, "g1", "ended", 1.0, status=2**40)],
+        [nan],
+        10**12,
+    ],
+    ids=repr,
+)
+def test_a_number_that_cannot_be_stored_is_no_answer(world: World, told: object) -> None:
+    with pytest.raises(ClusterSilent, match="'north': what it says is no answer"):
+        world.connections.submit(ClusterCall("north", lambda provider: told)).result(10)
+    until(lambda: "north" not in world.connections.silent(), "north to be heard again")
+
+
+def test_an_ect_may_be_infinite(world: World) -> None:
+    assert world.connections.submit(ClusterCall("north", lambda provider: [5.0, inf])).result(10) == [5.0, inf]
