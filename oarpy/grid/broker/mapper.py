@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import groupby
 
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.decisions import DrivenCore
@@ -112,6 +113,13 @@ class Mapper:
 
     def run_once(self, connection: Connection, now: datetime) -> Outcome:
         """One round: answers, deletions, new jobs, outcomes; again until nobody has an answer at once."""
+        try:
+            return self._round(connection)
+        except Exception:
+            self._known = None  # what was heard in this round is lost: all is looked at anew
+            raise
+
+    def _round(self, connection: Connection) -> Outcome:
         if connection is not self._known:
             self._errands.clear()
             self._memory = _Memory()
@@ -167,14 +175,21 @@ class Mapper:
         """Ask all clusters for the ECTs of the first jobs that are alike."""
         submitted = broker_jobs.in_states(connection, [GridJobState.SUBMITTED], _KINDS, _MOST_ALIKE)
         ready = [job for job in submitted if not self._set_aside(job)]
-        while ready:
-            alike, ready = self._alike(connection, ready, rows)
+        late: dict[str, list[int]] = {}
+        for alike in self._alike(connection, ready, rows):
             if alike.clusters:
                 self._memory.mapping = alike
                 self._memory.busy |= {job.id for job in alike.jobs}
                 self._errands.begin(("ects",), self._ask_ects(alike))
-                return
-            self._without_cluster(connection, alike, rows)
+                break
+            jobs = [job.id for job in alike.jobs]
+            if (reason := self._awaited(jobs[0], rows)) is not None:
+                late.setdefault(reason, []).extend(jobs)
+            else:
+                with connection.transaction():
+                    self._fail(connection, jobs, "; ".join(self._memory.refused.get(jobs[0], {}).values()))
+        for reason, jobs in late.items():
+            self._put_off(connection, jobs, reason)
 
     def _set_aside(self, job: GridJobRow) -> bool:
         memory = self._memory
@@ -182,36 +197,32 @@ class Mapper:
 
     def _alike(
         self, connection: Connection, ready: Sequence[GridJobRow], rows: Sequence[GridClusterRow]
-    ) -> tuple[AlikeJobs, list[GridJobRow]]:
-        """Return the first jobs that ask for the same, with the clusters that may take them, and the others."""
+    ) -> Iterator[AlikeJobs]:
+        """Yield jobs that ask for the same, one behind the other, with the clusters that can be asked for them."""
         found = broker_jobs.components(connection, [job.id for job in ready])
-        wanted = [(_asked(job, found[job.id][0]), self._memory.refused.get(job.id)) for job in ready]
-        count = next((place for place, one in enumerate(wanted) if one != wanted[0]), len(ready))
-        component, refused = found[ready[0].id][0], wanted[0][1] or {}
-        silent = self._connections.silent()
-        usable = [
-            row
-            for row in rows
-            if row.active
-            and row.name not in refused
-            and row.name not in silent
-            and component.cluster in (None, row.name)
-        ]
-        return AlikeJobs(list(ready[:count]), component, usable), list(ready[count:])
+        memory, silent = self._memory, self._connections.silent()
 
-    def _without_cluster(self, connection: Connection, alike: AlikeJobs, rows: Sequence[GridClusterRow]) -> None:
-        """Nobody can be asked: because clusters are silent, or because all have refused."""
-        jobs = [job.id for job in alike.jobs]
-        silent = self._connections.silent()
-        with connection.transaction():
-            if silent or not any(row.active for row in rows):
-                reason = "; ".join(silent.values()) or "no cluster is active (oargridctl clusters)"
-                self._put_off(connection, jobs, f"waits for a cluster: {reason}")
-            else:
-                self._fail(connection, jobs, "; ".join(self._memory.refused.get(jobs[0], {}).values()))
+        def wanted(job: GridJobRow) -> tuple[object, object]:
+            return _asked(job, found[job.id][0]), memory.refused.get(job.id)
 
-    def _put_off(self, connection: Connection, jobs: Sequence[int], message: str) -> None:
-        broker_jobs.note(connection, jobs, message[:1000])
+        for _, group in groupby(ready, wanted):
+            jobs = list(group)
+            refused = memory.refused.get(jobs[0].id, {})
+            usable = [row for row in rows if row.active and row.name not in refused and row.name not in silent]
+            yield AlikeJobs(jobs, found[jobs[0].id][0], usable)
+
+    def _awaited(self, job: int, rows: Sequence[GridClusterRow], answered: Container[str] = ()) -> str | None:
+        """Say what a job waits for that no cluster takes at present; None if all active ones have said no to it."""
+        active = [row.name for row in rows if row.active]
+        if not active:
+            return "no cluster is active (oargridctl clusters)"
+        refused, silent = self._memory.refused.get(job, {}), self._connections.silent()
+        unheard = [name for name in active if name not in refused and name not in answered]
+        texts = [silent.get(name) or f"cluster '{name}' does not answer" for name in unheard]
+        return "; ".join(texts) if texts else None
+
+    def _put_off(self, connection: Connection, jobs: Sequence[int], reason: str) -> None:
+        broker_jobs.note(connection, jobs, f"waits for a cluster: {reason}"[:1000])
         self._memory.later |= dict.fromkeys(jobs, self._clock() + _RETRY)
 
     def _fail(self, connection: Connection, jobs: Sequence[int], reason: str) -> None:
@@ -241,13 +252,15 @@ class Mapper:
         refusals = {name: str(one) for name, one in failures.items() if not isinstance(one, ClusterSilent)}
         possible = {name: ends for name, ends in told.items() if ends[0] < math.inf}
         if not possible:
+            reason = self._awaited(jobs[0], clusters.every(connection), {*told, *refusals})
             with connection.transaction():
-                if len(refusals) < len(failures):
-                    reason = "; ".join(str(one) for one in failures.values())
-                    self._put_off(connection, jobs, f"waits for a cluster: {reason}")
+                if reason is not None:
+                    texts = [*refusals.values(), reason]
+                    self._put_off(connection, jobs, "; ".join(texts))
                 else:
-                    texts = [*refusals.values(), *(f"cluster '{name}' can never run it" for name in told)]
-                    self._fail(connection, jobs, "; ".join(texts))
+                    earlier = self._memory.refused.get(jobs[0], {}).values()
+                    never = [f"cluster '{name}' can never run it" for name in told]
+                    self._fail(connection, jobs, "; ".join([*earlier, *refusals.values(), *never]))
             return
         chosen = self._taken(connection, alike, possible)
         by_name = {row.name: row for row in alike.clusters}

@@ -1,0 +1,113 @@
+"""Clusters that refuse, are silent or say what cannot be stored: a job ends by no's alone, and nobody else suffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+
+from oarpy.grid.broker.errands import ClusterCall
+from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
+from oarpy.grid.providers.simulated_cluster import SimulatedCluster
+from oarpy.model.states import GridJobState
+from oarpy.store.grid import broker_jobs, clusters
+from tests.harness.simulated_grid import SimulatedGrid
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.db
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+
+@pytest.fixture
+def grid(connection: Connection) -> Iterator[SimulatedGrid]:
+    """Two clusters: north is larger, south is faster."""
+    made = SimulatedGrid(connection, [SimulatedCluster("north", 8), SimulatedCluster("south", 4, speed=2)])
+    yield made
+    made.close()
+
+
+def no_account(cluster: SimulatedCluster, user: str) -> None:
+    """A cluster refuses to estimate for a user."""
+    real = cluster.estimate
+
+    def estimate(requests: Sequence[Any], *others: Any, **more: Any) -> Sequence[float]:
+        if any(not isinstance(one, str) and one.user == user for one in requests):
+            raise CallRefused(f"{user} has no account on {cluster.name}")
+        return real(requests, *others, **more)
+
+    cluster.estimate = estimate  # type: ignore[method-assign]
+
+
+def refuses_to_prepare(cluster: SimulatedCluster, reason: str) -> None:
+    """A cluster refuses every part."""
+
+    def prepare(key: str, transaction: str, part: GridPart, ttl: float) -> PreparedPart:
+        raise CallRefused(reason)
+
+    cluster.prepare = prepare  # type: ignore[method-assign]
+
+
+def known_to_be_silent(grid: SimulatedGrid, *names: str) -> None:
+    """The mapper has found out that clusters do not answer."""
+    grid.once(grid.mapper)
+    for name in names:
+        grid.mapper._connections.submit(ClusterCall(name, lambda provider: provider.describe()))
+    until(lambda: set(grid.mapper._connections.silent()) >= set(names), "silent clusters")
+
+
+def test_a_job_waits_for_the_silent_cluster_that_may_take_it(grid: SimulatedGrid) -> None:
+    """The user has an account on south alone, and south is silent for a moment."""
+    north, south = grid.clusters["north"], grid.clusters["south"]
+    no_account(north, "bob")
+    south.faults.cut = True
+    known_to_be_silent(grid, "south")
+    (bob,) = grid.submit(user="bob")
+    grid.drive(lambda: grid.job(bob).message, "what is said of the job")
+    assert grid.job(bob).state is GridJobState.SUBMITTED, grid.job(bob)
+    assert grid.job(bob).message.startswith("waits for a cluster: bob has no account on north; cluster ")
+    south.faults.cut = False
+    assert grid.settled(bob) == ["south"]
+
+
+def test_a_job_that_all_active_clusters_refuse_fails_though_a_disabled_one_is_silent(grid: SimulatedGrid) -> None:
+    south = grid.clusters["south"]
+    south.faults.cut = True
+    known_to_be_silent(grid, "south")
+    clusters.set_active(grid.connection, "south", active=False)
+    refuses_to_prepare(grid.clusters["north"], "above the limit of the grant")
+    (job,) = grid.submit()
+    grid.drive(lambda: grid.job(job).state is GridJobState.ERROR, "the end of the job")
+    assert grid.job(job).message == "above the limit of the grant"
+
+
+def test_a_refusal_with_letters_that_cannot_be_stored_is_passed_over(grid: SimulatedGrid) -> None:
+    refuses_to_prepare(grid.clusters["south"], "no\0")
+    (job,) = grid.submit(4, 600)
+    assert grid.settled(job) == ["north"]
+
+
+def test_a_cluster_that_tells_nonsense_of_itself_is_silent_and_the_others_serve(grid: SimulatedGrid) -> None:
+    south = grid.clusters["south"]
+    real = south.describe
+    south.describe = lambda: replace(real(), procs=10**12)  # type: ignore[method-assign]
+    (job,) = grid.submit(8)
+    assert grid.settled(job) == ["north"]
+    south_says = lambda: {row.name: row.message for row in clusters.every(grid.connection)}["south"]  # noqa: E731
+    grid.drive(lambda: "procs is 1e+12" in south_says(), "what is said of south")
+
+
+def test_unlike_jobs_without_a_cluster_are_read_once_a_round(
+    grid: SimulatedGrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in grid.clusters.values():
+        one.faults.cut = True
+    known_to_be_silent(grid, "north", "south")
+    jobs = [grid.submit(1, 60 + more)[0] for more in range(20)]
+    asked: list[Sequence[int]] = []
+    real = broker_jobs.components
+    monkeypatch.setattr(broker_jobs, "components", lambda using, wanted: (asked.append(wanted), real(using, wanted))[1])
+    grid.drive(lambda: all(grid.job(job).message for job in jobs), "what all wait for", grid.mapper)
+    assert list(map(len, asked)) == [len(jobs)]
