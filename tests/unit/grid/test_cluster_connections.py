@@ -130,7 +130,9 @@ def test_texts_of_clusters_come_without_control_letters(world: World) -> None:
         event = PartEvent(1, "g1.0.1", "failed", 5.0, "7\x07", ("a\x1b1",), None, "no\0 \ud800room")
         return [event, {"g1": CallRefused("n\0o")}]
 
-    event, by_name = world.connections.submit(ClusterCall("north", ask)).result(10)  # type: ignore[misc]
+    answer = world.connections.submit(ClusterCall("north", ask)).result(10)
+    assert isinstance(answer, list)
+    event, by_name = answer
     assert event == PartEvent(1, "g1.0.1", "failed", 5.0, "7", ("a1",), None, "no room")
     assert str(by_name["g1"]) == "no"
     world.clusters["north"].faults.strike(OrderedFault("describe", CallRefused("ne\0ver")))
