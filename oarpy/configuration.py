@@ -292,6 +292,7 @@ class DoorSettings:
 
     brokers: Mapping[BrokerName, AccountName] = field(default_factory=dict)
     evict: str = "none"
+    longest_lead: PositiveSeconds = 86_400.0
     speed: Speed = 1.0
     sessions: Positive = 16
     idle_limit: PositiveSeconds = 600.0

@@ -79,7 +79,7 @@ class Site(Protocol):
         states: Iterable[str] | None = None,
         reservation: bool | None = None,
     ) -> int:
-        """Count the live jobs that satisfy every condition given."""
+        """Count the live jobs that satisfy every condition given; dates of brokers' parts are no reservations."""
         ...
 
     def held(self, *, user: str | None = None, queue: str | None = None, project: str | None = None) -> Holding:

@@ -8,9 +8,10 @@ the caller's own jobs, unless they name users, and only those that can be acted 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 
 from oarpy.client.jobs.selection import JobSelection, ids_in_brief, require_known
 from oarpy.client.rendering import remark
@@ -20,6 +21,7 @@ from oarpy.model.errors import NotFound, OarpyError
 from oarpy.model.job_types import known_types
 from oarpy.model.states import FINAL_STATES, JobState
 from oarpy.store import events
+from oarpy.store.grid import door_parts
 from oarpy.store.jobs import kill_requests, requests, suspensions
 from oarpy.store.jobs.requests import JobHandle
 from oarpy.store.platform import nodes
@@ -171,7 +173,8 @@ def hold(session: Session, selection: JobSelection, *, running: bool = False) ->
 def resume(session: Session, selection: JobSelection) -> tuple[int, ...]:
     """Let the selected jobs go on, which must be held or suspended; return their ids."""
     with session.connection.transaction():
-        jobs = _checked(session, selection, lambda job: _why_not_resumed(session, job))
+        undecided = cache(lambda: door_parts.undecided_jobs(session.connection))  # read when the jobs are locked
+        jobs = _checked(session, selection, lambda job: _why_not_resumed(session, job, undecided))
         held, suspended = (
             [job.job_id for job in jobs if job.state == state] for state in (JobState.HOLD, JobState.SUSPENDED)
         )
@@ -195,9 +198,11 @@ def _why_not_suspended(session: Session, job: JobHandle) -> str | None:
     return f"job {job.job_id} has the type {named[0]} and cannot be suspended" if named else None
 
 
-def _why_not_resumed(session: Session, job: JobHandle) -> str | None:
+def _why_not_resumed(session: Session, job: JobHandle, undecided: Callable[[], Mapping[int, str]]) -> str | None:
     if job.state not in _RESUMABLE:
         return f"job {job.job_id} is {job.state} and cannot be resumed: only a held or a suspended job can"
+    if job.state == JobState.HOLD and job.job_id in undecided():
+        return f"job {job.job_id} is held for broker '{undecided()[job.job_id]}', which decides where it runs"
     if job.state in (JobState.SUSPENDED, JobState.RESUMING):
         _require_may_suspend(session)
     return None

@@ -71,7 +71,7 @@ class DatabaseSite:
         states: Iterable[str] | None = None,
         reservation: bool | None = None,
     ) -> int:
-        """Count the live jobs that satisfy every condition given."""
+        """Count the live jobs that satisfy every condition given; dates of brokers' parts are no reservations."""
         return submissions.count_live(
             self._connection,
             user=user,

@@ -59,6 +59,7 @@ _FREEZE = """
         lapses_at = clock_timestamp() + %(ttl)s * interval '1 second'
     WHERE (broker, part) = (%(broker)s, %(part)s) AND state = 'Committed'
 """
+_UNDECIDED_JOBS = "SELECT job_id, broker FROM door_parts WHERE lapses_at IS NOT NULL"
 _HOLD = "UPDATE jobs SET state = 'Hold' WHERE job_id = %s AND state = 'Waiting' AND reservation_state IS NULL"
 _RELEASE = "UPDATE jobs SET state = 'Waiting' WHERE job_id = ANY(%s) AND state = 'Hold'"
 _IS_HELD = """
@@ -199,6 +200,11 @@ def named(connection: Connection, broker: str, names: Sequence[str]) -> dict[str
 def undecided(connection: Connection, broker: str, transaction: str) -> list[DoorPartRow]:
     """Return the parts of a transaction that are prepared or frozen; nobody else changes them meanwhile."""
     return [DoorPartRow(*row) for row in connection.execute(_OF_TRANSACTION, [broker, transaction])]
+
+
+def undecided_jobs(connection: Connection) -> dict[int, str]:
+    """Return the jobs of which a part is prepared or frozen, with their brokers."""
+    return dict(connection.execute(_UNDECIDED_JOBS).fetchall())
 
 
 def waiting(connection: Connection, broker: str) -> list[DoorPartRow]:

@@ -46,6 +46,7 @@ _DROP_KEYS = """
 """
 
 # Every condition is optional: NULL stands for "any".
+# Dates that brokers chose are no reservations of users.
 _COUNT_LIVE = """
     SELECT count(*) FROM jobs
     WHERE is_live(state)
@@ -55,6 +56,7 @@ _COUNT_LIVE = """
       AND (%(job_type)s::text IS NULL OR %(job_type)s = ANY(types))
       AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))
       AND (%(reservation)s::boolean IS NULL OR (reservation_start IS NOT NULL) = %(reservation)s)
+      AND (%(reservation)s IS NOT TRUE OR NOT EXISTS (SELECT FROM door_parts p WHERE p.job_id = jobs.job_id))
 """
 
 # Cores are rows of the resources; a job that was suspended has given some back.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from oarpy.grid.door import grants
 from oarpy.grid.door.answers import planned_queues
 from oarpy.grid.door.answers.idle_processors import fitting
 from oarpy.grid.door.calls import EvictableCall, EvictCall
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, EvictableJob, PartRequest
+from oarpy.model.errors import NotAllowed
 from oarpy.model.job_types import BESTEFFORT
 from oarpy.store.grid import door_parts, local_jobs
 
@@ -23,6 +25,7 @@ def evict(visit: Visit, call: EvictCall) -> list[str]:
     state = door_parts.transaction_state(visit.connection, visit.broker, call.transaction, begin=True)
     if state != "Prepared":
         raise CallRefused(f"transaction '{call.transaction}' is {str(state).lower()}", hint="nobody was evicted")
+    _check(visit, call)
     chosen, gain = [], 0
     for job, procs in _giving_way(visit, call.request.request()):
         if gain >= call.procs:
@@ -34,6 +37,16 @@ def evict(visit: Visit, call: EvictCall) -> list[str]:
     reason = f"evicted: a job on several clusters needs its place (broker {visit.broker}, {call.transaction})"
     local_jobs.evict(visit.connection, chosen, reason)
     return [str(job) for job in chosen]
+
+
+def _check(visit: Visit, call: EvictCall) -> None:
+    """Raise :class:`NotAllowed` for more processors than the grant lets a part have."""
+    with grants.acting(visit, call.request.user) as (grant, _):
+        if grant.most_resources is not None and call.procs > grant.most_resources:
+            raise NotAllowed(
+                f"{call.procs} processors are above the {grant.most_resources} of the grant for '{grant.broker_user}'",
+                hint="nobody was evicted; oargridctl grants shows it",
+            )
 
 
 def _giving_way(visit: Visit, request: PartRequest) -> list[tuple[int, int]]:

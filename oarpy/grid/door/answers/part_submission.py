@@ -159,8 +159,10 @@ def _not_counted(_submission: Submission) -> Need:
 def submit(visit: Visit, part: GridPart) -> int:
     """Submit the job that a part is, in the caller's transaction; return its id. Raises as :func:`ask`."""
     _check(part)
+    _check_lead(part, visit.configuration.door.longest_lead)
     program = _program(part)
-    with grants.acting(visit, part.request.user) as (grant, session):
+    with grants.acting(visit, part.request.user) as (grant, own):
+        session = own if part.begin is None else _unlimited(own)
         admitted = admit(session, _options_of(part), _typed(part.request, program), part.environment)
         grants.check(grant, KnownNeeds(session), admitted.submission)
         _check_is_one(admitted)
@@ -268,6 +270,22 @@ def _check(part: GridPart) -> None:
         raise UsageError(f"a {part.kind} part without a date", hint="say when it begins")
     if part.begin < time.time():
         raise CallRefused(f"the date of part '{part.name}' is past", hint="give a later one")
+
+
+def _check_lead(part: GridPart, longest: float) -> None:
+    """Raise :class:`CallRefused` for a claim that would hold its resources too long before it begins."""
+    if part.kind == "claim" and part.begin is not None and part.begin > time.time() + longest:
+        raise CallRefused(
+            f"claim '{part.name}' begins more than {longest:.0f} s from now", hint="claim later; door.longest_lead"
+        )
+
+
+def _unlimited(session: Session) -> Session:
+    """Return a session in which the limit on waiting reservations is none: a broker keeps to its own order."""
+    limits = session.configuration.submission
+    users = (*limits.unlimited_reservation_users, session.user)
+    limits = replace(limits, unlimited_reservation_users=users)
+    return replace(session, configuration=replace(session.configuration, submission=limits))
 
 
 def _until_its_end(admitted: Admitted, begin: float) -> Admitted:

@@ -9,6 +9,7 @@ from oarpy.grid.door.calls import AbortCall, CancelCall, CommitCall, PrepareCall
 from oarpy.grid.door.visit import Visit
 from oarpy.grid.provider import CallRefused, GridPart, PreparedPart
 from oarpy.model.errors import Unreachable
+from oarpy.model.states import JobState
 from oarpy.store.grid import door_parts, launch_gates
 from oarpy.store.grid.door_parts import DoorPartRow, NewDoorPart
 from oarpy.store.jobs import kill_requests
@@ -77,6 +78,12 @@ def commit(visit: Visit, call: CommitCall) -> None:
     if not rows:
         raise CallRefused(f"transaction '{transaction}' holds nothing here", hint="it was aborted, or lapsed")
     made = [row for row in rows if row.state == "Prepared"]
+    lead = visit.configuration.door.longest_lead
+    for row in rows:
+        if row.begin is not None and call.begin is not None and call.begin > row.begin + lead:
+            raise CallRefused(f"part '{row.name}' is put off by more than {lead:.0f} s", hint="abort the transaction")
+        if row.state == "Frozen" and row.job_state != JobState.HOLD:
+            raise CallRefused(f"part '{row.name}' is not frozen any more: it is {row.job_state}", hint="abort it")
     for row in made:
         if row.kind != "queued" and not (row.live and row.held):
             what = row.message if not row.live else "it is not held yet"
