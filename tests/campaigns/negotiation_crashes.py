@@ -96,6 +96,7 @@ class NegotiationCampaign(Campaign):
         for number, target in enumerate(plan):
             left -= self._submit(chance, -(-left // (len(plan) - number)))
             unborn -= self._begin(chance, -(-unborn // (len(plan) - number)))
+            self._wait_for_talk(chance)
             self._strike(target, chance, mark)
             time.sleep(chance.uniform(0.1, 0.9))
             wrong += self._compare()
@@ -132,6 +133,17 @@ class NegotiationCampaign(Campaign):
             self.threads.append(Application(connect, random.Random(chance.random()), arguments, NODES // 2))
             self.threads[-1].start()
         return count
+
+    def _wait_for_talk(self, chance: random.Random) -> None:
+        """Wait, within reason, until an application has had a view and is not over: the kill strikes a conversation."""
+        until = time.monotonic() + DEADLINE / 4
+        while not any(one.is_alive() and not one.reason and one.seen()[0] for one in self.threads):
+            self._revive()
+            if time.monotonic() > until:
+                raise OarpyError("no application was shown anything")
+            if not any(one.is_alive() for one in self.threads):
+                self._begin(chance, 1)
+            time.sleep(0.02)
 
     def _pids(self, target: str) -> list[int]:
         if target == WORKER:

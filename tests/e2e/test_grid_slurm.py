@@ -125,7 +125,7 @@ def _left(stage: SlurmStage) -> bool:
 
 
 def test_programs_know_their_hosts_and_their_grid_job(stage: SlurmStage) -> None:
-    program = 'cat "$OAR_GRID_NODEFILE"; echo "$OAR_GRID_JOB_ID"; srun --ntasks=2 echo ran; exit 3'
+    program = 'cat "$OAR_GRID_NODEFILE"; echo "$OAR_GRID_JOB_ID"; srun --quiet --ntasks=2 echo ran; exit 3'
     told = {"OAR_GRID_JOB_ID": "it's 7"}
     home = str(stage.daemons.home)
     queued = stage.queued(5, program=program, environment=told, directory=home)

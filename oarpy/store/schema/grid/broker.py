@@ -108,7 +108,6 @@ grid_transactions = table(
     column("id", BigInteger, "number of the transaction", Identity(), key=True, check="id > 0"),
     column("kind", Text, "what changes", check="kind IN ('place', 'claim', 'reserve', 'move', 'withdraw')"),
     column("module", Text, "which module leads it", check="module <> ''"),
-    column("word", Text, "part of its name on clusters: of this copy of the database alone", default=""),
     column(
         "job",
         BigInteger,
@@ -124,6 +123,7 @@ grid_transactions = table(
     column("begin_at", INSTANT, "when its parts are to begin; NULL: when they can", optional=True),
     column("done_at", INSTANT, "when all its clusters knew", optional=True),
     column("message", Text, "why it was given up, or which cluster does not answer", default=""),
+    column("word", Text, "part of its name on clusters: of this copy of the database alone", default=""),
     rule("grid_transactions_decided", "(decided_at IS NULL) = (committed IS NULL)"),
     rule("grid_transactions_open", "(state IN ('Preparing', 'Held')) = (committed IS NULL)"),
     rule("grid_transactions_outcome", "committed OR (state <> 'Committing')"),
