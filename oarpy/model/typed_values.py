@@ -53,14 +53,19 @@ class Misfit(Exception):
 
 
 def from_json(text: str, kind: type[Kind]) -> Kind:
-    """Read JSON. Raises :class:`UsageError` for what is no JSON at all and :class:`Misfit` for what does not fit."""
+    """Read JSON whose objects have each key once.
+
+    Raises :class:`UsageError` for what is no JSON at all and :class:`Misfit` for what does not fit.
+    """
     try:
         try:
-            return msgspec.json.decode(text, type=kind)
+            found = msgspec.json.decode(text, type=kind)
         except msgspec.ValidationError as error:
             raise _misfit(error, msgspec.json.decode(text), kind) from None
-    except (msgspec.DecodeError, RecursionError) as error:
+        json.loads(text, parse_float=len, parse_int=len, object_pairs_hook=_object_of_single_keys)
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON: {error}") from None
+    return found
 
 
 def from_values(values: object, kind: type[Kind], *, strict: bool = True) -> Kind:

@@ -46,6 +46,11 @@ def provider_of(broker: str, row: GridClusterRow) -> Provider:
     raise CallRefused(f"cluster '{row.name}' is of kind '{row.kind}', which this broker cannot ask")
 
 
+def _opened_by(row: GridClusterRow) -> tuple[object, ...]:
+    """Return what a provider is made of."""
+    return row.kind, row.door, row.speed
+
+
 class ClusterConnection:
     """One cluster. Calls are made one after the other, in the order of :meth:`submit`."""
 
@@ -165,11 +170,11 @@ class ClusterConnections:
         self._signal = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def adopt(self, rows: Sequence[GridClusterRow]) -> None:
-        """Follow the table of clusters: new ones are there, those whose door changed are opened anew."""
+        """Follow the table of clusters: new ones are there, those whose door or speed changed are opened anew."""
         wanted = {row.name: row for row in rows}
         for name, connection in list(self._connections.items()):
             row = wanted.get(name)
-            if row is None or (row.kind, row.door) != (connection.row.kind, connection.row.door):
+            if row is None or _opened_by(row) != _opened_by(connection.row):
                 self._connections.pop(name).close()
         for name, row in wanted.items():
             if name not in self._connections:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from typing import Any, TypeVar
 
@@ -13,6 +14,12 @@ from oarpy.model.typed_values import Misfit, from_json, from_values, refuse, sho
 
 _MOST = 1_000_000
 """Most processors of a cluster, or components of a job."""
+
+_LARGEST = sys.float_info.max
+_LONGEST = 1e15
+"""Most seconds of a file, all walltimes together included: what is larger is added without its last seconds."""
+_MOST_PASSES = 100_000_000
+"""Passes up to the last submission, and for the longest walltime behind it."""
 
 Value = TypeVar("Value")
 
@@ -39,6 +46,7 @@ def read_grid(text: str) -> GridScenario:
         if job.id in jobs:
             refuse(f"job {shown(job.id)}", "id", job.id, "is there twice", "give each job its own id")
         jobs[job.id] = job
+    _check_times(tuple(clusters.values()), tuple(jobs.values()), file.reallocation)
     return GridScenario(
         clusters=tuple(clusters.values()),
         policies=tuple(entry.policy for entry in entries),
@@ -57,12 +65,14 @@ def _entry(owner: str, values: Any, kind: type[Value]) -> Value:
         raise misfit.error(owner) from None
 
 
-def _check(owner: str, key: str, value: float | None, *, least: float = -inf, above: float = -inf) -> None:
-    """Raise :class:`UsageError` for a number that is not finite, below ``least``, or not above ``above``."""
+def _check(
+    owner: str, key: str, value: float | None, *, least: float = -inf, above: float = -inf, most: float = _LARGEST
+) -> None:
+    """Raise :class:`UsageError` for a number below ``least``, not above ``above``, or further from 0 than ``most``."""
     if value is None:
         return
-    if not isfinite(value):
-        refuse(owner, key, value, "is not finite", "give a finite number")
+    if not isfinite(value) or abs(value) > most:
+        refuse(owner, key, value, "is too large", f"give a number of at most {most:g}")
     if value < least:
         refuse(owner, key, value, f"is below {least:g}", f"give a number from {least:g} on")
     if value <= above:
@@ -95,10 +105,10 @@ def _job(place: int, values: Any, clusters: Mapping[str, GridCluster]) -> GridJo
     entry = _entry(owner, values, GridJobEntry)
     _check_count(owner, "procs", entry.procs)
     _check_count(owner, "components", entry.components)
-    _check(owner, "run", entry.run, above=0)
-    _check(owner, "walltime", entry.walltime, above=0)
-    _check(owner, "submit", entry.submit)
-    _check(owner, "deadline", entry.deadline)
+    _check(owner, "run", entry.run, above=0, most=_LONGEST)
+    _check(owner, "walltime", entry.walltime, above=0, most=_LONGEST)
+    _check(owner, "submit", entry.submit, most=_LONGEST)
+    _check(owner, "deadline", entry.deadline, most=_LONGEST)
     _check_kind(owner, entry)
     _check_size(owner, entry, clusters)
     return GridJob(
@@ -137,6 +147,20 @@ def _check_size(owner: str, entry: GridJobEntry, clusters: Mapping[str, GridClus
     if entry.procs > largest:
         where = f"cluster {shown(entry.cluster)}" if entry.cluster is not None else "the largest cluster"
         refuse(owner, "procs", entry.procs, f"is more than {where} has", f"at most {largest}")
+
+
+def _check_times(clusters: Sequence[GridCluster], jobs: Sequence[GridJob], rules: ReallocationEntry) -> None:
+    """Raise :class:`UsageError` for a speed or a period with which times cannot be added up, or nobody sees the end."""
+    slowest = min(clusters, key=lambda cluster: cluster.speed)
+    if sum(job.walltime for job in jobs) > _LONGEST * slowest.speed:
+        advice = "give a higher speed, or shorter walltimes"
+        problem = f"makes more than {_LONGEST:g} seconds of all walltimes"
+        refuse(f"cluster {shown(slowest.name)}", "speed", slowest.speed, problem, advice)
+    last = max(job.deadline if job.components else job.submit for job in jobs)
+    span = last - min(job.submit for job in jobs) + max(job.walltime for job in jobs) / slowest.speed
+    if rules.algorithm and span > _MOST_PASSES * rules.period:
+        problem = f"makes more than {_MOST_PASSES:,} passes"
+        refuse("reallocation", "period", rules.period, problem, f"give a number above {span / _MOST_PASSES:.3g}")
 
 
 def _deadlines(entry: DeadlinesEntry) -> DeadlineRules:

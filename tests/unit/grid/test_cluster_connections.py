@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from math import inf, nan
 from threading import Event
@@ -98,6 +99,16 @@ def test_a_cluster_that_is_gone_from_the_table_is_not_asked(world: World) -> Non
         world.procs("north").result(0)
     world.connections.adopt([world.row("north", "other"), world.row("south")])
     assert world.procs("north").result(10) == 4
+
+
+def test_a_cluster_of_slurm_has_the_speed_of_the_table() -> None:
+    row = GridClusterRow("heap", "slurm", ("door",), 1, False, 0, True)
+    connections = ClusterConnections(providers_of("lyon"))
+    speed = ClusterCall("heap", lambda provider: vars(provider)["_speed"])
+    for there in (row, replace(row, speed=2)):
+        connections.adopt([there])
+        assert connections.submit(speed).result(10) == there.speed
+    connections.close()
 
 
 @pytest.mark.parametrize("name", ["lyon", "nancy"])

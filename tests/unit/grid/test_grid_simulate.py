@@ -156,6 +156,14 @@ BAD: dict[str, tuple[object, list[str]]] = {
     "no algorithm": ({**EXAMPLE, "reallocation": {"algorithm": 3}}, ["reallocation", "algorithm", "3"]),
     "no heuristic": ({**EXAMPLE, "reallocation": {"heuristic": "gut"}}, ["reallocation", "heuristic", "gut"]),
     "no period": ({**EXAMPLE, "reallocation": {"period": 0}}, ["reallocation", "period", "0"]),
+    "passes without end": (
+        {**EXAMPLE, "reallocation": {"algorithm": 1, "period": 1e-9}},
+        ["reallocation", "period", "1e-09", "100,000,000 passes"],
+    ),
+    "longer than anything": (job(run=1e16), ["job 'n1'", "run", "1e+16", "too large"]),
+    "before anything": (job(submit=-(10**30)), ["job 'n1'", "submit", "too large"]),
+    "slower than anything": (cluster(speed=1e-308), ["cluster 'north'", "speed", "1e-308", "1e+15 seconds"]),
+    "one key twice": (json.dumps(EXAMPLE).replace('"procs": 8, ', '"procs": 8, "procs": 4, ', 1), ["'procs'", "twice"]),
     "threshold back": ({**EXAMPLE, "reallocation": {"threshold": -1}}, ["reallocation", "threshold", "-1"]),
 }
 

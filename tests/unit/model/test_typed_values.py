@@ -72,6 +72,18 @@ def test_what_does_not_fit_is_told_with_its_place(values: object, text: str) -> 
     assert str(caught.value.error("room")) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"shelves": [{"number": 1}], "shelves": [{"number": 2}]}',
+        '{"shelves": [{"number": 1, "books": {"a": [], "shelves": [], "shel\\u0076es": []}}]}',
+    ],
+)
+def test_a_key_that_is_there_twice_is_told(text: str) -> None:
+    with pytest.raises(UsageError, match="the key 'shelves' is there twice in one object"):
+        from_json(text, Room)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"shelves": ' + "[" * 100_000, '{"shelves": 1, "rows": ,}'])
 def test_what_is_no_json_is_one_error(text: str) -> None:
     with pytest.raises((UsageError, Misfit)) as caught:
