@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -42,6 +42,7 @@ _PATIENCE, _PATIENCE_A_JOB = 20.0, 0.02
 _BUNCH = 100
 """Parts that one transaction makes: a cluster that fails during it concerns so many jobs."""
 _MOST_ALIKE = 5000
+"""Jobs that are read at once."""
 _RETRY = 5.0
 """Seconds after which jobs for which no cluster answered are looked at again."""
 
@@ -77,6 +78,8 @@ class _Memory:
     refused: dict[int, dict[str, str]] = field(default_factory=dict)
     later: dict[int, float] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
+    looked_at: int = 0
+    """The last job that was looked at: it is the turn of those behind it."""
 
 
 class Mapper:
@@ -145,7 +148,9 @@ class Mapper:
         """Let jobs that were put off be mapped when it is time, or when there is a cluster that was not there."""
         memory, silent = self._memory, self._connections.silent()
         usable = {row.name for row in rows if row.active and row.name not in silent}
-        now = math.inf if usable - memory.usable else self._clock()
+        now = self._clock()
+        if usable - memory.usable:
+            now, memory.looked_at = math.inf, 0
         memory.later = {job: date for job, date in memory.later.items() if date > now}
         memory.usable = usable
 
@@ -172,17 +177,16 @@ class Mapper:
     # which cluster
 
     def _begin_mapping(self, connection: Connection, rows: Sequence[GridClusterRow]) -> None:
-        """Ask all clusters for the ECTs of the first jobs that are alike."""
-        submitted = broker_jobs.in_states(connection, [GridJobState.SUBMITTED], _KINDS, _MOST_ALIKE)
-        ready = [job for job in submitted if not self._set_aside(job)]
+        """Ask all clusters for the ECTs of the next jobs that are alike; those that none can be asked for wait."""
         late: dict[str, list[int]] = {}
-        for alike in self._alike(connection, ready, rows):
+        for alike in self._in_turn(connection, rows):
+            jobs = [job.id for job in alike.jobs]
+            self._memory.looked_at = jobs[-1]
             if alike.clusters:
                 self._memory.mapping = alike
-                self._memory.busy |= {job.id for job in alike.jobs}
+                self._memory.busy |= set(jobs)
                 self._errands.begin(("ects",), self._ask_ects(alike))
                 break
-            jobs = [job.id for job in alike.jobs]
             if (reason := self._awaited(jobs[0], rows)) is not None:
                 late.setdefault(reason, []).extend(jobs)
             else:
@@ -190,6 +194,20 @@ class Mapper:
                     self._fail(connection, jobs, "; ".join(self._memory.refused.get(jobs[0], {}).values()))
         for reason, jobs in late.items():
             self._put_off(connection, jobs, reason)
+
+    def _in_turn(self, connection: Connection, rows: Sequence[GridClusterRow]) -> Iterator[AlikeJobs]:
+        """Yield alike jobs, first those behind the ones that were looked at last: so none keeps others from a turn."""
+        turn = self._memory.looked_at
+        for first, end in ((turn, math.inf), (0, turn)):
+            after: int | None = first
+            while after is not None and after < end:
+                submitted = broker_jobs.in_states(
+                    connection, [GridJobState.SUBMITTED], _KINDS, _MOST_ALIKE, after=after
+                )
+                ready = [job for job in submitted if job.id <= end and not self._set_aside(job)]
+                if ready:
+                    yield from self._alike(connection, ready, rows)
+                after = submitted[-1].id if len(submitted) == _MOST_ALIKE else None
 
     def _set_aside(self, job: GridJobRow) -> bool:
         memory = self._memory
@@ -337,9 +355,19 @@ class Mapper:
                     broker_jobs.move(connection, jobs, GridJobState.MAPPED, "")
                     return len(jobs)
             transactions.give_up(connection, number, reason or "it lapsed before it was decided")
+        if len(jobs) > 1 and not result.refused and _is_refusal(result.failures.values()):
+            self._try_halves(bunch)
+            return 0
         parts = {part.name: part.job for part in broker_parts.of_transaction(connection, number)}
         self._remember_refusal(parts, bunch.cluster.name, result)
         return 0
+
+    def _try_halves(self, bunch: _Bunch) -> None:
+        """Ask anew for each half of a bunch that was refused as a whole: one job may be what was refused."""
+        middle = len(bunch.jobs) // 2
+        halves = [replace(bunch, jobs=some) for some in (bunch.jobs[middle:], bunch.jobs[:middle])]
+        self._memory.waiting[bunch.cluster.name].extendleft(halves)
+        self._memory.busy |= {job.id for job in bunch.jobs}
 
     def _remember_refusal(self, parts: Mapping[str, int], cluster: str, result: PreparedParts) -> None:
         """A cluster that refused a job is not asked again for it; one that was silent is, when it answers."""
@@ -389,6 +417,11 @@ def queued_part(job: GridJobRow, component: GridComponentRow, cluster: GridClust
         environment={"OAR_GRID_JOB_ID": str(job.id), "OAR_GRID_COMPONENT": str(component.number)},
     )
     return PlannedPart(job.id, component.number, cluster.name, part)
+
+
+def _is_refusal(failures: Collection[OarpyError]) -> bool:
+    """Whether clusters said no: one that was silent did not."""
+    return bool(failures) and not any(isinstance(error, ClusterSilent) for error in failures)
 
 
 def _parts_of(bunch: _Bunch, transaction: str) -> list[PlannedPart]:

@@ -98,7 +98,7 @@ _BY_ID = f"{_JOB} WHERE j.id = ANY(%s) ORDER BY j.id"
 _OF_USER = f"{_JOB} WHERE j.user_name = %s AND (%s OR j.state NOT IN ('Terminated', 'Error', 'Missed')) ORDER BY j.id"
 _OF_ALL = f"{_JOB} WHERE (%s OR j.state NOT IN ('Terminated', 'Error', 'Missed')) ORDER BY j.id"
 _OF_ARRAY = f"{_JOB} WHERE j.array_id = %s ORDER BY j.id"
-_IN_STATES = f"{_JOB} WHERE j.state = ANY(%s) AND j.kind = ANY(%s) ORDER BY j.id LIMIT %s"
+_IN_STATES = f"{_JOB} WHERE j.state = ANY(%s) AND j.kind = ANY(%s) AND j.id > %s ORDER BY j.id LIMIT %s"
 _TO_DELETE = f"""{_JOB}
     WHERE j.delete_asked IS NOT NULL AND j.state NOT IN ('Terminated', 'Error', 'Missed') AND j.kind = ANY(%s)
     ORDER BY j.id
@@ -137,7 +137,8 @@ _ASK_DELETION = """
     WHERE id = ANY(%s) AND delete_asked IS NULL AND state NOT IN ('Terminated', 'Error', 'Missed')
     RETURNING id
 """
-_FIRST = "SELECT extract(epoch FROM min(submitted_at))::float8 FROM grid_jobs"
+# Numbers are given in the order of submissions, and jobs stay.
+_FIRST = "SELECT extract(epoch FROM submitted_at)::float8 FROM grid_jobs ORDER BY id LIMIT 1"
 _LOCK = "SELECT id FROM grid_jobs WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
 
@@ -204,10 +205,15 @@ def of_array(connection: Connection, array: int) -> list[GridJobRow]:
 
 
 def in_states(
-    connection: Connection, states: Sequence[GridJobState], kinds: Sequence[str], limit: int = 100_000
+    connection: Connection,
+    states: Sequence[GridJobState],
+    kinds: Sequence[str],
+    limit: int = 100_000,
+    *,
+    after: int = 0,
 ) -> list[GridJobRow]:
-    """Return the jobs of these kinds in these states, by id."""
-    return _rows(connection, _IN_STATES, [[state.value for state in states], list(kinds), limit])
+    """Return the jobs of these kinds in these states, by id: so many ``after`` a number."""
+    return _rows(connection, _IN_STATES, [[state.value for state in states], list(kinds), after, limit])
 
 
 def to_delete(connection: Connection, kinds: Sequence[str]) -> list[GridJobRow]:
