@@ -345,3 +345,40 @@ def test_passes_are_whole_periods_after_the_first_submission() -> None:
     assert next_pass(100, 3699.9, 3600) == 7300
     assert next_pass(100, 2000, 3600) == 3700
     assert next_pass(100, 20_000, 3600) == 21_700
+
+
+@pytest.mark.parametrize("gone", ["disabled", "removed"])
+def test_a_cluster_that_goes_during_a_pass_gets_none_of_its_moves(connection: Connection, gone: str) -> None:
+    broker, job = busy_north(connection)
+
+    def strike(call: ClusterCall) -> None:
+        """Take the other cluster out of use while the plan is made."""
+        if call.cluster == "south":
+            broker.before = lambda call: None
+            if gone == "removed":
+                clusters.remove(connection, "south")
+            else:
+                clusters.set_active(connection, "south", active=False)
+
+    broker.before = strike
+    broker.pass_by_hand()
+    assert broker.places() == {job: ["north"]}
+    assert broker.message() == f"job {job} stayed: cluster 'south' is not in use any more"
+    assert reallocation_passes.unfinished(connection) == []
+
+
+def test_when_the_next_pass_is_due_is_found_without_reading_all_jobs_and_passes(connection: Connection) -> None:
+    asked = NewGridJob("ann", "mapped", "date", 60, (NewGridComponent("/core=1", 1),))
+    broker_jobs.insert(connection, asked, 200)
+    for _ in range(200):
+        reallocation_passes.begin(connection, 1, "mct", 0, None, BEGIN)
+    reallocation_passes.ask(connection, "root")
+    assert broker_jobs.first_submission(connection) == broker_jobs.of_everybody(connection)[0].submitted
+    assert reallocation_passes.last_begun(connection) == BEGIN
+    for query in (broker_jobs._FIRST, reallocation_passes._LAST_BEGUN):
+        connection.execute("SET LOCAL enable_seqscan = off")
+        ((plan,),) = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}").fetchall()
+        node = plan[0]["Plan"]
+        while "Plans" in node:
+            (node,) = node["Plans"]
+        assert node["Actual Rows"] + node.get("Rows Removed by Filter", 0) <= 2

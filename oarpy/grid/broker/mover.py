@@ -13,7 +13,7 @@ What is prepared lapses. So the cluster of the old copy is told first: if it has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import floor, inf
@@ -33,6 +33,7 @@ from oarpy.model.states import GridJobState, GridPartState
 from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
+from oarpy.store.grid.clusters import GridClusterRow
 
 log = structlog.get_logger()
 MODULE = "mover"
@@ -188,22 +189,32 @@ class Mover:
 
     def _begin_moves(self, connection: Connection, under_way: _PassUnderWay) -> None:
         """Begin the moves between clusters of which no earlier move is undecided."""
+        rows = self._drop_lost(connection, under_way)
         busy = {name for move in under_way.begun.values() for name in (move.part.cluster, move.target)}
         for move in list(under_way.left):
             concerned = {move.part.cluster, move.target}
             if not busy & concerned:
                 under_way.left.remove(move)
-                self._begin_move(connection, under_way, move)
+                self._begin_move(connection, under_way, move, rows[move.target])
             busy |= concerned
             if busy >= {name for one in under_way.left for name in (one.part.cluster, one.target)}:
                 break
 
-    def _begin_move(self, connection: Connection, under_way: _PassUnderWay, move: PlannedMove) -> None:
+    def _drop_lost(self, connection: Connection, under_way: _PassUnderWay) -> Mapping[str, GridClusterRow]:
+        """Drop the moves to clusters that were disabled or removed since the plan; return those in use, by name."""
+        rows = {row.name: row for row in clusters.every(connection) if row.active}
+        for move in [one for one in under_way.left if one.target not in rows]:
+            under_way.left.remove(move)
+            under_way.remarks.append(f"job {move.part.job} stayed: cluster '{move.target}' is not in use any more")
+        return rows
+
+    def _begin_move(
+        self, connection: Connection, under_way: _PassUnderWay, move: PlannedMove, target: GridClusterRow
+    ) -> None:
         """Freeze the old copy and have the new one made."""
         part = move.part
         (job,) = broker_jobs.read(connection, [part.job])
         (component,) = broker_jobs.components(connection, [part.job])[part.job]
-        target = next(row for row in clusters.every(connection) if row.name == move.target)
 
         def plan(transaction: str) -> list[PlannedPart]:
             frozen = GridPart(part.name, "withdrawn", part.request)

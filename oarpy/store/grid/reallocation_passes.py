@@ -49,7 +49,10 @@ _PASS = """
 _LAST = f"{_PASS} ORDER BY id DESC LIMIT %s"
 _ASKED = f"{_PASS} WHERE began_at IS NULL ORDER BY id"
 _UNFINISHED = f"{_PASS} WHERE began_at IS NOT NULL AND ended_at IS NULL ORDER BY id"
-_LAST_BEGUN = "SELECT extract(epoch FROM max(began_at))::float8 FROM grid_passes"
+# Passes begin one after the other, in the order of their numbers.
+_LAST_BEGUN = """
+    SELECT extract(epoch FROM began_at)::float8 FROM grid_passes WHERE began_at IS NOT NULL ORDER BY id DESC LIMIT 1
+"""
 _ASK = "INSERT INTO grid_passes (asked_by) VALUES (%s) RETURNING id"
 _BEGIN_NEW = """
     INSERT INTO grid_passes (began_at, algorithm, heuristic, waiting)
