@@ -317,16 +317,20 @@ def grid_simulate(
 def grid_replay(as_json: Json = False) -> None:
     """Take the stored decisions of this broker again; a line for each that comes out differently, and status 1."""
     from oarpy.configuration import load
-    from oarpy.grid.broker.replay import differing
+    from oarpy.grid.broker.replay import DifferingDecision, UnreplayableDecision, differing
     from oarpy.store.database import connect, database_dsn, reachable
     from oarpy.store.grid.decisions import every
 
     with reachable(), connect(database_dsn(load()), "replay") as connection:
         found = list(differing(every(connection)))
-    others = [one for one in found if one is not None]
+    others = [one for one in found if isinstance(one, DifferingDecision)]
+    large = [one.id for one in found if isinstance(one, UnreplayableDecision)]
+    taken = len(found) - len(large)
     text = "".join(f"{one.line()}\n" for one in others)
-    text += f"{len(found) - len(others)} of {len(found)} decisions the same\n"
-    write(json_text({"decisions": len(found), "different": [asdict(one) for one in others]}) if as_json else text)
+    text += f"{taken - len(others)} of {taken} decisions the same\n"
+    text += f"{len(large)} more were too large to be stored whole, and cannot be taken again\n" if large else ""
+    told = {"decisions": taken, "different": [asdict(one) for one in others], "not_replayable": large}
+    write(json_text(told) if as_json else text)
     raise typer.Exit(1 if others else 0)
 
 

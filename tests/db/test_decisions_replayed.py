@@ -52,3 +52,18 @@ def test_one_that_comes_out_differently_is_told(connection: Connection, oarsub: 
     assert (done.status, last) == (1, "1 of 3 decisions the same")
     told = json.loads(oarsub("grid", "replay", "--json", command="oarpy").out)
     assert (told["decisions"], [one["id"] for one in told["different"]]) == (3, [changed, broken])
+
+
+def test_one_that_is_too_large_is_stored_short_and_counted_apart(
+    connection: Connection, oarsub: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(connection, 1)
+    monkeypatch.setattr(decisions, "MOST_BYTES", 100)
+    large = decided(connection, 2)
+    connection.commit()
+    row = list(decisions.every(connection))[1]
+    assert (row.replayable, [one["event"] for one in row.events]) == (False, [{"is": "JobArrived"}, {"is": "EctsTold"}])
+    done = oarsub("grid", "replay", command="oarpy")
+    assert (done.status, done.out.splitlines()[0]) == (0, "1 of 1 decisions the same")
+    assert done.out.splitlines()[1].startswith("1 more were too large")
+    assert json.loads(oarsub("grid", "replay", "--json", command="oarpy").out)["not_replayable"] == [large]

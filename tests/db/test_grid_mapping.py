@@ -241,3 +241,14 @@ def test_a_cluster_that_does_not_answer_for_an_outcome_is_a_doubt_until_it_does(
     assert (doubt.cluster, doubt.committed, doubt.message) == ("south", True, "cluster 'south' does not answer")
     comes_to_one_copy(grid, job)
     assert transactions.doubts(grid.connection) == []
+
+
+def test_a_cluster_whose_events_went_back_is_read_from_the_first_one(grid: SimulatedGrid) -> None:
+    job = grid.submit(8, 600)[0]
+    grid.drive(lambda: grid.job(job).state is GridJobState.RUNNING, "the start")
+    started = grid.job(job).started
+    clusters.note_event(grid.connection, "north", 1000)  # told before a copy of it was restored
+    grid.clusters["north"].finish(grid.parts(job)[0].name, 0)
+    grid.drive(lambda: grid.job(job).state is GridJobState.TERMINATED, "the end")
+    assert grid.job(job).started == started
+    assert clusters.every(grid.connection)[0].last_event == 2

@@ -382,3 +382,16 @@ def test_when_the_next_pass_is_due_is_found_without_reading_all_jobs_and_passes(
         while "Plans" in node:
             (node,) = node["Plans"]
         assert node["Actual Rows"] + node.get("Rows Removed by Filter", 0) <= 2
+
+
+def test_a_decision_that_cannot_be_stored_stops_no_pass(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*values: object) -> int:
+        raise psycopg.errors.ProgramLimitExceeded("string too long to represent as jsonb string")
+
+    monkeypatch.setattr(decisions, "add", refuse)
+    broker, job = busy_north(connection)
+    broker.pass_by_hand()
+    assert broker.outcomes() == [(job, "north", "south", "moved")]
+    assert "was not stored" in broker.message()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import floor, inf
 
+import psycopg
 import structlog
 
 from oarpy.grid.broker.connections import ClusterConnections
@@ -34,6 +35,7 @@ from oarpy.modules.loop.module import Outcome
 from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, reallocation_passes, transactions
 from oarpy.store.grid.clusters import GridClusterRow
+from oarpy.store.refusals import first_line
 
 log = structlog.get_logger()
 MODULE = "mover"
@@ -169,14 +171,21 @@ class Mover:
         return next_pass(first, last, self._between)
 
     def _planned(self, connection: Connection, under_way: _PassUnderWay, planned: PlannedPass) -> None:
-        """Take the moves of a pass, and store what they were decided from."""
-        if planned.decision is not None:
-            one = planned.decision
-            with connection.transaction():
-                decisions.add(connection, MODULE, self._clock(), one.state, one.events, one.actions)
+        """Take the moves of a pass, and store what they were decided from; they go on if that cannot be stored."""
         under_way.left = list(planned.moves)
         under_way.remarks += planned.lost
         under_way.ready = True
+        if planned.decision is None:
+            return
+        one = planned.decision
+        try:
+            with connection.transaction():
+                decisions.add(connection, MODULE, self._clock(), one.state, one.events, one.actions)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            log.warning("a decision was not stored", module=MODULE, reason=first_line(error))
+            under_way.remarks.append(f"what it was decided from was not stored: {first_line(error)}")
 
     def _end_pass(self, connection: Connection, under_way: _PassUnderWay) -> None:
         with connection.transaction():

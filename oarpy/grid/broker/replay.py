@@ -30,9 +30,19 @@ class DifferingDecision:
         return f"{where}: stored {_text(self.stored)}, came out {_text(self.came_out)}"
 
 
-def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | None]:
-    """Take decisions again; yield for each None, or how it came out differently."""
+@dataclass(frozen=True, slots=True)
+class UnreplayableDecision:
+    """A decision of which too little is stored, as it was too large."""
+
+    id: int
+
+
+def differing(rows: Iterable[GridDecisionRow]) -> Iterator[DifferingDecision | UnreplayableDecision | None]:
+    """Take decisions again; yield for each None, or how it came out differently, or that it cannot be taken."""
     for row in rows:
+        if not row.replayable:
+            yield UnreplayableDecision(row.id)
+            continue
         try:
             found = taken_again(row.state, row.events)
         except Exception as error:  # whatever a record makes of it is to be told, and the others looked at

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
@@ -38,6 +39,14 @@ _TOGETHER = 100
 """Events that are taken in by one transaction."""
 _LIVE = (GridPartState.COMMITTING, GridPartState.WAITING, GridPartState.FREEZING, GridPartState.FROZEN)
 _OVER = ("ended", "failed", "evicted", "lost")
+
+
+@dataclass(frozen=True, slots=True)
+class _NewEvents:
+    """Events of a cluster that are to be taken in; ``anew``: it has lost some, and these are all that it has."""
+
+    events: list[PartEvent]
+    anew: bool = False
 
 
 class Watcher:
@@ -145,13 +154,17 @@ class Watcher:
             clusters.note_description(connection, cluster, told.procs, abilities, offset)
             return 0
         clusters.note_answer(connection, cluster)
-        assert isinstance(result, list)
-        for place in range(0, len(result), _TOGETHER):
-            self._take_in(connection, cluster, result[place : place + _TOGETHER])
-        if result:
+        assert isinstance(result, _NewEvents)
+        if result.anew:
+            log.warning("the events of a cluster went back: all are taken in again", cluster=cluster)
+            clusters.forget_events(connection, cluster)
+        events = result.events
+        for place in range(0, len(events), _TOGETHER):
+            self._take_in(connection, cluster, events[place : place + _TOGETHER])
+        if events:
             # there may be more
             self._due.pop(("events", cluster), None)
-        return len(result)
+        return len(events)
 
     def _take_in(self, connection: Connection, cluster: str, events: Sequence[PartEvent]) -> None:
         """Take in events of a cluster: in one transaction, or one by one when the database refuses one.
@@ -243,8 +256,15 @@ def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, even
 
 
 def _events(cluster: str, after: int) -> Errand[object]:
-    def ask(provider: Provider) -> list[PartEvent]:
-        return list(provider.events(after))
+    """Have a cluster tell its events after a number. That one is to be there still: a restored cluster lost it."""
+
+    def ask(provider: Provider) -> _NewEvents:
+        told = list(provider.events(max(after - 1, 0)))
+        if not after:
+            return _NewEvents(told)
+        if told and told[0].number == after:
+            return _NewEvents(told[1:])
+        return _NewEvents(list(provider.events(0)), anew=True)
 
     (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
     return answer

@@ -58,6 +58,7 @@ _ANSWERS = """
     UPDATE grid_clusters SET heard_at = clock_timestamp(), silent_since = NULL, message = ''
     WHERE name = %s AND (silent_since IS NOT NULL OR message <> '' OR heard_at IS NULL)
 """
+_FORGET_EVENTS = "UPDATE grid_clusters SET last_event = 0 WHERE name = %s"
 _TOOK_IN = "UPDATE grid_clusters SET last_event = %(number)s WHERE name = %(name)s AND last_event < %(number)s"
 
 
@@ -114,3 +115,8 @@ def note_answer(connection: Connection, name: str) -> None:
 def note_event(connection: Connection, name: str, number: int) -> None:
     """Note up to which event of a cluster all was taken in."""
     connection.execute(_TOOK_IN, {"name": name, "number": number})
+
+
+def forget_events(connection: Connection, name: str) -> None:
+    """Have the events of a cluster be taken in again, from the first one it has."""
+    connection.execute(_FORGET_EVENTS, [name])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from psycopg.types.json import Jsonb
 
 from oarpy.store.database import Connection
 
 
 @dataclass(frozen=True, slots=True)
 class GridDecisionRow:
-    """A decision: the state before, what was told in order, what was asked for. ``at`` in epoch seconds."""
+    """A decision: the state before, what was told in order, what was asked for. ``at`` in epoch seconds.
+
+    One that was too large is not ``replayable``: of what was told it has the kinds alone.
+    """
 
     id: int
     module: str
@@ -22,9 +24,20 @@ class GridDecisionRow:
     events: Sequence[Any]
     actions: Sequence[Any]
 
+    @property
+    def replayable(self) -> bool:
+        """Whether it can be decided again."""
+        return _TOO_LARGE not in self.state
 
+
+MOST_BYTES = 8_000_000
+"""A decision with more, as JSON, is stored without what it was decided from."""
+_TOO_LARGE = "too_large"
+"""Says in place of the state how many bytes it was."""
+_MOST_KINDS = 10_000
 _ADD = """
-    INSERT INTO grid_decisions (module, at, state, events, actions) VALUES (%s, to_timestamp(%s), %s, %s, %s)
+    INSERT INTO grid_decisions (module, at, state, events, actions) VALUES (
+        %s, to_timestamp(%s), %s::text::jsonb, %s::text::jsonb, %s::text::jsonb)
     RETURNING id
 """
 _SOME = """
@@ -37,9 +50,16 @@ _FORGET = "DELETE FROM grid_decisions WHERE at < clock_timestamp() - make_interv
 def add(
     connection: Connection, module: str, at: float, state: Any, events: Sequence[Any], actions: Sequence[Any]
 ) -> int:
-    """Store a decision; return its number. Values are those of JSON."""
-    values = [module, at, Jsonb(state), Jsonb(list(events)), Jsonb(list(actions))]
-    row = connection.execute(_ADD, values).fetchone()
+    """Store a decision; return its number. Values are those of JSON.
+
+    Above :data:`MOST_BYTES` it is stored as not replayable, without numbers of clusters and states.
+    """
+    texts = [json.dumps(value) for value in (state, list(events), list(actions))]
+    size = sum(map(len, texts))
+    if size > MOST_BYTES:
+        kinds = [{"now": one["now"], "event": {"is": one["event"]["is"]}} for one in events]
+        texts = [json.dumps({_TOO_LARGE: size}), json.dumps(kinds[:_MOST_KINDS]), "[]"]
+    row = connection.execute(_ADD, [module, at, *texts]).fetchone()
     assert row is not None
     return int(row[0])
 
