@@ -15,7 +15,7 @@ from oarpy.commands.reproduce import app as reproduce
 
 from oarpy.client.boundary import run
 from oarpy.client.options.optional_values import PastDateCommand
-from oarpy.client.rendering import json_text, write
+from oarpy.client.rendering import JsonValue, json_text, write
 from oarpy.model.errors import NotFound, UsageError
 from oarpy.model.setting_values import POLICIES
 
@@ -328,8 +328,9 @@ def grid_replay(as_json: Json = False) -> None:
     taken = len(found) - len(large)
     text = "".join(f"{one.line()}\n" for one in others)
     text += f"{taken - len(others)} of {taken} decisions the same\n"
+    left: dict[str, JsonValue] = {"not_replayable": [*large]}
     text += f"{len(large)} more were too large to be stored whole, and cannot be taken again\n" if large else ""
-    told = {"decisions": taken, "different": [asdict(one) for one in others], "not_replayable": large}
+    told: dict[str, JsonValue] = {"decisions": taken, "different": [asdict(one) for one in others], **left}
     write(json_text(told) if as_json else text)
     raise typer.Exit(1 if others else 0)
 

@@ -128,7 +128,7 @@ class Watcher:
         in_use = set(broker_parts.clusters_in_use(connection))
         for name, row in rows.items():
             if name in in_use and self._is_due(("events", name), self._watch_period):
-                self._errands.begin(("events", name), _events(name, row.last_event))
+                self._errands.begin(("events", name), _events(row))
             if row.active and self._is_due(("describe", name), _DESCRIBE_PERIOD):
                 self._errands.begin(("describe", name), _describe(name, self._clock, self._tolerance))
         self._due = {name: date for name, date in self._due.items() if date > self._clock()}
@@ -255,18 +255,22 @@ def _change_job(connection: Connection, job: GridJobRow, part: GridPartRow, even
             broker_jobs.move(connection, [job.id], GridJobState.ERROR, reason, ended=event.at, status=event.status)
 
 
-def _events(cluster: str, after: int) -> Errand[object]:
-    """Have a cluster tell its events after a number. That one is to be there still: a restored cluster lost it."""
+def _events(row: GridClusterRow) -> Errand[object]:
+    """Have a cluster tell its events after the last one that it told. A cluster that was restored has none so late.
+
+    Slurm forgets its jobs soon; its numbers are instants, which do not go back.
+    """
+    after = row.last_event
 
     def ask(provider: Provider) -> _NewEvents:
-        told = list(provider.events(max(after - 1, 0)))
-        if not after:
-            return _NewEvents(told)
-        if told and told[0].number == after:
-            return _NewEvents(told[1:])
+        if row.kind != "oarpy" or not after:
+            return _NewEvents(list(provider.events(after)))
+        told = list(provider.events(after - 1))
+        if told:
+            return _NewEvents([event for event in told if event.number > after])
         return _NewEvents(list(provider.events(0)), anew=True)
 
-    (answer,) = yield CallBatch([ClusterCall(cluster, ask)], patience=10.0)
+    (answer,) = yield CallBatch([ClusterCall(row.name, ask)], patience=10.0)
     return answer
 
 
