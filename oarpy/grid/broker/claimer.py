@@ -16,12 +16,12 @@ from math import inf
 import psycopg
 import structlog
 
-from oarpy.grid.broker.coallocated.asked_of_clusters import RoomFound
 from oarpy.grid.broker.coallocated.claim_attempts import ClaimResult
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
-from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs
-from oarpy.grid.broker.coallocated.job_files import GridJobFile, live_files
+from oarpy.grid.broker.coallocated.deadline_jobs import MODULE, CoallocatedJobs, usable
+from oarpy.grid.broker.coallocated.job_files import live_file, live_files
 from oarpy.grid.broker.coallocated.named_jobs import NamedJobs
+from oarpy.grid.broker.coallocated.room_looks import RoomLooks, RoomsFound
 from oarpy.grid.broker.connections import ClusterConnections
 from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.outcomes import TransactionEnd, Verb, tell
@@ -58,7 +58,8 @@ class Claimer:
         self._times = times
         self._connections = connections
         self._errands = Errands[object](connections.submit, clock)
-        self._coallocated = CoallocatedJobs(self._errands, rules, times, tolerance)
+        self._looks = RoomLooks(self._errands, tolerance)
+        self._coallocated = CoallocatedJobs(self._errands, rules, times, self._looks)
         self._named = NamedJobs(self._errands)
         self._known: Connection | None = None
 
@@ -81,6 +82,7 @@ class Claimer:
     def _round(self, connection: Connection) -> Outcome:
         if connection is not self._known:
             self._errands.clear()
+            self._looks.clear()
             self._known = connection
         self._connections.quiet()
         self._connections.adopt(clusters.every(connection))
@@ -101,6 +103,7 @@ class Claimer:
             tended = self._coallocated if file.job.kind == "coallocated" else self._named
             with _one_job(connection, file.job.id):
                 wake_at = min(wake_at, tended.tend(connection, file, now))
+        self._looks.begin(usable(connection))
         for one in transactions.open_of(connection, MODULE):
             if one.state in (GridTransactionState.COMMITTING, GridTransactionState.ABORTING):
                 wake_at = min(wake_at, self._spread(connection, one, now))
@@ -135,19 +138,25 @@ class Claimer:
     def _hear(self, connection: Connection, name: Hashable, result: object) -> None:
         """Take in what came out of an errand."""
         match name, result:
-            case ("room", int(job)), RoomFound():
-                if file := self._file(connection, job):
-                    with _one_job(connection, job):
-                        self._coallocated.room_found(connection, file, result, self._clock())
+            case ("room", _), RoomsFound():
+                self._rooms_found(connection, result)
             case ("hold", int(transaction)), ClaimResult():
                 self._held(connection, transaction, result)
             case ("outcome", int(transaction), str(cluster), verb), str():
                 with connection.transaction():
                     self._known_by(connection, transaction, cluster, verb, result)
 
+    def _rooms_found(self, connection: Connection, rooms: RoomsFound) -> None:
+        """Let the jobs of a look decide one after the other, by id."""
+        self._looks.forget(*rooms.jobs)
+        for job in sorted(rooms.jobs):
+            if file := live_file(connection, job):
+                with _one_job(connection, job):
+                    self._coallocated.room_found(connection, file, rooms, self._clock())
+
     def _held(self, connection: Connection, transaction: int, result: ClaimResult) -> None:
         row = transactions.read(connection, transaction)
-        file = self._file(connection, row.job) if row is not None and row.job is not None else None
+        file = live_file(connection, row.job) if row is not None and row.job is not None else None
         if file is None:
             return
         with _one_job(connection, file.job.id):
@@ -163,9 +172,6 @@ class Claimer:
         if row is not None and row.committed:
             lost = refusal if verb == "commit" else "" if refusal else "it was not told in time to start"
         transactions.note_known(connection, transaction, cluster, lost)
-
-    def _file(self, connection: Connection, job: int) -> GridJobFile | None:
-        return next((one for one in live_files(connection, MODULE) if one.job.id == job), None)
 
 
 @contextmanager

@@ -58,6 +58,11 @@ _PART = """
     FROM grid_parts p
 """
 _OF_JOBS = f"{_PART} WHERE p.job = ANY(%s) ORDER BY p.job, p.component, p.made_at, p.name"
+_LAST_OF_JOBS = f"""{_PART}
+    JOIN (SELECT job, max(transaction) AS transaction FROM grid_parts WHERE job = ANY(%s) GROUP BY job) l
+        USING (job, transaction)
+    ORDER BY p.job, p.component, p.made_at, p.name
+"""  # noqa: S608 - a text of this file
 _BY_NAME = f"{_PART} WHERE p.name = ANY(%s) ORDER BY p.name"
 _OF_TRANSACTION = f"{_PART} WHERE p.transaction = %s ORDER BY p.job, p.component, p.name"
 _TO_END = f"""{_PART}
@@ -100,6 +105,11 @@ _MOVABLE = """
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> list[GridPartRow]:
     """Return all parts that jobs ever had, by job and component, older ones first."""
     return _rows(connection, _OF_JOBS, [list(jobs)])
+
+
+def last_of_jobs(connection: Connection, jobs: Sequence[int]) -> list[GridPartRow]:
+    """Return the parts of the last transaction of each of these jobs, by job and component."""
+    return _rows(connection, _LAST_OF_JOBS, [list(jobs)])
 
 
 def by_name(connection: Connection, names: Sequence[str]) -> list[GridPartRow]:

@@ -31,6 +31,9 @@ _TRY = """
 """
 _PENDING = f"{_TRY} WHERE done_at IS NULL ORDER BY due_at, job, number"
 _OF_JOBS = f"{_TRY} WHERE job = ANY(%s) ORDER BY job, number"
+_LAST_OF_JOBS = f"""{_TRY}
+    WHERE (job, number) IN (SELECT job, max(number) FROM grid_tries WHERE job = ANY(%s) GROUP BY job)
+"""  # noqa: S608 - a text of this file
 _PLAN = """
     INSERT INTO grid_tries (job, number, due_at, last) VALUES (%s, %s, to_timestamp(%s), %s)
     ON CONFLICT (job, number) DO UPDATE SET due_at = excluded.due_at, last = excluded.last
@@ -56,6 +59,11 @@ def pending(connection: Connection) -> list[GridTryRow]:
 def of_jobs(connection: Connection, jobs: Sequence[int]) -> list[GridTryRow]:
     """Return all tries of jobs, by job and number."""
     return [GridTryRow(*row) for row in connection.execute(_OF_JOBS, [list(jobs)]).fetchall()]
+
+
+def last_of_jobs(connection: Connection, jobs: Sequence[int]) -> dict[int, GridTryRow]:
+    """Return the last try of each of these jobs that has one, made or planned."""
+    return {row[0]: GridTryRow(*row) for row in connection.execute(_LAST_OF_JOBS, [list(jobs)]).fetchall()}
 
 
 def settle(

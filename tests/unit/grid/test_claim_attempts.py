@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, Eviction, PartClaim, attempt
-from oarpy.grid.broker.coallocated.soundings import ClusterSounding, read_clock, sound, try_due
+from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, read_clock, sound, try_due
 from oarpy.grid.core.exchanges import LocalJob
 from oarpy.grid.provider import (
     CallRefused,
@@ -23,6 +25,7 @@ from tests.harness.inline_calls import carry_out
 
 DEADLINE = 1060.0
 REQUEST = PartRequest("ann", "/core=4", 4, 100)
+ASKED = RoomAsked(REQUEST, DEADLINE)
 
 
 class _Site:
@@ -115,22 +118,29 @@ def test_a_silent_eviction_fails_the_claim(site: _Site) -> None:
 
 def test_a_cluster_tells_its_idle_processors_and_who_may_give_way(site: _Site) -> None:
     site.south.submit("local", 5, 500, evictable=True)
-    told = sound(site.south, REQUEST, DEADLINE, site.clock, 0.5, evicting=True)
-    assert told == ClusterSounding(3, (EvictableJob("1", 5),))
-    assert sound(site.south, REQUEST, DEADLINE, site.clock, 0.5, evicting=False).evictable == ()
+    told = sound(site.south, [replace(ASKED, evicting=True), ASKED], site.clock, 0.5)
+    assert told == [ClusterSounding(3, (EvictableJob("1", 5),)), ClusterSounding(3)]
+    assert site.south.calls == ["describe", "evictable", "idle", "idle"]
+
+
+def test_a_cluster_that_refuses_one_request_tells_its_room_for_the_others(site: _Site) -> None:
+    site.south.faults.refuse("idle", "no grant for ann")
+    refusal, told = sound(site.south, [ASKED, replace(ASKED, deadline=2000)], site.clock, 0.5)
+    assert "no grant for ann" in str(refusal)
+    assert told == ClusterSounding(8)
 
 
 @pytest.mark.parametrize("off", [-0.6, 0.6])
 def test_a_cluster_whose_clock_is_off_is_not_used(site: _Site, off: float) -> None:
     site.south.clock_off = off
     with pytest.raises(CallRefused, match="clock of cluster south"):
-        sound(site.south, REQUEST, DEADLINE, site.clock, 0.5, evicting=False)
+        sound(site.south, [ASKED], site.clock, 0.5)
 
 
 def test_a_cluster_that_cannot_hold_processors_is_not_used() -> None:
     plain = SimulatedCluster("plain", 8, clock=VirtualClock(), abilities=ClusterAbilities(claim=False))
     with pytest.raises(CallRefused, match="cannot hold"):
-        sound(plain, REQUEST, DEADLINE, VirtualClock(), 0.5, evicting=False)
+        sound(plain, [ASKED], VirtualClock(), 0.5)
 
 
 @pytest.mark.parametrize(

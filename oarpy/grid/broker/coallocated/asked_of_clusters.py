@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from oarpy.grid.broker.coallocated.claim_attempts import Eviction
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes
-from oarpy.grid.broker.coallocated.soundings import ClusterSounding, sound, try_due
-from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand
 from oarpy.grid.broker.transactions import part_name
 from oarpy.grid.core.broker_state import BrokerState, CoAllocatedJob, DeadlineRules, GridCluster, PlannedTry
 from oarpy.grid.core.exchanges import ClaimParts, TryDue
 from oarpy.grid.provider import GridPart, PartKind, PartRequest
-from oarpy.model.errors import OarpyError
 from oarpy.store.grid.broker_jobs import GridComponentRow, GridJobRow
 from oarpy.store.grid.clusters import GridClusterRow
-
-
-@dataclass(frozen=True, slots=True)
-class RoomFound:
-    """What a try was told: the event for the core, and the words of clusters that had no answer or refused."""
-
-    due: TryDue
-    silent: Mapping[str, str]
 
 
 def rules_of(job: GridJobRow, general: DeadlineRules, times: ClaimTimes, *, evicting: bool) -> DeadlineRules:
@@ -68,28 +56,6 @@ def request_of(job: GridJobRow, component: GridComponentRow, walltime: float) ->
         job.project,
         component.types,
     )
-
-
-def look_for_room(
-    job: GridJobRow,
-    request: PartRequest,
-    clusters: Sequence[GridClusterRow],
-    clock: Callable[[], float],
-    tolerance: float,
-    *,
-    evicting: bool,
-) -> Errand[RoomFound]:
-    """Ask all clusters at the same time for room from now on; ``evicting``: also who may give way."""
-    deadline = job.deadline or 0
-    calls = [
-        ClusterCall(one.name, lambda provider: sound(provider, request, deadline, clock, tolerance, evicting=evicting))
-        for one in clusters
-    ]
-    told = yield CallBatch(calls)
-    answers = {one.name: answer for one, answer in zip(clusters, told, strict=True)}
-    known = {name: answer for name, answer in answers.items() if isinstance(answer, ClusterSounding | OarpyError)}
-    silent = {name: str(answer) for name, answer in known.items() if isinstance(answer, OarpyError)}
-    return RoomFound(try_due(job.id, known), silent)
 
 
 def part_of(

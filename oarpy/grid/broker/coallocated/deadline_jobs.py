@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from math import inf
 
 from oarpy.grid.broker.coallocated.asked_of_clusters import (
-    RoomFound,
     core_job,
     evictions_of,
-    look_for_room,
     part_of,
     planned,
     request_of,
@@ -27,6 +25,8 @@ from oarpy.grid.broker.coallocated.asked_of_clusters import (
 from oarpy.grid.broker.coallocated.claim_attempts import ClaimPlan, ClaimResult, PartClaim, attempt
 from oarpy.grid.broker.coallocated.common_starts import ClaimTimes, after_start, at_start, before_start
 from oarpy.grid.broker.coallocated.job_files import GridJobFile
+from oarpy.grid.broker.coallocated.room_looks import RoomFound, RoomLooks, RoomsFound
+from oarpy.grid.broker.coallocated.soundings import RoomAsked
 from oarpy.grid.broker.decisions import DrivenCore
 from oarpy.grid.broker.errands import Errands
 from oarpy.grid.broker.transactions import wire_name
@@ -37,6 +37,7 @@ from oarpy.store.database import Connection
 from oarpy.store.grid import broker_jobs, broker_parts, clusters, decisions, transactions, tries
 from oarpy.store.grid.clusters import GridClusterRow
 from oarpy.store.grid.transactions import NewGridPart
+from oarpy.store.grid.tries import GridTryRow
 
 MODULE = "claimer"
 ANEW = "the broker was started anew"
@@ -45,12 +46,15 @@ _UNDECIDED = (GridPartState.PREPARED, GridPartState.ABORTING, GridPartState.GONE
 
 @dataclass(frozen=True, slots=True)
 class CoallocatedJobs:
-    """What is done for them. ``rules`` are those of jobs without their own; ``tolerance`` is of clocks, in seconds."""
+    """What is done for them. ``rules`` are those of jobs without their own.
+
+    Whoever tends jobs begins the ``looks`` then.
+    """
 
     errands: Errands[object]
     rules: DeadlineRules
     times: ClaimTimes
-    tolerance: float
+    looks: RoomLooks
 
     # What is due
 
@@ -76,14 +80,14 @@ class CoallocatedJobs:
 
     def _submitted(self, connection: Connection, file: GridJobFile, now: float) -> float:
         """Plan its first try, or make the one that is due."""
-        if not file.tries:
+        if file.last_try is None:
             known = usable(connection)
             (action,) = self._decide(connection, file, known, JobArrived(core_job(file.job, file.components)), now)
             assert isinstance(action, TryAt)
             tries.plan(connection, file.job.id, 0, action.at, last=action.last)
             return action.at
-        due = file.tries[-1]
-        if now < due.due or ("room", file.job.id) in self.errands:
+        due = file.last_try
+        if now < due.due or file.job.id in self.looks:
             return due.due if now < due.due else inf
         if now > file.deadline - self.times.latest_commit:
             self._end(connection, file, GridJobState.MISSED, "the broker was not there at its deadline")
@@ -92,8 +96,7 @@ class CoallocatedJobs:
         evicting = due.last and now + self.times.kill_grace + self.times.latest_commit <= file.deadline
         slowest = min((one.speed for one in known), default=1)
         request = request_of(file.job, file.components[0], file.job.walltime / slowest)
-        look = look_for_room(file.job, request, known, self.errands.clock, self.tolerance, evicting=evicting)
-        self.errands.begin(("room", file.job.id), look)
+        self.looks.add(file.job.id, RoomAsked(request, file.deadline, evicting))
         return inf
 
     def _held(self, connection: Connection, file: GridJobFile, now: float) -> float:
@@ -116,27 +119,31 @@ class CoallocatedJobs:
         if following.act == "running":
             started = min(row.started for row in file.rows if row.started is not None)
             broker_jobs.move(connection, [file.job.id], GridJobState.RUNNING, "", started=started)
-        elif following.act == "end all":
+            return now  # short ones have ended already
+        if following.act == "end all":
             self._end(connection, file, GridJobState.MISSED, following.reason)
         return following.at
 
     def _end(self, connection: Connection, file: GridJobFile, state: GridJobState, reason: str) -> None:
         """End a job and all that it has on clusters."""
-        for name in (("room", file.job.id), ("hold", file.rows[0].transaction if file.rows else 0)):
-            self.errands.drop(name)
+        self.looks.forget(file.job.id)
+        self.errands.drop(("hold", file.rows[0].transaction if file.rows else 0))
         end_parts(connection, file, reason)
         tries.drop_pending(connection, [file.job.id])
         broker_jobs.move(connection, [file.job.id], state, reason)
 
     # What clusters answered
 
-    def room_found(self, connection: Connection, file: GridJobFile, found: RoomFound, now: float) -> None:
+    def room_found(self, connection: Connection, file: GridJobFile, rooms: RoomsFound, now: float) -> None:
         """Take the decision of a try from what the clusters told."""
-        if file.job.state is not GridJobState.SUBMITTED or not file.tries or file.tries[-1].done is not None:
+        row = file.last_try
+        if file.job.state is not GridJobState.SUBMITTED or row is None or row.done is not None:
             return
+        found = rooms.of(file.job.id)
         known = [one for one in usable(connection) if one.name in found.due.idle]
         (action,) = self._decide(connection, file, known, found.due, now)
         if isinstance(action, ClaimParts):
+            rooms.taken(action)
             self._claim(connection, file, action, found, known, now)
         else:
             told = ", ".join(f"{name} {idle} idle" for name, idle in found.due.idle.items()) or "no cluster is in use"
@@ -155,7 +162,7 @@ class CoallocatedJobs:
             return
         note_held(connection, transaction, result)
         transactions.hold(connection, transaction)
-        row = file.tries[-1]
+        row = made_try(file)
         tries.settle(
             connection, file.job.id, row.number, "claimed", row.idle, " ".join(one.cluster for one in file.rows)
         )
@@ -204,7 +211,7 @@ class CoallocatedJobs:
         self, connection: Connection, file: GridJobFile, action: Action, outcome: str, reason: str, due: TryDue
     ) -> None:
         """Note that a try failed, and plan the next one, or give the job up."""
-        job, row = file.job.id, file.tries[-1]
+        job, row = file.job.id, made_try(file)
         tries.settle(connection, job, row.number, outcome, due.idle, reason)
         if isinstance(action, TryAt):
             tries.plan(connection, job, row.number + 1, action.at, last=action.last)
@@ -220,14 +227,19 @@ class CoallocatedJobs:
         evicting = any("evict" in one.abilities for one in known)
         rules = rules_of(file.job, self.rules, self.times, evicting=evicting)
         state = state_of(file.job, file.components, known, rules)
-        if file.tries:
-            row = file.tries[-1]
+        if (row := file.last_try) is not None:
             state.tries[file.job.id] = planned(row.number, row.due, row.last, rules)
         core = DrivenCore(state)
         actions = core.tell(event, now)
         taken = core.taken()
         decisions.add(connection, MODULE, now, taken.state, taken.events, taken.actions)
         return actions
+
+
+def made_try(file: GridJobFile) -> GridTryRow:
+    """Return the try that a job makes, or has made last."""
+    assert file.last_try is not None
+    return file.last_try
 
 
 def usable(connection: Connection) -> list[GridClusterRow]:

@@ -1,4 +1,4 @@
-"""What the broker knows of jobs that have several components, read at once."""
+"""What the broker knows of jobs that have several components: of all of them, or of one."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LIVE = (
 
 @dataclass(frozen=True, slots=True)
 class GridJobFile:
-    """A job with its components and tries; the parts of its last transaction, and that one unless it is done."""
+    """A job with its components and last try; the parts of its last transaction, and that one unless it is done."""
 
     job: GridJobRow
     components: Sequence[GridComponentRow]
     rows: Sequence[GridPartRow]
     transaction: GridTransactionRow | None
-    tries: Sequence[GridTryRow]
+    last_try: GridTryRow | None
 
     @property
     def deadline(self) -> float:
@@ -60,32 +60,27 @@ class GridJobFile:
 def live_files(connection: Connection, module: str) -> list[GridJobFile]:
     """Return the files of all live jobs with several components, by id; ``module`` leads their transactions."""
     jobs = broker_jobs.in_states(connection, _LIVE, ("coallocated", "named"))
+    return _files(connection, jobs, transactions.open_of(connection, module))
+
+
+def live_file(connection: Connection, job: int) -> GridJobFile | None:
+    """Return the file of one of them; None for a job that is over."""
+    jobs = [one for one in broker_jobs.read(connection, [job]) if one.state in _LIVE]
+    mine = [one for one in transactions.of_job(connection, job) if one.state is not GridTransactionState.DONE]
+    return next(iter(_files(connection, jobs, mine)), None)
+
+
+def _files(
+    connection: Connection, jobs: Sequence[GridJobRow], undone: Sequence[GridTransactionRow]
+) -> list[GridJobFile]:
     ids = [job.id for job in jobs]
-    components = broker_jobs.components(connection, ids)
-    latest = _latest(broker_parts.of_jobs(connection, ids))
-    open_ones = {one.id: one for one in transactions.open_of(connection, module)}
-    looked: dict[int, list[GridTryRow]] = {}
-    for row in tries.of_jobs(connection, ids):
-        looked.setdefault(row.job, []).append(row)
+    components, looked = broker_jobs.components(connection, ids), tries.last_of_jobs(connection, ids)
+    by_id = {one.id: one for one in undone}
+    parts: dict[int, list[GridPartRow]] = {job: [] for job in ids}
+    for row in broker_parts.last_of_jobs(connection, ids):
+        parts[row.job].append(row)
     return [
-        GridJobFile(
-            job,
-            components[job.id],
-            rows := latest.get(job.id, []),
-            open_ones.get(rows[0].transaction) if rows else None,
-            looked.get(job.id, []),
-        )
+        GridJobFile(job, components[job.id], rows, by_id.get(rows[0].transaction) if rows else None, looked.get(job.id))
         for job in jobs
+        for rows in [parts[job.id]]
     ]
-
-
-def _latest(rows: Sequence[GridPartRow]) -> dict[int, list[GridPartRow]]:
-    """Return by job the parts of its last transaction."""
-    last: dict[int, int] = {}
-    for row in rows:
-        last[row.job] = max(last.get(row.job, 0), row.transaction)
-    found: dict[int, list[GridPartRow]] = {}
-    for row in rows:
-        if row.transaction == last[row.job]:
-            found.setdefault(row.job, []).append(row)
-    return found

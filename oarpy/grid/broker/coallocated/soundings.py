@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarpy.grid.core.exchanges import LocalJob, TryDue
@@ -11,6 +11,18 @@ from oarpy.model.errors import OarpyError
 
 _READINGS = 3
 """How often the clock of a cluster that answers slowly is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomAsked:
+    """What room is looked for: for such parts, until they end if they begin at ``deadline`` (epoch seconds).
+
+    ``evicting``: also who may give way.
+    """
+
+    request: PartRequest
+    deadline: float
+    evicting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +38,9 @@ class ClusterSounding:
 
 
 def sound(
-    provider: Provider,
-    request: PartRequest,
-    deadline: float,
-    clock: Callable[[], float],
-    tolerance: float,
-    *,
-    evicting: bool,
-) -> ClusterSounding:
-    """Ask a cluster for the processors that could be claimed now, and if ``evicting``, for who may give way.
+    provider: Provider, asked: Sequence[RoomAsked], clock: Callable[[], float], tolerance: float
+) -> list[ClusterSounding | CallRefused]:
+    """Ask a cluster for the room that it has for each of several jobs, or why it refuses to say.
 
     Raises :class:`CallRefused` for a cluster that cannot claim, or whose clock is off by more than ``tolerance``
     seconds: a deadline means nothing there.
@@ -46,8 +52,15 @@ def sound(
         raise CallRefused(
             f"the clock of cluster {provider.name} is {offset:+.1f} s off", hint="synchronise it, by NTP for example"
         )
-    victims = tuple(provider.evictable(request)) if evicting and facts.abilities.evict else ()
-    return ClusterSounding(provider.idle(request, deadline), victims, offset)
+    return [_sounded(provider, one, offset, evicting=one.evicting and facts.abilities.evict) for one in asked]
+
+
+def _sounded(provider: Provider, asked: RoomAsked, offset: float, *, evicting: bool) -> ClusterSounding | CallRefused:
+    try:
+        victims = tuple(provider.evictable(asked.request)) if evicting else ()
+        return ClusterSounding(provider.idle(asked.request, asked.deadline), victims, offset)
+    except CallRefused as refusal:
+        return refusal
 
 
 def read_clock(provider: Provider, clock: Callable[[], float], tolerance: float) -> tuple[ClusterDescription, float]:

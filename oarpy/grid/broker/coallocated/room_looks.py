@@ -1,0 +1,106 @@
+"""Looks for room: each cluster is asked once for all jobs whose tries are due, and no two are told the same room."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from oarpy.grid.broker.coallocated.soundings import ClusterSounding, RoomAsked, sound, try_due
+from oarpy.grid.broker.errands import CallBatch, ClusterCall, Errand, Errands
+from oarpy.grid.core.exchanges import ClaimParts, TryDue
+from oarpy.model.errors import OarpyError
+from oarpy.store.grid.clusters import GridClusterRow
+
+_PATIENCE, _PATIENCE_A_REQUEST = 5.0, 0.5
+"""Seconds that a cluster has for its answer, and for each kind of request."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomFound:
+    """What a try was told: the event for the core, and the words of clusters that had no answer or refused."""
+
+    due: TryDue
+    silent: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RoomsFound:
+    """What clusters told: ``jobs`` were looked for, ``told`` has the answers by what was asked and by cluster."""
+
+    jobs: Mapping[int, RoomAsked]
+    told: Mapping[RoomAsked, dict[str, ClusterSounding | OarpyError]]
+
+    def of(self, job: int) -> RoomFound:
+        """Return what there is for a job, behind those that have :meth:`taken` theirs."""
+        answers = self.told[self.jobs[job]]
+        silent = {name: str(answer) for name, answer in answers.items() if isinstance(answer, OarpyError)}
+        return RoomFound(try_due(job, answers), silent)
+
+    def taken(self, found: ClaimParts) -> None:
+        """Let the jobs that ask for the same see only what is left."""
+        asked, gone = self.jobs[int(found.job)], set(map(str, found.evicted))
+        answers = self.told[asked]
+        for name, count in Counter(found.clusters).items():
+            one = answers[name]
+            assert isinstance(one, ClusterSounding)
+            victims = [job for job in one.evictable if f"{name}:{job.job}" in gone]
+            idle = one.idle + sum(job.procs for job in victims) - count * asked.request.procs
+            left = tuple(job for job in one.evictable if job not in victims)
+            answers[name] = replace(one, idle=max(idle, 0), evictable=left)
+
+
+@dataclass(slots=True)
+class RoomLooks:
+    """Jobs that are looked for: those that were added since the last look, and those whose answers are awaited.
+
+    ``tolerance`` is of clocks, in seconds.
+    """
+
+    errands: Errands[object]
+    tolerance: float
+    _added: dict[int, RoomAsked] = field(default_factory=dict)
+    _awaited: set[int] = field(default_factory=set)
+
+    def __contains__(self, job: int) -> bool:
+        return job in self._added or job in self._awaited
+
+    def add(self, job: int, asked: RoomAsked) -> None:
+        """Have room looked for with the next look."""
+        self._added[job] = asked
+
+    def forget(self, *jobs: int) -> None:
+        """Look for these jobs no more."""
+        for job in jobs:
+            self._added.pop(job, None)
+            self._awaited.discard(job)
+
+    def clear(self) -> None:
+        """Look for no job any more."""
+        self._added.clear()
+        self._awaited.clear()
+
+    def begin(self, clusters: Sequence[GridClusterRow]) -> None:
+        """Begin one look for all that were added, named ``("room", JOB)`` by one of them."""
+        if self._added:
+            jobs = dict(self._added)
+            self._added.clear()
+            self._awaited |= set(jobs)
+            self.errands.begin(("room", min(jobs)), self._look(jobs, [one.name for one in clusters]))
+
+    def _look(self, jobs: Mapping[int, RoomAsked], clusters: Sequence[str]) -> Errand[RoomsFound]:
+        """Ask all clusters at the same time for room from now on."""
+        asked = list(dict.fromkeys(jobs.values()))
+        patience = _PATIENCE + _PATIENCE_A_REQUEST * len(asked)
+        clock, tolerance = self.errands.clock, self.tolerance
+        calls = [
+            ClusterCall(name, lambda provider: sound(provider, asked, clock, tolerance), 2 * patience)
+            for name in clusters
+        ]
+        answers = yield CallBatch(calls, patience)
+        told: dict[RoomAsked, dict[str, ClusterSounding | OarpyError]] = {one: {} for one in asked}
+        for name, answer in zip(clusters, answers, strict=True):
+            each = answer if isinstance(answer, list) else [answer] * len(asked)
+            for one, its in zip(asked, each, strict=True):
+                told[one][name] = its
+        return RoomsFound(jobs, told)
