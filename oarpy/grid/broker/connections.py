@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 
 from oarpy.grid.broker.cluster_answers import checked, cleaned
-from oarpy.grid.broker.errands import ClusterCall
+from oarpy.grid.broker.errands import CallInLine, ClusterCall
 from oarpy.grid.provider import CallRefused, ClusterSilent, Provider
 from oarpy.grid.providers.oarpy_cluster import OarpyCluster
 from oarpy.grid.providers.slurm_cluster import SlurmCluster
@@ -59,7 +59,7 @@ class ClusterConnection:
         self._opening = opening
         self._heard = heard
         self._provider: Provider | None = None
-        self._calls: queue.SimpleQueue[tuple[ClusterCall, Future[object]] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[ClusterCall, CallInLine] | None] = queue.SimpleQueue()
         self._due: float | None = None
         self._pause = 0.0
         self.reason = ""
@@ -74,7 +74,7 @@ class ClusterConnection:
 
     def submit(self, call: ClusterCall) -> Future[object]:
         """Have a call made; while the cluster is silent it is answered so at once."""
-        future: Future[object] = Future()
+        future = CallInLine(lambda: not self.silent)
         if self.silent:
             future.set_exception(ClusterSilent(self.reason or f"cluster '{self.row.name}' does not answer"))
         else:
@@ -95,7 +95,7 @@ class ClusterConnection:
             if item is None:
                 break
             call, future = item
-            if future.set_running_or_notify_cancel():
+            if future.begin():
                 self._make(call, future)
         if self._provider is not None:
             with suppress(OarpyError, OSError):

@@ -6,7 +6,9 @@ the error in its place. A cluster that is silent for too long costs its errand t
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable, Generator, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -27,7 +29,10 @@ class ClusterCall:
 
 @dataclass(frozen=True, slots=True)
 class CallBatch:
-    """Calls that go out at once, after ``pause`` seconds; what has no answer after ``patience`` seconds is silent."""
+    """Calls that go out at once, after ``pause`` seconds; what has no answer after ``patience`` seconds is silent.
+
+    While a call stands in line behind others of ours that its cluster answers, its patience does not run.
+    """
 
     calls: Sequence[ClusterCall]
     patience: float = 5.0
@@ -37,6 +42,27 @@ class CallBatch:
 Answers = Sequence[object]
 Result = TypeVar("Result")
 Errand = Generator[CallBatch, Answers, Result]
+
+
+class CallInLine(Future[object]):
+    """The answer, to come, of a cluster whose calls are made one after the other; ``heard`` tells if it answers."""
+
+    def __init__(self, heard: Callable[[], bool]) -> None:
+        super().__init__()
+        self._heard = heard
+        self._began: float | None = None
+
+    def begin(self) -> bool:
+        """Note that the call is made now; False if nobody waits for it any more."""
+        self._began = time.monotonic()
+        return self.set_running_or_notify_cancel()
+
+    def asked_for(self) -> float:
+        """Return for how many seconds the cluster has been asked; 0 while the call stands in line, else infinity."""
+        if self._began is not None:
+            return time.monotonic() - self._began
+        return 0.0 if self._heard() else math.inf
+
 
 Submit = Callable[[ClusterCall], "Future[object]"]
 """Has a call made, by whoever talks to that cluster; does not wait for it."""
@@ -106,7 +132,16 @@ class Errands(Generic[Result]):
                 return False
             one.until = self.clock() + one.batch.patience
             one.futures = [self._sent(call) for call in one.batch.calls]
-        return all(future.done() for future in one.futures) or self.clock() >= one.until
+        return all(future.done() for future in one.futures) or self._lost_patience(one, one.futures)
+
+    def _lost_patience(self, one: _UnderWay[Result], futures: Sequence[Future[object]]) -> bool:
+        """Tell whether none of the answers to come is waited for any more; else note until when they are."""
+        now = self.clock()
+        if now < one.until:
+            return False
+        asked = [future.asked_for() for future in futures if isinstance(future, CallInLine) and not future.done()]
+        one.until = max(one.until, now + one.batch.patience - min(asked, default=math.inf))
+        return now >= one.until
 
     def _sent(self, call: ClusterCall) -> Future[object]:
         future = self.submit(call)

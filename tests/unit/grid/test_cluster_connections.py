@@ -13,9 +13,9 @@ from threading import Event
 import pytest
 
 from oarpy.grid.broker.connections import ClusterConnections, providers_of
-from oarpy.grid.broker.errands import ClusterCall
-from oarpy.grid.provider import CallRefused, ClusterAbilities, ClusterDescription, ClusterSilent, PartEvent
-from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster
+from oarpy.grid.broker.errands import CallBatch, CallInLine, ClusterCall, Errand, Errands
+from oarpy.grid.provider import CallRefused, ClusterAbilities, ClusterDescription, ClusterSilent, PartEvent, Provider
+from oarpy.grid.providers.simulated_cluster import OrderedFault, SimulatedCluster, VirtualClock
 from oarpy.modules.loop.module import readable
 from oarpy.store.grid.clusters import GridClusterRow
 from tests.harness.waiting import until
@@ -172,3 +172,76 @@ def test_a_number_that_cannot_be_stored_is_no_answer(world: World, told: object)
 
 def test_an_ect_may_be_infinite(world: World) -> None:
     assert world.connections.submit(ClusterCall("north", lambda provider: [5.0, inf])).result(10) == [5.0, inf]
+
+
+class Waiter:
+    """Errands at a clock that is turned by hand; each is one call to north, which has 5 seconds."""
+
+    def __init__(self, world: World) -> None:
+        self.clock = VirtualClock(1000)
+        self.errands = Errands[object](world.connections.submit, self.clock)
+
+    def ask(self, before: Callable[[], object] = lambda: None, patience: float = 5) -> None:
+        """Send a call, which does something before it is answered."""
+
+        def ask(provider: Provider) -> int:
+            before()
+            return provider.describe().procs
+
+        def errand() -> Errand[object]:
+            (answer,) = yield CallBatch([ClusterCall("north", ask)], patience)
+            return answer
+
+        self.errands.begin("it", errand())
+        assert self.over() == []
+
+    def over(self) -> list[object]:
+        """Return the answers that errands have now."""
+        return [result for _, result in self.errands.go_on()]
+
+
+def test_the_patience_of_a_call_does_not_run_while_it_stands_in_line(world: World) -> None:
+    waiter, go_on = Waiter(world), Event()
+    first = world.procs("north", lambda: go_on.wait(30), seconds=60)
+    waiter.ask()
+    for _ in range(5):
+        waiter.clock.advance(6)
+        assert waiter.over() == []
+    go_on.set()
+    assert (first.result(10), until(waiter.over, "the answer")) == (4, [4])
+
+
+def test_a_call_that_takes_longer_than_its_patience_is_given_up_once_it_was_made(world: World) -> None:
+    waiter, go_on, begun = Waiter(world), Event(), Event()
+
+    def hang() -> None:
+        begun.set()
+        go_on.wait(30)
+
+    def later() -> list[object]:
+        waiter.clock.advance(1)
+        return waiter.over()
+
+    waiter.ask(hang, patience=0.01)
+    assert begun.wait(10)
+    (answer,) = until(later, "the end of patience")
+    assert isinstance(answer, ClusterSilent)
+    go_on.set()
+
+
+def test_a_call_in_line_behind_one_without_an_answer_is_given_up() -> None:
+    heard, clock = [True], VirtualClock(1000)
+    errands = Errands[object](lambda call: CallInLine(lambda: heard[0]), clock)
+
+    def errand() -> Errand[object]:
+        (answer,) = yield CallBatch([ClusterCall("north", lambda provider: None)])
+        return answer
+
+    errands.begin("it", errand())
+    for _ in range(3):
+        assert errands.go_on() == []
+        clock.advance(6)
+    heard[0] = False
+    clock.advance(6)
+    ((_, answer),) = errands.go_on()
+    assert isinstance(answer, ClusterSilent)
